@@ -75,7 +75,7 @@ class Fitted(NamedTuple):
     """What the user should know about it."""
 
 
-def fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
+def _fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
     """Leave out what a window has no room for."""
     limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
     if limit >= full:
@@ -113,7 +113,7 @@ async def build_agent(
     keeps it; `clock` tells what its cache still holds.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
-    settings, tools, said = fit_window(model.name, settings or load_settings(directory), tools)
+    settings, tools, said = _fit_window(model.name, settings or load_settings(directory), tools)
     servers, hooks = load_servers(directory), load_hooks(directory)
     permissions = load_permissions(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)

@@ -73,7 +73,7 @@ class Again:
     seen: SeenFile
 
 
-async def read_again(
+async def _read_again(
     wanted: Sequence[Wanted],
     tool_context: ToolContext,
     room: RereadRoom,
@@ -219,7 +219,7 @@ class Restoring:
             each_tokens=self._scale(self.settings.restore_file_tokens),
             all_tokens=self._scale(self.settings.restore_tokens),
         )
-        return await read_again(wanted, self.tool_context, room, self.may_read)
+        return await _read_again(wanted, self.tool_context, room, self.may_read)
 
     def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
         """Yield files worth showing, newest first: those known here, then those in the log."""
@@ -278,7 +278,7 @@ class Restoring:
         parts = []
         if text:
             most = self._scale(self.settings.restore_tokens)
-            parts.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
+            parts.append(_cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
         if plan.is_on:
             parts.append(
                 f"[Planning goes on: look around, change nothing but {file}, in which the plan "
@@ -295,7 +295,7 @@ class Restoring:
         for skill in self._trace.skills():
             if skill.tool_use_id in there:
                 continue
-            text = cut_to(
+            text = _cut_to(
                 f"[Restored skill {skill.name}]\n{skill.text}",
                 each,
                 f"using the skill {skill.name} again",
@@ -333,7 +333,7 @@ def _text_of(file: Path) -> str:
         return ""
 
 
-def cut_to(text: str, most_tokens: int, how: str) -> str:
+def _cut_to(text: str, most_tokens: int, how: str) -> str:
     """Keep the head of a text within a budget, in whole lines, and mark the cut."""
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text

@@ -42,7 +42,7 @@ KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE = (
 )
 
 
-async def choose_model(
+async def _choose_model(
     screen: Screen, chosen: AgentOptions, error: AuthenticationFailed
 ) -> AgentOptions:
     """Ask who shall answer; raise the error again if the user does not want to say."""
@@ -125,7 +125,7 @@ def command(chosen: AgentOptions, is_plain: bool) -> None:
 
 async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
     helps = {name: each.help for name, each in SLASH.items()}
-    screen = make_screen(helps, is_plain=is_plain, is_offline=chosen.offline)
+    screen = _make_screen(helps, is_plain=is_plain, is_offline=chosen.offline)
 
     @asynccontextmanager
     async def open_session(move: SessionMove, ask: "AskUser") -> "AsyncIterator[Agent]":
@@ -139,7 +139,7 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
                 if not sys.stdin.isatty():
                     raise
 
-                chosen = await choose_model(screen, chosen, error)
+                chosen = await _choose_model(screen, chosen, error)
                 there = replace(
                     there, offline=chosen.offline, model=chosen.model, base_url=chosen.base_url
                 )
@@ -155,7 +155,7 @@ def _open_agent(
     return chosen.running(ask=ask, source="chat", listener=lambda line: screen.say(line, "notice"))
 
 
-def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> Screen:
+def _make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> Screen:
     is_plain = is_plain or load_settings(Path.cwd()).terminal.plain
     if not is_plain and sys.stdin.isatty() and is_drawable(sys.stdout):
         if has_libraries():

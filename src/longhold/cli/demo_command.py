@@ -112,7 +112,7 @@ def _orders(title: str, count: int) -> str:
     return "\n".join((f"# Orders of {title}", *lines, ""))
 
 
-def write_project(place: Path) -> Path:
+def _write_project(place: Path) -> Path:
     project = place / "shop"
     for path, content in _files():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
@@ -121,9 +121,9 @@ def write_project(place: Path) -> Path:
     return project
 
 
-def filled_settings() -> Settings:
+def _filled_settings() -> Settings:
     """Return what people live with: let the window fill, then have the model summarise it."""
-    own = demo_settings()
+    own = _demo_settings()
     return replace(
         own,
         window=replace(own.window, auto_line=""),
@@ -133,7 +133,7 @@ def filled_settings() -> Settings:
     )
 
 
-def demo_settings() -> Settings:
+def _demo_settings() -> Settings:
     """Return the defaults in a small window, with one layer at work at a time.
 
     Notes written by a model and a prepared summary would leave nothing to see at the line.
@@ -185,7 +185,7 @@ class DemoLines:
             rewrite_line(line.ljust(COLUMNS))
 
 
-def last_screen(found: JsonObject) -> list[str]:
+def _last_screen(found: JsonObject) -> list[str]:
     filled = found["filled"]
     calls = sum(found["tool_calls"].values())
     rules = (
@@ -281,16 +281,16 @@ def command(keep: Path | None, as_json: bool) -> None:
         place = keep.resolve() if keep else Path(stack.enter_context(TemporaryDirectory()))
         stack.enter_context(home_at(place / "home"))
         model = stack.enter_context(offline_model(shlex.join(TEST_WORDS)))
-        project = write_project(place)
+        project = _write_project(place)
         before = _tests(project)
         shown = None if as_json else DemoLines()
-        found = asyncio.run(_work(model, project, demo_settings(), shown))
+        found = asyncio.run(_work(model, project, _demo_settings(), shown))
         found |= {"tests_before": before, "tests_after": _tests(project)}
         found["memory"] = asyncio.run(memory_demo(project))
         found["filled"] = _fill_window(shown)
     kept = f"LONGHOLD_HOME={shlex.quote(str(place / 'home'))} longhold explain {found['session']}"
     found["look_inside"] = kept if keep else ""
-    report(as_json, found, last_screen(found))
+    report(as_json, found, _last_screen(found))
     sys.exit(0 if found["tests_after"] == "passed" else 1)
 
 
@@ -322,7 +322,7 @@ def _fill_window(shown: DemoLines | None) -> JsonObject:
         home_at(Path(place) / "home"),
         offline_model(shlex.join(TEST_WORDS)) as model,
     ):
-        return asyncio.run(_work(model, write_project(Path(place)), filled_settings(), shown))
+        return asyncio.run(_work(model, _write_project(Path(place)), _filled_settings(), shown))
 
 
 async def _work(

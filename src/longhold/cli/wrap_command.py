@@ -30,11 +30,11 @@ def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     on, and a line on stderr says what was saved and where to look.
     """
     wrapped = wrap(words, has_history=history)
-    say(json.dumps(wrapped.stats) if as_json else saved_line(wrapped.stats), err=True)
+    say(json.dumps(wrapped.stats) if as_json else _saved_line(wrapped.stats), err=True)
     sys.exit(wrapped.exit_code)
 
 
-def saved_line(stats: JsonObject) -> str:
+def _saved_line(stats: JsonObject) -> str:
     totals, sessions = stats.get("totals") or {}, stats.get("sessions") or []
     if not totals:
         return "longhold: nothing was sent that could be managed."

@@ -176,7 +176,7 @@ def _render_item(item: Spoken, dialect: DialectName) -> JsonObject:
     return {"type": "message", "role": "user", "content": [text]}
 
 
-def encode_body(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
+def _encode_body(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
     """Encode a request with other messages, its fields in the client's order."""
     return msgspec.json.encode({**body, field: list(messages)})
 
@@ -285,7 +285,7 @@ class Conversation:
             self._in_flight += 1
         body = None
         if sent[-1] is not None:
-            body = encode_body(call.body, call.endpoint.list_field, sent[-1])
+            body = _encode_body(call.body, call.endpoint.list_field, sent[-1])
         asked = view.asked.n if view.asked else 0
         return Prepared(body=body, asked=asked, decisions=decisions)
 
@@ -300,7 +300,7 @@ class Conversation:
         if shown is None:
             return None
         rest = call.messages[head + kept :]
-        return encode_body(call.body, call.endpoint.list_field, [*shown, *rest])
+        return _encode_body(call.body, call.endpoint.list_field, [*shown, *rest])
 
     def record_reply(self, reply: Reply, asked: int) -> None:
         """Record an answer, unless another request was prepared meanwhile."""
@@ -363,7 +363,7 @@ class Conversation:
 
     def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
         """Give the request as the cache sees it: a text is a block, no block is about billing."""
-        self._last = reuse_objects(to_blocks(messages), self._last)
+        self._last = _reuse_objects(to_blocks(messages), self._last)
         kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
         kwargs["messages"] = self._last
         if (system := _system_of(call)) is not None:
@@ -385,7 +385,7 @@ def _is_billing(block: Json) -> bool:
     return isinstance(block, dict) and str(block.get("text", "")).startswith(BILLING)
 
 
-def reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
+def _reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
     """Put the objects of the last request in the place of equal ones, up to the first change.
 
     From there on all are new, as a fingerprint expects; a mark that moved is no change.

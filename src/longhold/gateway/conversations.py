@@ -117,7 +117,7 @@ def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
     return max(possible)[2] if possible else None
 
 
-def adapt_settings(settings: Settings) -> Settings:
+def _adapt_settings(settings: Settings) -> Settings:
     """Return the settings of a client's session.
 
     The line is the window's own, near which a client compacts by itself; where the cost policy
@@ -147,7 +147,7 @@ class Conversations:
     ) -> None:
         """`opens_files` says that clients' tools reach the files of this machine."""
         self._directory = directory or Path.cwd()
-        self._settings = adapt_settings(settings or load_settings(self._directory))
+        self._settings = _adapt_settings(settings or load_settings(self._directory))
         self._store: Store = store or default_store()
         self._opens_files = opens_files
         self.clock = clock

@@ -46,7 +46,7 @@ class GatewayCounts:
         self.failures[reason] = self.failures.get(reason, 0) + 1
 
 
-def metrics_text(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> str:
+def _metrics_text(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> str:
     """Write everything in the text format; names of sessions and reasons are not labels."""
     return "\n".join(_lines(counts, total, open_sessions)) + "\n"
 
@@ -240,7 +240,7 @@ class Planner:
 
     def metrics(self) -> str:
         total = sum(self._bills().values(), SessionBill())
-        return metrics_text(self._counts, total, self._conversations.open_count)
+        return _metrics_text(self._counts, total, self._conversations.open_count)
 
     def figures(self) -> dict[str, BilledFigures]:
         """Return what each session cost and saved, by its id, for a list of them.

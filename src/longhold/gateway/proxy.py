@@ -35,7 +35,7 @@ HOP_BY_HOP = frozenset(
 LONGEST_REASON = 200
 
 
-def forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
+def _forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
     """Return what goes upstream; `is_plain` asks for an answer that can be read as it passes."""
     left = _select_end_to_end(headers, (b"host", b"content-length", b"expect"))
     if not is_plain:
@@ -44,12 +44,12 @@ def forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = 
     return [*plain, (b"accept-encoding", b"identity")]
 
 
-def return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def _return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return what goes back to the client, `content-length` included: the bytes are the same."""
     return _select_end_to_end(headers, ())
 
 
-def make_reason_header(reason: str) -> tuple[bytes, bytes]:
+def _make_reason_header(reason: str) -> tuple[bytes, bytes]:
     line = " ".join(reason.split())[:LONGEST_REASON]
     return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
 
@@ -180,7 +180,7 @@ class Proxy:
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
         body = request.stream() if has_body else b""
         async with self._send(request, body) as response, watch_client(request.receive):
-            await relay(response, response.aiter_raw(), send)
+            await _relay(response, response.aiter_raw(), send)
 
     @asynccontextmanager
     async def _sent(
@@ -220,8 +220,8 @@ class Proxy:
         if plan.conversation is not None:
             more.append((SESSION, plan.conversation.id.encode()))
         if plan.reason:
-            more.append(make_reason_header(plan.reason))
-        await relay(response, chunks(), send, more)
+            more.append(_make_reason_header(plan.reason))
+        await _relay(response, chunks(), send, more)
 
     async def _body(self, request: Request) -> bytes:
         """Read a body, no further than it may be long, and no longer than it may take."""
@@ -248,7 +248,7 @@ class Proxy:
         path = request.scope.get("raw_path") or request.url.path.encode()
         query = request.scope["query_string"]
         url = base + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
-        headers = forward_headers(request.scope["headers"], is_plain=is_plain)
+        headers = _forward_headers(request.scope["headers"], is_plain=is_plain)
         async with AsyncExitStack() as stack:
             try:
                 out = httpx2.Request(request.method, url, headers=headers, content=body or None)
@@ -283,14 +283,14 @@ async def watch_client(receive: Receive) -> AsyncIterator[None]:
         raise ClientDisconnect from None
 
 
-async def relay(
+async def _relay(
     response: httpx2.Response,
     chunks: AsyncGenerator[bytes, None],
     send: Send,
     more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
     """Answer with the headers that came, also those that are there twice, and each chunk as it comes."""
-    headers = [*return_headers(response.headers.raw), *more]
+    headers = [*_return_headers(response.headers.raw), *more]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async with aclosing(chunks):
         async for chunk in chunks:
@@ -331,6 +331,6 @@ def make_refusal(path: str, refusal: GatewayRefusal) -> Response:
     is_openai = path.startswith(("/v1/chat/", "/v1/responses"))
     body = {"error": error} if is_openai else {"type": "error", "error": error}
     response = Response(msgspec.json.encode(body), refusal.status, media_type="application/json")
-    name, value = make_reason_header(str(refusal))
+    name, value = _make_reason_header(str(refusal))
     response.headers[name.decode()] = value.decode()
     return response

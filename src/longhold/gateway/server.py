@@ -37,7 +37,7 @@ from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
 
 
-def limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
+def _limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
     """Return a protocol that closes connections whose next head is too long or too slow."""
 
     class LimitedHeads(HttpToolsProtocol):
@@ -176,7 +176,7 @@ def _reports(planner: Planner, token: str) -> list[Route]:
     ]
 
 
-def build_planner(
+def _build_planner(
     settings: Settings,
     options: GatewayOptions,
     *,
@@ -207,7 +207,7 @@ def serve(
     if not is_local:  # a preview names a file, which no client elsewhere can open
         settings = replace(settings, spill=replace(settings.spill, on=False))
     conversations = Conversations(settings, opens_files=is_local)
-    planner = build_planner(settings, options, conversations=conversations)
+    planner = _build_planner(settings, options, conversations=conversations)
     if not is_local:
         options = replace(options, pages=None)
     with listen(host, port) as listener:
@@ -228,14 +228,14 @@ def running(
 ) -> Iterator[RunningGateway]:
     """Serve from a thread on a free loopback port until the block ends."""
     options, settings = options or GatewayOptions(), settings or load_settings()
-    planner = build_planner(settings, options, conversations=conversations)
+    planner = _build_planner(settings, options, conversations=conversations)
     app = application(planner, settings, options)
     with serve_in_thread(_server(app, settings)) as url:
         yield RunningGateway(url=url, planner=planner)
 
 
 def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvicorn.Server:
-    protocol = limited_heads(settings.gateway)
+    protocol = _limited_heads(settings.gateway)
     return server_of(app, has_lifespan=True, ending_seconds=ending_seconds, protocol=protocol)
 
 

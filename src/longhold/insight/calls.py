@@ -77,7 +77,7 @@ class LoggedCall:
         self.renewed = max(self.renewed, at)
 
 
-def explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
+def _explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
     return (
         _check_announced(after.between, is_over=_check_idle(before, seconds) is not None)
         or _model(before, after)
@@ -420,7 +420,7 @@ def _explain_call(call: CallReport, current: LoggedCall, last: LoggedCall) -> Ca
     sent_before = before.prompt_tokens - deleted_between(before, after)
     broke = current.broke
     if broke is None and is_cold:
-        broke = explain_cold(last, current, call.seconds_since)
+        broke = _explain_cold(last, current, call.seconds_since)
     if broke is None:
         return replace(call, ideal_usd=_ideal_usd(call, sent_before))
     lost = max(0, readable - after.cache_read_tokens)

@@ -100,10 +100,10 @@ class Remedy:
 
 
 def cause_of(name: str) -> Cause:
-    return CAUSES.get(plain_cause(name), Cause(name.replace("_", " "), False))
+    return CAUSES.get(_plain_cause(name), Cause(name.replace("_", " "), False))
 
 
-def plain_cause(name: str) -> str:
+def _plain_cause(name: str) -> str:
     return PAUSE if name.startswith("lifetime_") else name
 
 
@@ -118,7 +118,7 @@ def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
         if not row["cause"]:
             continue
         avoidable = is_avoidable(row["cause"], is_expected=bool(row["is_expected"]))
-        cause = plain_cause(row["cause"])
+        cause = _plain_cause(row["cause"])
         before = found.get((cause, avoidable))
         found[cause, avoidable] = Loss(
             cause=cause,
@@ -138,7 +138,7 @@ def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
     for row in rows:
         if not is_avoidable(row["cause"], is_expected=bool(row["is_expected"])):
             continue
-        if plain_cause(row["cause"]) != PAUSE:
+        if _plain_cause(row["cause"]) != PAUSE:
             saved[cause_of(row["cause"]).remedy] += row["lost_usd"]
         elif row["is_long"]:
             saved[COMPACT_FIRST] += _estimate_saving(row)

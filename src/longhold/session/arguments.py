@@ -45,7 +45,7 @@ MessageLike: TypeAlias = Mapping[str, object] | Dumpable
 ContentLike: TypeAlias = str | Iterable[str | MessageLike | Block]
 
 
-def to_plain(value: object, argument: str) -> Json:
+def _to_plain(value: object, argument: str) -> Json:
     """Write a value as plain JSON, or say what in it cannot be."""
     match value:
         case None | bool():
@@ -60,13 +60,13 @@ def to_plain(value: object, argument: str) -> Json:
             return float(value)
         case Mapping():
             return {
-                _key(key, argument): to_plain(item, f"{argument}.{key}")
+                _key(key, argument): _to_plain(item, f"{argument}.{key}")
                 for key, item in value.items()
             }
         case bytes() | bytearray() | memoryview():
             raise InvalidArgument(argument, "bytes are no JSON; decode them, or give base64 text")
         case Sequence():
-            return [to_plain(item, f"{argument}[{i}]") for i, item in enumerate(value)]
+            return [_to_plain(item, f"{argument}[{i}]") for i, item in enumerate(value)]
     return _dump(value, argument)
 
 
@@ -79,9 +79,9 @@ def _key(key: object, argument: str) -> str:
 def _dump(value: object, argument: str) -> Json:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        return to_plain(dump(mode="json", exclude_unset=True), argument)
+        return _to_plain(dump(mode="json", exclude_unset=True), argument)
     if hasattr(value, "__struct_fields__") and isinstance(value, Block):
-        return to_plain(block_to_wire(value), argument)
+        return _to_plain(block_to_wire(value), argument)
     raise InvalidArgument(
         argument,
         f"a {type(value).__name__} is no JSON; give text, a dictionary, or an SDK's object",
@@ -89,7 +89,7 @@ def _dump(value: object, argument: str) -> Json:
 
 
 def to_plain_object(value: object, argument: str, wanted: str = "an object") -> JsonObject:
-    found = to_plain(value, argument)
+    found = _to_plain(value, argument)
     if not isinstance(found, dict):
         raise InvalidArgument(argument, f"expected {wanted}, not {_name_value(value)}")
     return found
@@ -108,7 +108,7 @@ def as_list(values: object, argument: str, of: str) -> list[object]:
 
 def check_content(content: object, argument: str) -> Content:
     """Return content as blocks; refuse what is empty, or no provider takes."""
-    raw = to_plain(content, argument)
+    raw = _to_plain(content, argument)
     match raw:
         case str():
             raw = [{"type": "text", "text": raw}]
@@ -149,7 +149,7 @@ def check_block(block: Block, argument: str) -> None:
 
 def check_result(output: object, argument: str) -> ResultContent:
     """Return a tool's output; an empty one is allowed, None is probably a forgotten return."""
-    raw = to_plain(output, argument)
+    raw = _to_plain(output, argument)
     if raw is None:
         raise InvalidArgument(argument, "None is no result; give text, '' for an empty one")
     if isinstance(raw, dict):
@@ -170,7 +170,7 @@ def check_sections(system: object) -> tuple[Section, ...]:
 def _section(part: object, i: int) -> Section:
     if isinstance(part, Section):
         return part
-    match to_plain(part, f"system[{i}]"):
+    match _to_plain(part, f"system[{i}]"):
         case str(text) | {"type": "text", "text": str(text)}:
             return Section(name="system" if i == 0 else f"system {i + 1}", text=text)
     raise InvalidArgument(f"system[{i}]", "give text or {'type': 'text', 'text': …}")

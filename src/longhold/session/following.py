@@ -169,7 +169,7 @@ class Following:
         """Go back to the last message that stands at a place where a conversation can be cut."""
         view, known = self._engine.view, self.known
         reason = _reason(known.keys, kept, new)
-        while kept and not is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
+        while kept and not _is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
             kept -= 1
         self._record_rewind(known.ends[kept - 1] if kept else 0, reason)
         return kept
@@ -187,10 +187,10 @@ class Following:
         """
         view = self._engine.view
         last = self.known.ends[-1] if self.known.ends else 0
-        waiting = list(list_pending(view.history, last, view.in_force.dead))
+        waiting = list(_list_pending(view.history, last, view.in_force.dead))
         ends: list[int] = []
         for run in _runs(heard):
-            found = match_waiting(run, waiting, self._given_id) if waiting else None
+            found = _match_waiting(run, waiting, self._given_id) if waiting else None
             if found is None:
                 break
             last, waiting = found
@@ -259,7 +259,7 @@ Given: TypeAlias = Said | Replied | Ran
 """What a message of a list can stand for in the log."""
 
 
-def list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
+def _list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
     """Yield what was said, answered and returned after an entry, oldest first."""
     start = len(history)
     while start and history[start - 1].n > after:
@@ -271,7 +271,7 @@ def list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) 
             yield entry
 
 
-def match_waiting(
+def _match_waiting(
     run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
 ) -> tuple[int, list[Given]] | None:
     """Find a message, or an answer's pieces, at the head of what waits.
@@ -344,7 +344,7 @@ def _is_said(entry: Given, one: Heard) -> bool:
     )
 
 
-def is_whole_after(history: Sequence[AnyEntry], n: int, dead: frozenset[int]) -> bool:
+def _is_whole_after(history: Sequence[AnyEntry], n: int, dead: frozenset[int]) -> bool:
     """Return whether no tool call is open right after entry `n`."""
     ran, calls, answer = set[str](), set[str](), ""
     for i in range(bisect_right(history, n, key=lambda entry: entry.n) - 1, -1, -1):

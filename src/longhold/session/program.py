@@ -70,20 +70,20 @@ def configure(before: Configured | None, wishes: Wishes) -> Configured:
     }
     said = entry.settings
     if wishes.settings is not None:
-        said = differences(wishes.settings)
+        said = _differences(wishes.settings)
     if wishes.window is not None:
-        said = with_window(said, wishes.window)
+        said = _with_window(said, wishes.window)
     return structs.replace(entry, **given, settings=said)
 
 
-def with_window(said: Differences, window_tokens: int) -> Differences:
+def _with_window(said: Differences, window_tokens: int) -> Differences:
     group = {k: v for k, v in said.get("window", {}).items() if k != "limit_tokens"}
     group |= {"limit_tokens": window_tokens} if window_tokens else {}
     rest = {name: values for name, values in said.items() if name != "window"}
     return rest | ({"window": group} if group else {})
 
 
-def differences(settings: Settings) -> Differences:
+def _differences(settings: Settings) -> Differences:
     default, given = asdict(Settings()), asdict(settings)
     changed = {
         group: {key: value for key, value in values.items() if value != default[group][key]}
@@ -95,10 +95,10 @@ def differences(settings: Settings) -> Differences:
 def settings_of(log: OpenLog) -> Settings:
     found = [entry for entry in log.entries if isinstance(entry, Configured)]
     base = load_settings(Path(log.header.directory or "."))
-    return overlay(base, found[-1].settings if found else {})
+    return _overlay(base, found[-1].settings if found else {})
 
 
-def overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
+def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
     """Put what a program said over what files say; a name this version does not have is ignored."""
     groups: dict[str, Any] = {}
     for group, values in said.items():
@@ -135,7 +135,7 @@ def memory_over(
     )
 
 
-def with_memory(
+def _with_memory(
     sections: tuple[Section, ...], before: tuple[Section, ...], memory: MemoryJobs | None
 ) -> tuple[Section, ...]:
     """Add what the prompt says about memory, as it was said `before`, so that the prompt is stable."""
@@ -178,7 +178,7 @@ class Program:
         entry = structs.replace(entry, tools=dict(self._registry.traits))
         if before is None or structs.replace(before, n=0, at=0.0, why="") != entry:
             self._engine.record(structs.replace(entry, why=why))
-        self._engine.reconfigure(overlay(self._engine.settings, entry.settings))
+        self._engine.reconfigure(_overlay(self._engine.settings, entry.settings))
         self._engine.limits_chars.update(self._registry.limits())
 
     @property
@@ -220,7 +220,7 @@ class Program:
 
     def _sections(self, given: Sequence[Section]) -> tuple[Section, ...]:
         before = self._engine.view.frame
-        return with_memory(tuple(given), before.sections if before else (), self.memory)
+        return _with_memory(tuple(given), before.sections if before else (), self.memory)
 
     def reframe(
         self, system: Sequence[Section] | None, tools: tuple[JsonObject, ...] | None

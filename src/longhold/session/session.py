@@ -80,13 +80,13 @@ from longhold.session.program import Program, Wishes, memory_over, open_log, ret
 from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
 
 
-def check_client(client: object) -> None:
+def _check_client(client: object) -> None:
     """Raise at once, before anything is made, if a client cannot be used."""
     if client is not None:
         wrap_client(client, "")
 
 
-def forks_over(engine: Engine, client: object) -> Forks:
+def _forks_over(engine: Engine, client: object) -> Forks:
     """Let questions to the model pass through the caller's client, on forks without tools."""
     context = context_over(engine)
     return Forks(
@@ -137,7 +137,7 @@ class SessionParts:
     program: Program
 
 
-def build_parts(
+def _build_parts(
     log: OpenLog,
     settings: Settings,
     *,
@@ -152,7 +152,7 @@ def build_parts(
     engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
     before = engine.view.configured
     registry = ToolRegistry(before.tools if before else {})
-    ask = forks_over(engine, client).ask if client is not None else None
+    ask = _forks_over(engine, client).ask if client is not None else None
     background = background_of(engine)
     wants_memory = memory if memory is not None else bool(before and before.memory)
     has_memory = wants_memory and settings.memory.on
@@ -172,7 +172,7 @@ def build_parts(
     return SessionParts(engine=engine, layers=layers, ask=ask, program=program)
 
 
-def first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
+def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     kept = latch_lifetime(frame, model, settings.cache, source)
     window = window_at_cost(model, settings.window, settings.cost, kept)
     return declare_clearing(kept, model, settings.clear, window)
@@ -254,7 +254,7 @@ class Session:
         whole session; `source` says who asks, which decides how long the provider keeps the prompt.
         `notify` gets a line for whatever changed what the model sees.
         """
-        check_client(client)
+        _check_client(client)
         model = check_model(model)
         wishes = Wishes(
             dialect=chosen_dialect(dialect, client, capabilities(model)) or "",
@@ -291,7 +291,7 @@ class Session:
 
         It has long-term memory if `memory` says so; None leaves that as it was set up.
         """
-        parts = build_parts(
+        parts = _build_parts(
             log, settings, client=client, memory=memory, hooks=hooks, notify=notify, clock=clock
         )
         return cls(parts.engine, parts.layers, ask=parts.ask, program=parts.program, sleep=sleep)
@@ -299,7 +299,7 @@ class Session:
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
         self.engine.record(Switched(model=model, reason="opened"))
-        self.engine.record(first_frame(frame, model, source, self.engine.settings))
+        self.engine.record(_first_frame(frame, model, source, self.engine.settings))
 
     @classmethod
     def resume(
@@ -325,7 +325,7 @@ class Session:
         Tools that a dead process left open count as interrupted. `id` is a whole one; `newest` is
         the newest of `directory`, by default the current one, never another's.
         """
-        check_client(client)
+        _check_client(client)
         wishes = Wishes(
             dialect=chosen_dialect(dialect, client, capabilities("")),
             max_tokens=None if max_tokens is None else check_limit(max_tokens, "max_tokens"),

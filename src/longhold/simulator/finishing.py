@@ -59,7 +59,7 @@ def finish(
     )
 
 
-def block_text(block: JsonObject) -> str:
+def _block_text(block: JsonObject) -> str:
     """Return the text by which an output block is counted."""
     match block.get("type"):
         case "thinking":
@@ -84,7 +84,7 @@ def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> Fitted
     tokens = thinking_tokens = 0
     is_cut = False
     for block in blocks:
-        cost = measure.text_tokens(block_text(block)) + 1
+        cost = measure.text_tokens(_block_text(block)) + 1
         if tokens + cost <= limit:
             taken.append(block)
         else:

@@ -17,7 +17,7 @@ def model_list(limit: int = DEFAULT_PAGE, after: str | None = None) -> JsonObjec
     page = names[start : start + max(1, min(limit, LARGEST_PAGE))]
     return {
         "object": "list",
-        "data": [model_json(capabilities(name)) for name in page],
+        "data": [_model_json(capabilities(name)) for name in page],
         "has_more": start + len(page) < len(names),
         "first_id": page[0] if page else None,
         "last_id": page[-1] if page else None,
@@ -29,10 +29,10 @@ def find_model(name: str, settings: SimulatorSettings) -> JsonObject:
     is_known = able.model in known_models() or able.family == "simulator"
     if not is_known and not settings.accepts_unknown_models:
         raise ApiError(404, f"model: {name}")
-    return {**model_json(able), "id": name}
+    return {**_model_json(able), "id": name}
 
 
-def model_json(able: Capabilities) -> JsonObject:
+def _model_json(able: Capabilities) -> JsonObject:
     line = able.model.split("-")[1] if able.model.startswith("claude-") else None
     return {
         "id": able.model,

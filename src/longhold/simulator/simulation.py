@@ -153,7 +153,7 @@ class Simulation:
     ) -> ServedOutcome:
         if prepared.request.max_tokens == 0:
             return self._outcome(prepared, (_message_iteration(plan, None),), [], started)
-        answer = await self.ask(brain_request(prepared, prepared.read))
+        answer = await self.ask(_brain_request(prepared, prepared.read))
         finished = finish(answer, prepared, plan.prompt_tokens, self.bench.signer)
         iterations = (_message_iteration(plan, finished),)
         return self._outcome(prepared, iterations, finished.blocks, started, finished)
@@ -180,14 +180,14 @@ class Simulation:
         shorter = _replace_conversation(prepared, block, self.settings)
         able, workspace = prepared.able, prepared.caller.workspace
         rest = self.cache.look_up(shorter.prompt, workspace, able.cache_minimum_tokens, started)
-        answer = await self.ask(brain_request(shorter, shorter.read))
+        answer = await self.ask(_brain_request(shorter, shorter.read))
         finished = finish(answer, shorter, rest.prompt_tokens, self.bench.signer)
         iterations = (closing, _message_iteration(rest, finished))
         return self._outcome(prepared, iterations, [block, *finished.blocks], started, finished)
 
     async def _summarise(self, prepared: PreparedPrompt, instructions: str | None) -> str:
         asked = replace(
-            brain_request(prepared, prepared.read),
+            _brain_request(prepared, prepared.read),
             purpose="summary",
             instructions=instructions,
             max_tokens=SUMMARY_OUTPUT_TOKENS,
@@ -240,7 +240,7 @@ class Simulation:
         )
 
 
-def brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> BrainRequest:
+def _brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> BrainRequest:
     """Build what a brain reads: the same as the model would."""
     request = prepared.request
     choice = request.tool_choice or {}

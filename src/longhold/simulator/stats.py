@@ -79,20 +79,20 @@ class Stats:
                 **{name: self._tokens[name] for name in COUNTED},
                 "prompt_tokens": prompt,
                 "cache_read_ratio": self._tokens["read_tokens"] / prompt if prompt else 0.0,
-                "cost_usd": cost_json(self._cost),
+                "cost_usd": _cost_json(self._cost),
                 "requests_without_price": self._unpriced,
             },
             "requests": [_record_json(record) for record in self._recent],
         }
 
 
-def cost_json(cost: Cost) -> JsonObject:
+def _cost_json(cost: Cost) -> JsonObject:
     parts = {field.name: getattr(cost, field.name) for field in fields(cost)}
     return {**parts, "total": cost.total}
 
 
 def _record_json(record: ServedRequest) -> JsonObject:
     plain = {field.name: getattr(record, field.name) for field in fields(record)}
-    plain["cost_usd"] = cost_json(record.cost) if record.cost else None
+    plain["cost_usd"] = _cost_json(record.cost) if record.cost else None
     del plain["cost"]
     return plain

@@ -56,14 +56,14 @@ class Hooks:
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:
             return HookVerdict()
-        given = msgspec.json.encode(hook_input(event, fields, context))
+        given = msgspec.json.encode(_hook_input(event, fields, context))
         described = EVENTS[event]
         limit = _total_seconds(described, picked)
         runs = (_run(hook, described, given, context, limit) for hook in picked)
         return merge(await asyncio.gather(*runs))
 
 
-def hook_input(event: str, fields: JsonObject, context: HookContext) -> JsonObject:
+def _hook_input(event: str, fields: JsonObject, context: HookContext) -> JsonObject:
     return {
         "session_id": context.session,
         "transcript_path": str(context.transcript),

@@ -58,10 +58,10 @@ def render_instructions(
 
 
 def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
-    return tuple(map(source_of, parts))
+    return tuple(map(_source_of, parts))
 
 
-def source_of(part: InstructionPart) -> Source:
+def _source_of(part: InstructionPart) -> Source:
     text = _wrap_in_tag(part)
     return Source(
         file=str(part.path),
@@ -114,7 +114,7 @@ class InstructionChanges:
 
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
     """Compare what the model was told with what the files say; None if it is the same."""
-    sources = {part.path: source_of(part) for part in now.parts}
+    sources = {part.path: _source_of(part) for part in now.parts}
     parts = tuple(
         part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
     )

@@ -100,7 +100,7 @@ class Gate:
                 tool=call.tool,
                 given=given,
                 reason=decision.reason,
-                suggestion=suggest_rule(call),
+                suggestion=_suggest_rule(call),
             )
             first = await ask_first(question) if ask_first is not None else None
             decision = first or await self._ask_user(question)
@@ -131,7 +131,7 @@ def combine(decision: Decision, hook: Decision | None) -> Decision:
     return decision if hook is None or decision.outcome == "deny" else hook
 
 
-def suggest_rule(call: ToolCall) -> Rule | None:
+def _suggest_rule(call: ToolCall) -> Rule | None:
     """Return the narrowest rule that would save the next question of this kind."""
     match call.kind:
         case "shell":

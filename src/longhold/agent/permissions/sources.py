@@ -51,7 +51,7 @@ _BUILD = split_words(
 _SCRIPTS = (".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
-def list_reached(value: Json, project: Path) -> tuple[Path, ...]:
+def _list_reached(value: Json, project: Path) -> tuple[Path, ...]:
     """List the project's files that the commands in a section of settings may run."""
     commands = tuple(_commands(value))
     tree = _Tree(project)
@@ -297,7 +297,7 @@ def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str
     """Hash a section together with its location and the project's files it may run."""
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
-    for path in list_reached(value, project):
+    for path in _list_reached(value, project):
         digest.update(str(path).encode("utf-8", "surrogateescape") + b"\0" + _hash(path))
     return digest.hexdigest()
 

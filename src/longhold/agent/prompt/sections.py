@@ -134,18 +134,18 @@ def sections(given: Environment) -> tuple[Section, ...]:
     static = tuple(Section(name=name, text=_text(name), scope="global") for name in STATIC)
     dynamic = {
         "guidance": _guidance(given.tools),
-        "skills": fill_template("skills", listing=given.skills),
+        "skills": _fill_template("skills", listing=given.skills),
         "memory": given.memory.strip(),
-        "environment": fill_template(
+        "environment": _fill_template(
             "environment",
             directory=str(given.directory),
             platform=given.platform,
             shell=given.shell,
             date=given.date,
         ),
-        "git": fill_template("git", state=_state(given.repository)),
-        "language": fill_template("language", language=given.language),
-        "scratchpad": fill_template("scratchpad", directory=str(given.scratchpad or "")),
+        "git": _fill_template("git", state=_state(given.repository)),
+        "language": _fill_template("language", language=given.language),
+        "scratchpad": _fill_template("scratchpad", directory=str(given.scratchpad or "")),
     }
     own = tuple(Section(name=name, text=text) for name, text in dynamic.items() if text)
     return (*static, *own, *(section for section in given.more if section.text.strip()))
@@ -163,7 +163,7 @@ def boundary(sections: Iterable[Section]) -> int:
 def _guidance(tools: tuple[str, ...]) -> str:
     names = (f"guidance/{name.lower()}" for name in sorted(tools) if name.isalnum())
     lines = (_text(name) for name in names if _file(name).is_file())
-    return fill_template("guidance", lines="\n".join(lines))
+    return _fill_template("guidance", lines="\n".join(lines))
 
 
 def _state(repository: Repository | None) -> str:
@@ -174,7 +174,7 @@ def _state(repository: Repository | None) -> str:
     return "\n".join(f"{label}{text}" for label, text in found.items() if text)
 
 
-def fill_template(name: str, **values: str) -> str:
+def _fill_template(name: str, **values: str) -> str:
     if not any(value.strip() for value in values.values()):
         return ""
     return Template(_text(name)).substitute(values).strip()
@@ -196,7 +196,7 @@ SERVER_CHARS = 2_000
 def servers_text(offers: Iterable[ServerOffer]) -> str:
     """Render the section on MCP servers, sorted, so that start-up order does not show."""
     servers = map(_server, sorted(offers, key=lambda offer: offer.server))
-    return fill_template("mcp", servers="\n\n".join(servers))
+    return _fill_template("mcp", servers="\n\n".join(servers))
 
 
 def server_digests(offers: Iterable[ServerOffer]) -> dict[str, str]:
@@ -218,7 +218,7 @@ def servers_news(
     parts += [f"## {name}\ngone; its tools cannot be called" for name in sorted(gone)]
     if not parts:
         return "", {}
-    return fill_template("servers_changed", servers="\n\n".join(parts)), fresh | gone
+    return _fill_template("servers_changed", servers="\n\n".join(parts)), fresh | gone
 
 
 def _server(offer: ServerOffer) -> str:

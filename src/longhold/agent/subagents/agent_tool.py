@@ -43,7 +43,7 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
     """Make the Agent tool; with `only_back`, agents run in the background only."""
 
     async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
-        order = make_order(given, supervisor, only_back=only_back)
+        order = _make_order(given, supervisor, only_back=only_back)
         if order.is_fork:
             _check_fork(given, tool_context, only_back)
         isolation = given.isolation or ("" if order.is_fork else order.definition.isolation)
@@ -77,7 +77,7 @@ def agent_stop_tool(supervisor: Supervisor) -> Tool:
     return team_tool("AgentStop", AgentStopInput, stop)
 
 
-def make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:
+def _make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:
     """Convert a model's input to an order, or say what is wrong with it."""
     is_fork = given.agent.casefold() == FORK
     definition = supervisor.definitions.find("general" if is_fork else given.agent)

@@ -323,7 +323,7 @@ class AgentFactory:
         return Gate(
             rules=gate.rules,
             mode=order.reach.narrow(mode),
-            ask=prefix_questions(order.called, ask) if ask is not None else None,
+            ask=_prefix_questions(order.called, ask) if ask is not None else None,
             above=gate,
         )
 
@@ -365,7 +365,7 @@ class AgentFactory:
         return await self.parent.guard.check_at(gate, use, tool)
 
 
-def prefix_questions(name: str, ask: AskUser) -> AskUser:
+def _prefix_questions(name: str, ask: AskUser) -> AskUser:
     async def asked(question: Question) -> Answer:
         return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
 

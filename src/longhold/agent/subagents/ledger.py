@@ -323,7 +323,7 @@ class Delivery:
     def _deliver(self, engine: Engine) -> None:
         room_chars = engine.settings.agents.mail_round_chars
         for inbox, letter in self._waiting(engine):
-            entry = make_mail_entry(letter)
+            entry = _make_mail_entry(letter)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < engine.settings.agents.mail_round_chars:
                 return  # the first mail may be of any length, further ones must fit
@@ -342,7 +342,7 @@ class Delivery:
             raise _BoxError(str(error)) from error
 
 
-def make_mail_entry(letter: Letter) -> Said | Failed:
+def _make_mail_entry(letter: Letter) -> Said | Failed:
     if letter.value is None:
         return Failed(
             what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor

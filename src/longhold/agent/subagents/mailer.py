@@ -374,7 +374,7 @@ class SendMessageInput(Input, frozen=True, kw_only=True):
 
 def send_tool(mailer: Mailer) -> Tool:
     async def send(given: SendMessageInput, _context: ToolContext) -> Outcome:
-        body = body_of(given)
+        body = _body_of(given)
         try:
             said = await mailer.send(given.to, body)
         except Unsent as error:
@@ -386,7 +386,7 @@ def send_tool(mailer: Mailer) -> Tool:
     return team_tool("SendMessage", SendMessageInput, send)
 
 
-def body_of(given: SendMessageInput) -> MailBody:
+def _body_of(given: SendMessageInput) -> MailBody:
     """Convert a model's input to a mail body, or say what is missing."""
     match given.message:
         case str(text):

@@ -69,7 +69,7 @@ Tasks: TypeAlias = Mapping[str, Task]
 _TEXTS = ("subject", "description", "active_form")
 
 
-def open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
+def _open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
     return tuple(
         id
         for id in task.waits_for
@@ -89,7 +89,7 @@ def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
         raise Unchanged(f"Task {id} is {task.status.replace('_', ' ')}{owner}.")
     if task.owner and task.owner != owner:
         raise Unchanged(f"Task {id} belongs to {task.owner}.")
-    if waiting := open_blockers(tasks, task):
+    if waiting := _open_blockers(tasks, task):
         raise Unchanged(f"Task {id} waits for {', '.join(waiting)}.")
     return structs.replace(task, status="in_progress", owner=owner)
 
@@ -179,7 +179,7 @@ class TaskList:
 
         def plan(tasks: Tasks) -> list[Task]:
             pending = (t for t in tasks.values() if t.status == "pending" and not t.owner)
-            free = (task.id for task in pending if not open_blockers(tasks, task))
+            free = (task.id for task in pending if not _open_blockers(tasks, task))
             chosen = id or next(free, "")
             if not chosen:
                 raise Unchanged("No task can be claimed now.")
@@ -355,7 +355,7 @@ def _note(task: Task) -> str:
 
 
 def _line(tasks: Tasks, task: Task) -> str:
-    waiting = open_blockers(tasks, task)
+    waiting = _open_blockers(tasks, task)
     behind = f" [waits for {', '.join(waiting)}]" if waiting else ""
     return f"{task.id}. {_state(task)}: {_subject(task)}{behind}"
 

@@ -234,7 +234,7 @@ class ForkWorker:
 
 def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
-    view = fold(cut_at_answer(engine.view.history, fork))
+    view = fold(_cut_at_answer(engine.view.history, fork))
     frame = view.frame or Framed()
     messages = first_messages(frame) + Wire().messages(view.messages(), place_edits(view))
     then = replace(
@@ -249,7 +249,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     return then.end_at_answer()
 
 
-def cut_at_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
+def _cut_at_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
     calls = {
         entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
     }

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from longhold.agent.permissions import Answer, AskUser, Question
 
 
-def prompt_for(question: Question) -> str:
+def _prompt_for(question: Question) -> str:
     always = f", a = always ({plain(str(question.suggestion))})" if question.suggestion else ""
     return f"Allow? y = yes{always}, n or a reason = no: "
 
 
-def answer_from(text: str, question: Question) -> Answer:
+def _answer_from(text: str, question: Question) -> Answer:
     """Read what was typed; anything that is not a clear yes is a no, with those words as its reason."""
     text = text.strip()
     match text.lower():
@@ -56,14 +56,14 @@ QUESTION = (
 )
 
 
-def may_suggest(agent: Agent) -> bool:
+def _may_suggest(agent: Agent) -> bool:
     """True if the question would be read from the cache, and the engine may still spend on itself."""
     engine = agent.engine
     is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
     return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
 
 
-async def next_words_of(agent: Agent) -> str:
+async def _next_words_of(agent: Agent) -> str:
     try:
         reply = await agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
     except LongholdError:
@@ -115,7 +115,7 @@ class Chat:
 
     async def _ask(self, question: "Question") -> "Answer":
         self._screen.show_question(question)
-        return answer_from(await self._screen.answer(prompt_for(question)), question)
+        return _answer_from(await self._screen.answer(_prompt_for(question)), question)
 
 
 class Turns:
@@ -244,12 +244,12 @@ class Turns:
 
     def _begin_suggesting(self) -> None:
         is_done = self.agent.engine.is_answered() and not self.screen.half_typed()
-        if self.screen.shows_suggestions and is_done and may_suggest(self.agent):
+        if self.screen.shows_suggestions and is_done and _may_suggest(self.agent):
             self._suggesting = asyncio.create_task(self._suggest())
 
     async def _suggest(self) -> None:
 
-        self.screen.suggest(await next_words_of(self.agent))
+        self.screen.suggest(await _next_words_of(self.agent))
 
     async def _stop_suggesting(self) -> None:
         from longhold.core.turn.abort import stop

@@ -91,7 +91,7 @@ class ScreenParts:
     """Whether what is typed must not be seen."""
 
 
-def make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
+def _make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
     suggestion = ConditionalProcessor(
         AfterInput(parts.suggestion, style="class:suggestion"), Condition(lambda: not buffer.text)
     )
@@ -155,7 +155,7 @@ class KeyTarget(Protocol):
     def paste(self, text: str) -> None: ...
 
 
-def key_bindings(target: KeyTarget) -> KeyBindings:
+def _key_bindings(target: KeyTarget) -> KeyBindings:
     keys = KeyBindings()
     choosing = Condition(target.is_choosing)
 
@@ -264,8 +264,8 @@ class LiveScreen:
         self._last_key, self._reminder = time.monotonic(), _Reminder()
         depth = None if has_colours else ColorDepth.DEPTH_1_BIT
         self._app = _Application(
-            layout=make_layout(self._input.buffer, self._parts()),
-            key_bindings=key_bindings(self._input),
+            layout=_make_layout(self._input.buffer, self._parts()),
+            key_bindings=_key_bindings(self._input),
             style=STYLE,
             erase_when_done=True,
             refresh_interval=1.0,

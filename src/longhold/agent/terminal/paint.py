@@ -49,7 +49,7 @@ def split_long(text: str) -> tuple[str, str]:
     return f"{head}{end}{fence[1]}\n", f"{opening.rstrip()}\n{rest}"
 
 
-def with_breaks(text: str) -> str:
+def _with_breaks(text: str) -> str:
     """Mark the ends of lines as breaks: who writes to a terminal means them; code is as it is."""
     return "".join(
         line if was_code or is_code or not line[:-1].strip() else f"{line.rstrip()}  \n"
@@ -150,7 +150,7 @@ class Paint:
             markup=False,
         )
         if isinstance(what, Text):  # no line of it begins further left, folded ones included
-            lines = folded_lines(what, console, console.width - indent)
+            lines = _folded_lines(what, console, console.width - indent)
             margin = Text(" " * indent)
             text = Text("\n").join(margin + line if line else line for line in lines)
             console.print(text, no_wrap=True, crop=False)
@@ -173,7 +173,7 @@ class Paint:
         """Render Markdown; links show where they lead instead of hiding it."""
         rendered = self.render(
             _Document(
-                with_breaks(harmless(text)),
+                _with_breaks(harmless(text)),
                 code_theme="ansi_dark",
                 hyperlinks=False,
                 justify="left",
@@ -185,7 +185,7 @@ class Paint:
 
     def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
         """Draw a change line by line: red what goes, green what comes; at most so many lines."""
-        lines = list(changed_lines(before, after))
+        lines = list(_changed_lines(before, after))
         drawn = Text()
         for sign, line in lines[:most]:
             style = {"-": "red", "+": "green"}.get(sign, "bright_black")
@@ -196,7 +196,7 @@ class Paint:
         return self.render(drawn, indent=indent)
 
 
-def folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
+def _folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
     """Fold lines that are too long; the rest of one stands below its text, or its second column."""
     text = text.copy()
     text.expand_tabs()
@@ -222,7 +222,7 @@ def _hang(line: str, width: int) -> int:
     return deep if deep <= width // 2 else 0
 
 
-def changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:
+def _changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a diff with their signs, `…` between distant changes."""
     unified = difflib.unified_diff(
         before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT_LINES

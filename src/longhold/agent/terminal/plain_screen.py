@@ -73,7 +73,7 @@ def _read(prompt: str, coming: "concurrent.futures.Future[str]") -> None:
         coming.set_exception(EOFError(str(failure)))
 
 
-def keep_terminal() -> None:
+def _keep_terminal() -> None:
     """Restore the terminal's present state when the program ends, however it ends."""
     if termios is None or sys.stdin is None or not sys.stdin.isatty():
         return
@@ -112,7 +112,7 @@ class PlainScreen:
         self._status: Callable[[], Status] | None = None
 
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
-        keep_terminal()
+        _keep_terminal()
         return await chat
 
     def say(self, text: str, tone: Tone = "plain") -> None:
@@ -130,9 +130,9 @@ class PlainScreen:
         click.secho(f"\n{plain(question.tool)}: {plain(question.reason)}", fg="yellow", err=True)
         for key, value in question.given.items():
             lines = str(value).splitlines() or [""]
-            say_below(f"  {plain(key)}: ", lines[0])
+            _say_below(f"  {plain(key)}: ", lines[0])
             for line in lines[1:SHOWN_LINES]:
-                say_below("      ", line)
+                _say_below("      ", line)
             if len(lines) > SHOWN_LINES:
                 click.echo(f"      … and {len(lines) - SHOWN_LINES} more lines", err=True)
 
@@ -191,7 +191,7 @@ class PlainScreen:
             self.say(self._status().short(), "dim")
 
 
-def say_below(label: str, text: str) -> None:
+def _say_below(label: str, text: str) -> None:
     """Print a foreign line on stderr, folded so that none of it begins at a terminal's left edge.
 
     A line long enough would else continue there and pose as one of ours.

@@ -44,14 +44,14 @@ class FinishedCall:
         return text_of(self.outcome.content)
 
 
-def call_title(use: ToolUse, paint: Paint) -> str:
+def _call_title(use: ToolUse, paint: Paint) -> str:
     named = [str(use.input[key]) for key in _ABOUT if use.input.get(key)]
     about = named[0] if named else " ".join(map(str, use.input.values()))
     title = f"{plain(use.name)} {one_line(about, INPUT_CHARS)}".rstrip()
     return paint.cut(title, paint.columns() - TIME_COLUMNS)
 
 
-def changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
+def _changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield the text before and after each change that a call's input asks for."""
     for change in (given, *(given.get("edits") or ())):
         if not isinstance(change, dict):
@@ -72,8 +72,8 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
     )  # without the question
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
-    drawn = paint.draw_text(f"{mark} {call_title(call.use, paint)}{took}", tone)
-    changes = [] if call.outcome.is_error else list(changes_in(call.use.input))
+    drawn = paint.draw_text(f"{mark} {_call_title(call.use, paint)}{took}", tone)
+    changes = [] if call.outcome.is_error else list(_changes_in(call.use.input))
     if changes and has_shown:
         return drawn
     if changes:
@@ -86,14 +86,14 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
     return drawn + (paint.draw_text("\n".join(shown), tone, indent=4) if shown else "")
 
 
-def draw_interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
-    drawn = paint.draw_text(f"✗ {call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
+def _draw_interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
+    drawn = paint.draw_text(f"✗ {_call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
     return drawn + (paint.draw_text(plain(said), "dim", indent=4) if said else "")
 
 
-def draw_whole(call: FinishedCall, paint: Paint) -> str:
+def _draw_whole(call: FinishedCall, paint: Paint) -> str:
     lines = call.text.splitlines()
-    drawn = [paint.draw_text(f"▼ {call_title(call.use, paint)}", "user")]
+    drawn = [paint.draw_text(f"▼ {_call_title(call.use, paint)}", "user")]
     for name, value in call.use.input.items():
         drawn.append(paint.draw_text(f"{name}: {value}", "dim", indent=2))
     drawn.append(paint.draw_text("\n".join(lines[:OPENED_LINES]), indent=2))
@@ -177,7 +177,7 @@ class TurnDrawing:
         self._emit_rest()
         for use, began in self._running.values():
             seconds = time.monotonic() - began
-            self.emit(draw_interrupted(use, seconds, self._progress, self.paint))
+            self.emit(_draw_interrupted(use, seconds, self._progress, self.paint))
         self._running.clear()
         self._progress = self.phase = ""
         if end.reason == "completed":
@@ -191,7 +191,7 @@ class TurnDrawing:
         """Print what a call would do, before the user is asked about it."""
         self._emit_rest()
         self._say(f"\n{plain(tool)}: {plain(reason)}", "notice")
-        changes = list(changes_in(given))
+        changes = list(_changes_in(given))
         hidden = CHANGE_INPUTS if changes else frozenset()
         for key, value in given.items():
             if key not in hidden:
@@ -205,7 +205,7 @@ class TurnDrawing:
 
     def open_last(self) -> bool:
         if self.last is not None:
-            self.emit(draw_whole(self.last, self.paint))
+            self.emit(_draw_whole(self.last, self.paint))
         return self.last is not None
 
     def _say(self, text: str, tone: Tone) -> None:
@@ -240,7 +240,7 @@ class TurnDrawing:
             lines.insert(0, "")
         now = time.monotonic()
         for use, began in self._running.values():
-            lines.append(f"◌ {call_title(use, self.paint)}  {now - began:.0f} s")
+            lines.append(f"◌ {_call_title(use, self.paint)}  {now - began:.0f} s")
         if self._running and self._progress:
             room = self.paint.columns() - 6
             lines.append(f"    {self.paint.cut(plain(self._progress), room)}")

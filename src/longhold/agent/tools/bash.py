@@ -217,7 +217,7 @@ class ShellInput(Input, frozen=True, kw_only=True):
     shell_id: Annotated[str, Meta(description="The id that Bash gave.")]
 
 
-async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
+async def _bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
     shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         await shell.ending
@@ -230,7 +230,7 @@ async def bash_output(given: ShellInput, tool_context: ToolContext) -> Outcome:
     )
 
 
-async def kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
+async def _kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
     shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         return Outcome(content=f"{shell.id} had already ended. {_state(shell)}")
@@ -258,8 +258,8 @@ def _state(shell: BackgroundCommand) -> str:
 
 
 BASH_OUTPUT: Tool = make_tool(
-    "BashOutput", ShellInput, bash_output, kind="shell", limit_chars=SHELL_CHARS
+    "BashOutput", ShellInput, _bash_output, kind="shell", limit_chars=SHELL_CHARS
 )
 KILL_SHELL: Tool = make_tool(
-    "KillShell", ShellInput, kill_shell, kind="shell", limit_chars=SHELL_CHARS
+    "KillShell", ShellInput, _kill_shell, kind="shell", limit_chars=SHELL_CHARS
 )

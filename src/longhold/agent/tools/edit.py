@@ -52,7 +52,7 @@ class EditTarget:
         tool_context.files.record(SeenFile(path=self.path, stamp=stamp_of(status, content)))
 
 
-def open_target(path: Path, tool_context: ToolContext) -> EditTarget:
+def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
     """Read a file that is to be changed, and refuse if it must not be."""
     try:
         status = path.stat()
@@ -100,7 +100,7 @@ class EditInput(Input, frozen=True, kw_only=True):
 
 async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
     old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
-    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    target = _open_target(tool_context.resolve(given.file_path), tool_context)
     if not old:
         return _create_file(target, new, tool_context)
     if old == new:
@@ -175,7 +175,7 @@ class WriteInput(Input, frozen=True, kw_only=True):
 
 
 async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
-    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    target = _open_target(tool_context.resolve(given.file_path), tool_context)
     source = (target.source or SourceText("")).rewritten(given.content)
     target.store(source, tool_context)
     lines = source.raw.count("\n") + (not source.ends_with_newline and bool(source.raw))

@@ -33,7 +33,7 @@ MAX_CHARS = 1_024
 _NOTHING = "(?!)"
 
 
-def path_expression(pattern: str) -> str:
+def _path_expression(pattern: str) -> str:
     """Translate a pattern that starts at the top into an expression for a whole path.
 
     Of several stars only the last has a choice: where the others end first is as good as anywhere,
@@ -77,7 +77,7 @@ def _split(pieces: list[str], mark: str) -> list[list[str]]:
 def anchored_expression(pattern: str) -> str:
     """Anchor a pattern with a slash at the top; one without fits a name at any depth."""
     anywhere = "" if "/" in pattern else "(?:.*/)?"
-    return anywhere + path_expression(pattern.removeprefix("/"))
+    return anywhere + _path_expression(pattern.removeprefix("/"))
 
 
 def _piece(pattern: str, place: int) -> tuple[str, int]:
@@ -197,7 +197,7 @@ def parse_rule(line: str) -> IgnoreRule | None:
     return IgnoreRule(expression, is_exception, only_directories)
 
 
-def rules_in(file: Path, base: Path) -> IgnoreRules | None:
+def _rules_in(file: Path, base: Path) -> IgnoreRules | None:
     try:
         text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError:
@@ -211,9 +211,9 @@ def rules_above(directory: Path) -> tuple[IgnoreRules, ...]:
     found: list[IgnoreRules | None] = []
     for place in (directory, *directory.parents):
         if place != directory:
-            found.append(rules_in(place / ".gitignore", place))
+            found.append(_rules_in(place / ".gitignore", place))
         if (place / ".git").exists():
-            found.append(rules_in(place / ".git" / "info" / "exclude", place))
+            found.append(_rules_in(place / ".git" / "info" / "exclude", place))
             break
     return tuple(rules for rules in reversed(found) if rules)
 
@@ -225,7 +225,7 @@ def walk(directory: Path) -> Iterator[str]:
 
 def _walk(top: str, below: str, above: tuple[IgnoreRules, ...]) -> Iterator[str]:
     here = Path(top, below)
-    own = rules_in(here / ".gitignore", here)
+    own = _rules_in(here / ".gitignore", here)
     rules = (*above, own) if own else above
     try:
         with os.scandir(here) as entries:

@@ -25,7 +25,7 @@ class ExitPlanInput(Input, frozen=True, kw_only=True):
     ] = ""
 
 
-async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outcome:
+async def _enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outcome:
     if tool_context.is_fork:
         raise Refused("Only the main session plans: there is no user here to approve a plan.")
     file = plan_file(tool_context)
@@ -38,7 +38,7 @@ async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outco
     return Outcome(content=said, note="planning")
 
 
-async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
+async def _exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
     if not tool_context.plan.is_on:
         raise Refused("Nothing is being planned. Begin with EnterPlan.")
     file = tool_context.plan.file or plan_file(tool_context)
@@ -57,5 +57,5 @@ def plan_file(tool_context: ToolContext) -> Path:
     return tool_context.home / "plans" / f"{name}.md"
 
 
-ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, enter_plan, kind="other")
-EXIT_PLAN: Tool = make_tool("ExitPlan", ExitPlanInput, exit_plan, kind="ask")
+ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, _enter_plan, kind="other")
+EXIT_PLAN: Tool = make_tool("ExitPlan", ExitPlanInput, _exit_plan, kind="ask")

@@ -64,7 +64,7 @@ def main(arguments: list[str], write: Write) -> int:
     query = Query(**json.loads(arguments[0]))
     try:
         wanted = re.compile(query.wanted, re.DOTALL)
-        pattern = compile_pattern(query) if query.pattern else None
+        pattern = _compile_pattern(query) if query.pattern else None
     except re.error as error:
         sys.stderr.write(str(error))
         return 2
@@ -76,7 +76,7 @@ def main(arguments: list[str], write: Write) -> int:
     return 0 if found else 1
 
 
-def compile_pattern(query: Query) -> re.Pattern[str]:
+def _compile_pattern(query: Query) -> re.Pattern[str]:
     """Compile a pattern, translating the few things that ripgrep writes differently."""
     pattern = query.pattern
     for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
@@ -95,7 +95,7 @@ def _answer(
     name = path.encode("utf-8", "surrogateescape")
     text = _text(query.file(path)) if pattern is not None else ""
     lines = text.removesuffix("\n").split("\n") if text else []
-    matched = match_lines(text, lines, pattern, query) if pattern is not None else {}
+    matched = _match_lines(text, lines, pattern, query) if pattern is not None else {}
     if pattern is None or (matched and query.only_names):
         write(name + b"\0")
     elif matched:
@@ -112,7 +112,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def match_lines(
+def _match_lines(
     text: str, lines: list[str], pattern: re.Pattern[str], query: Query
 ) -> dict[int, None]:
     """Return the lines, from 1, in which the pattern is found, in order."""

@@ -115,7 +115,7 @@ def skills_at(tool_context: ToolContext) -> tuple[Skill, ...]:
     return find_skills(tool_context.home / "skills", tool_context.root)
 
 
-async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
+async def _use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
     skills = {skill.name: skill for skill in skills_at(tool_context)}
     skill = skills.get(given.skill.removeprefix("/"))
     if skill is None:
@@ -132,4 +132,4 @@ async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
     )
 
 
-SKILL: Tool = make_tool(SKILL_NAME, SkillInput, use_skill, kind="other", is_read_only=True)
+SKILL: Tool = make_tool(SKILL_NAME, SkillInput, _use_skill, kind="other", is_read_only=True)

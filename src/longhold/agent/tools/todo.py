@@ -14,7 +14,7 @@ class TodoWriteInput(Input, frozen=True, kw_only=True):
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole list, in order.")]
 
 
-async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
+async def _todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
     counts = Counter(todo.status for todo in given.todos)
     if counts["in_progress"] > 1:
         raise Refused(
@@ -34,4 +34,4 @@ async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcom
     return Outcome(content=f"Todos: {said}.", note=next(current, said))
 
 
-TODO_WRITE: Tool = make_tool(TODO_NAME, TodoWriteInput, todo_write, kind="other")
+TODO_WRITE: Tool = make_tool(TODO_NAME, TodoWriteInput, _todo_write, kind="other")

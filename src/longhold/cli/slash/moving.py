@@ -84,11 +84,11 @@ async def resume(context: SlashContext, rest: str) -> SessionMove | None:
     if not found:
         context.screen.say("This project has no other session; `longhold sessions --all` has more.")
         return None
-    picked = await context.screen.choose("Resume which session?", session_rows(store, found))
+    picked = await context.screen.choose("Resume which session?", _session_rows(store, found))
     return None if picked is None else SessionMove(resume=found[picked].id, mode=mode)
 
 
-def session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
+def _session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
     paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
     facts = session_facts(list(paths.values())) if paths else {}
     rows = []

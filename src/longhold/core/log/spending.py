@@ -66,7 +66,7 @@ def sum_spending(entries: Iterable[AnyEntry]) -> Spent:
     return sum((price_call(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
 
 
-def read_ledger(file: Path) -> Spent:
+def _read_ledger(file: Path) -> Spent:
     """Add up a day's ledger; a line that a crash tore is left out."""
     total = Spent()
     try:
@@ -116,10 +116,10 @@ class FileLedger:
             os.close(descriptor)
 
     def today(self) -> Spent:
-        return read_ledger(self.file)
+        return _read_ledger(self.file)
 
     def by_day(self) -> dict[str, Spent]:
-        return {file.stem: read_ledger(file) for file in sorted(self.directory.glob("*.jsonl"))}
+        return {file.stem: _read_ledger(file) for file in sorted(self.directory.glob("*.jsonl"))}
 
 
 @dataclass(slots=True)

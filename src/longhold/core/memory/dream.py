@@ -69,7 +69,7 @@ class DreamRules:
         ]
 
 
-def leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dict[str, str]:
+def _leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dict[str, str]:
     """Take back what may not be merged; return those files with the reasons.
 
     A dream that was cut short removes nothing: what was to replace it may not be written yet.
@@ -86,7 +86,7 @@ def leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dict
     return found
 
 
-def keep_evidence(branch: Branch) -> dict[str, str]:
+def _keep_evidence(branch: Branch) -> dict[str, str]:
     """Give rewritten memories their evidence back, and replacements that of what they replace.
 
     Return the removed files, each with the memory that its reason names as the one that stays.
@@ -285,7 +285,7 @@ def dream(
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store)
     report = tidy_branch(branch, rules, steps=steps)
-    return report if is_trial else merge_branch(branch, rules, report, steps)
+    return report if is_trial else _merge_branch(branch, rules, report, steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +338,7 @@ async def dream_with(
     branch = Branch(store, rules)
     reply = await dreamer.ask(
         ForkRequest(
-            say=dream_prompt(branch, settings, dreamer),
+            say=_dream_prompt(branch, settings, dreamer),
             source=SOURCE,
             turns=settings.turns,
             permit=dreamer.permit,
@@ -355,11 +355,11 @@ async def dream_with(
     report = tidy_branch(branch, rules, steps=steps, usage=reply.usage, is_unfinished=is_unfinished)
     if is_trial:
         return report
-    merge = partial(merge_branch, branch, rules, report, steps)
+    merge = partial(_merge_branch, branch, rules, report, steps)
     return await retry_while_busy(merge, store.limits.busy_seconds)
 
 
-def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
+def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
     text = (files("longhold.core.memory") / "prompts" / "dream.md").read_text(encoding="utf-8")
     can_search = dreamer.can_look and dreamer.logs is not None
     return Template(text).substitute(
@@ -383,9 +383,9 @@ def tidy_branch(
     is_unfinished: bool = False,
 ) -> DreamReport:
     """Tidy a branch, on which a model may have worked, and leave out what may not be merged."""
-    dropped = leave_out(branch, rules, is_unfinished=is_unfinished)
+    dropped = _leave_out(branch, rules, is_unfinished=is_unfinished)
     by_model = branch.changes()
-    replaced = keep_evidence(branch)
+    replaced = _keep_evidence(branch)
     steps.add("orient", f"{len(branch.versions())} memories")
     plan = _plan(branch, rules, replaced)
     steps.add("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
@@ -405,7 +405,7 @@ def tidy_branch(
     )
 
 
-def merge_branch(
+def _merge_branch(
     branch: Branch, rules: DreamRules, report: DreamReport, steps: Steps
 ) -> DreamReport:
     check = partial(list_unsound, repository=rules.repository)

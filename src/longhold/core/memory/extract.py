@@ -159,7 +159,7 @@ class Extraction:
         self.step("branched")
         reply = await self.ask(
             ForkRequest(
-                say=extract_prompt(
+                say=_extract_prompt(
                     new,
                     store.listed(store.limits.recall_candidates),
                     usable_tools(prefix.frame.tools, can_look=self.can_look),
@@ -185,11 +185,11 @@ class Extraction:
             provenance=lambda: origin,
             is_outside=lambda: is_outside,
         )
-        keep = partial(memories.keep, changes, why=reason_for(self.session, new.cursor))
+        keep = partial(memories.keep, changes, why=_reason_for(self.session, new.cursor))
         return await retry_while_busy(keep, store.limits.busy_seconds), reply.usage
 
 
-def extract_prompt(new: NewMessages, known: Sequence[IndexLine], tools: str) -> str:
+def _extract_prompt(new: NewMessages, known: Sequence[IndexLine], tools: str) -> str:
     manifest = "\n".join(
         f"- [{one.type}] /memories/{one.file} ({stamp(one.modified)}): {one.description}"
         for one in known
@@ -208,13 +208,13 @@ def line(kept: KeptMemory) -> str:
     return f"remembered: {named}{undo}"
 
 
-def reason_for(session: str, cursor: int) -> str:
+def _reason_for(session: str, cursor: int) -> str:
     """Write the reason of a commit; `extracted_up_to` reads the cursor from it."""
     return f"learnt in {session} up to #{cursor}"
 
 
 def read_extracted_cursor(store: MemoryStore, session: str) -> int:
-    begin = reason_for(session, 0)[:-1]
+    begin = _reason_for(session, 0)[:-1]
     rows = store.database.all(
         "SELECT why FROM commits WHERE by = 'extraction' AND substr(why, 1, ?) = ?"
         " UNION SELECT why FROM inbox WHERE session = ? AND substr(why, 1, ?) = ?",

@@ -57,7 +57,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def negations(text: str) -> Counter[str]:
+def _negations(text: str) -> Counter[str]:
     return Counter(word.lower().replace("’", "'") for word in _NEGATION.findall(text))
 
 
@@ -72,10 +72,10 @@ def covers(kept: Memory, gone: Memory, share: float) -> bool:
     if len(others) < LEAST_SHINGLES or len(mine & others) < share * len(others):
         return False
     is_covered = set(_lower(theirs)) - STOP_WORDS <= set(_lower(ours))
-    return is_covered and negations(ours) == negations(theirs)
+    return is_covered and _negations(ours) == _negations(theirs)
 
 
-def candidate_pairs(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+def _candidate_pairs(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     """Yield each pair of memories that share an uncommon shingle, once."""
     holders: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, memory in enumerate(memories):
@@ -142,7 +142,7 @@ def read_statement(description: str) -> Statement:
         is_change=_CHANGE.search(description) is not None,
         is_end=_END.search(description) is not None,
         words=frozenset(_drop_filler(description)) - {*_END_WORDS.split()},
-        is_negation=bool(negations(description)),
+        is_negation=bool(_negations(description)),
     )
 
 
@@ -256,7 +256,7 @@ def _merge_duplicates(
     plan: TidyPlan, settings: DreamSettings, leave: frozenset[str], most: int
 ) -> None:
     candidates = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
-    for first, second in candidate_pairs(candidates):
+    for first, second in _candidate_pairs(candidates):
         if len(plan.gone) >= most:
             return
         a, b = plan.memories.get(first.file), plan.memories.get(second.file)

@@ -68,10 +68,10 @@ def _number(value: int | float) -> int | float | None:
     return value if math.isfinite(value) else None
 
 
-def is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:
+def _is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
-        return depth <= 0 or any(is_deep(one, depth - 1) for one in inner)
+        return depth <= 0 or any(_is_deep(one, depth - 1) for one in inner)
     return False
 
 
@@ -138,7 +138,7 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
         parsed = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return {INVALID_INPUT: text}
-    if not isinstance(parsed, dict) or is_deep(parsed):
+    if not isinstance(parsed, dict) or _is_deep(parsed):
         return {INVALID_INPUT: text}
     return {key: tame(value) for key, value in parsed.items()}
 

@@ -45,20 +45,20 @@ async def ask_limits(client: object, model: str) -> ServerLimits | None:
 
 
 async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
-    listed = entry_of(await ask("GET", "models", None), model)
+    listed = _entry_of(await ask("GET", "models", None), model)
     if listed is not None:
         if "meta" in listed:  # llama.cpp: what it was trained with, and what it was started with
             props = await ask("GET", "/props", None)
-            return props_limits(props) or parse_listed(listed)
-        if limits := parse_listed(listed):
+            return _props_limits(props) or _parse_listed(listed)
+        if limits := _parse_listed(listed):
             return limits
-    rich = entry_of(await ask("GET", "/api/v0/models", None), model)
-    if rich is not None and (limits := parse_listed(rich)):
+    rich = _entry_of(await ask("GET", "/api/v0/models", None), model)
+    if rich is not None and (limits := _parse_listed(rich)):
         return limits
-    running = entry_of(await ask("GET", "/api/ps", None), model)
-    if running is not None and (limits := parse_listed(running)):
+    running = _entry_of(await ask("GET", "/api/ps", None), model)
+    if running is not None and (limits := _parse_listed(running)):
         return limits
-    return parse_shown(await ask("POST", "/api/show", {"model": model}))
+    return _parse_shown(await ask("POST", "/api/show", {"model": model}))
 
 
 _Ask = Callable[[str, str, JsonObject | None], Any]
@@ -100,7 +100,7 @@ def _models_path(base_path: str) -> str:
     return "models" if base_path.rstrip("/").endswith("v1") else "v1/models"
 
 
-def entry_of(raw: Json, model: str) -> JsonObject | None:
+def _entry_of(raw: Json, model: str) -> JsonObject | None:
     """Find a model in a server's list, by id or name; the only one if there is just one."""
     listed = raw.get("data") or raw.get("models") if isinstance(raw, dict) else raw
     if not isinstance(listed, list):
@@ -113,7 +113,7 @@ def entry_of(raw: Json, model: str) -> JsonObject | None:
     return next(iter(named or tagged), entries[0] if len(entries) == 1 else None)
 
 
-def parse_listed(entry: JsonObject) -> ServerLimits | None:
+def _parse_listed(entry: JsonObject) -> ServerLimits | None:
     meta, top = _dict(entry.get("meta")), _dict(entry.get("top_provider"))
     places = [(entry, _RUNNING), (top, _RUNNING), (meta, ("n_ctx",)), (entry, _POSSIBLE)]
     lengths = [_first(place, names) for place, names in places]
@@ -123,13 +123,13 @@ def parse_listed(entry: JsonObject) -> ServerLimits | None:
     return ServerLimits(window, _first(top, _OUTPUT) or _first(entry, _OUTPUT))
 
 
-def props_limits(raw: Json) -> ServerLimits | None:
+def _props_limits(raw: Json) -> ServerLimits | None:
     """Read what llama.cpp was started with, for each of its slots."""
     window = _first(_dict(_dict(raw).get("default_generation_settings")), ("n_ctx",))
     return ServerLimits(window) if window else None
 
 
-def parse_shown(raw: Json) -> ServerLimits | None:
+def _parse_shown(raw: Json) -> ServerLimits | None:
     """Read what Ollama says of a model: the length it is set to, else the longest it can have."""
     found = _dict(raw)
     chosen = _NUM_CTX.search(str(found.get("parameters") or ""))

@@ -111,12 +111,12 @@ def find_weights(name: str) -> ModelWeights:
         raise ConfigError(f"no local model {name!r}; there are {known}") from None
 
 
-def models_home() -> Path:
+def _models_home() -> Path:
     return home() / "models"
 
 
 def installed_path(name: str) -> Path | None:
-    path = models_home() / find_weights(name).file_name
+    path = _models_home() / find_weights(name).file_name
     return path if path.is_file() else None
 
 
@@ -127,7 +127,7 @@ def install(
     weights = find_weights(name)
     if (ready := installed_path(name)) is not None:
         return ready
-    place = models_home()
+    place = _models_home()
     staging = place / f".{name}.parts"
     for directory in (place, staging):
         private_directory(directory)

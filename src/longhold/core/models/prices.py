@@ -262,7 +262,7 @@ class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-def from_overrides(name: str) -> Prices | None:
+def _from_overrides(name: str) -> Prices | None:
     path = _path(os.environ.get("LONGHOLD_HOME"), os.environ.get("HOME"))
     try:
         changed = os.stat(path).st_mtime_ns  # noqa: PTH116 (asked for every answer; a tenth of the time)
@@ -304,7 +304,7 @@ def prices(model: str, at: date | None = None) -> Prices | None:
     if spelt.startswith("local/"):
         return _FREE
     name = _canonical(model)
-    if (stated := from_overrides(name)) is not None:
+    if (stated := _from_overrides(name)) is not None:
         return stated
     today = datetime.now(UTC).date()
     day = min(at or today, today)

@@ -234,7 +234,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tu
             )
 
 
-def check_setting(name: SettingName, text: str, where: str, *, is_project: bool) -> Value:
+def _check_setting(name: SettingName, text: str, where: str, *, is_project: bool) -> Value:
     """Return the value that a text means for a setting, or raise a `ConfigError` that says why not."""
     group, key = name
     if group not in get_type_hints(Settings):
@@ -297,7 +297,7 @@ _HEADER = re.compile(r"\s*\[")
 def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> Value:
     """Write a setting as `group.key` with a value as typed; return the value it has now."""
     group, _, key = name.partition(".")
-    value = check_setting((group, key), text, str(file), is_project=is_project)
+    value = _check_setting((group, key), text, str(file), is_project=is_project)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     after = _replace_line(before.splitlines(), group, f"{key} = {_toml(value)}")
     try:

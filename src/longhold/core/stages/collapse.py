@@ -129,7 +129,7 @@ def _is_work(item: Item) -> bool:
     return isinstance(item, Round) or item.kind == "line"
 
 
-def counted_line(span: Span, limit_chars: int) -> str:
+def _counted_line(span: Span, limit_chars: int) -> str:
     """Describe a span by its calls: tools, files, errors and how it ended."""
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
@@ -141,10 +141,10 @@ def counted_line(span: Span, limit_chars: int) -> str:
     if errors := sum(result.is_error for item in rounds for result in item.results):
         facts.append(pluralize(errors, "error"))
     facts.append(f"last {_ending(rounds[-1])}")
-    return framed_line(span, "; ".join(facts), limit_chars)
+    return _framed_line(span, "; ".join(facts), limit_chars)
 
 
-def framed_line(span: Span, text: str, limit_chars: int) -> str:
+def _framed_line(span: Span, text: str, limit_chars: int) -> str:
     name = f"#{span.first}-#{span.last}"
     head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
     plain = clean_line(mask_secrets(text), max(1, limit_chars - len(head) - len(tail)))
@@ -185,7 +185,7 @@ class Collapse:
         limits = engine.settings.collapse
         if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
             return
-        _commit(engine, plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
+        _commit(engine, _plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
         if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
             await _write(engine, self.ask)
 
@@ -195,14 +195,14 @@ def drain(engine: Engine) -> bool:
     if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
-    plan = plan_collapse(engine.view, limits, engine.make_weigher())
+    plan = _plan_collapse(engine.view, limits, engine.make_weigher())
     _commit(engine, plan)
     return bool(plan)
 
 
 def plan_all(engine: Engine) -> tuple[Collapsed, ...]:
     limits = _limits(engine, free_tokens=float("inf"))
-    return plan_collapse(engine.view, limits, engine.make_weigher())
+    return _plan_collapse(engine.view, limits, engine.make_weigher())
 
 
 def open_span(engine: Engine, n: int) -> str:
@@ -218,7 +218,7 @@ def open_span(engine: Engine, n: int) -> str:
     return f"#{n} is open again: messages #{entry.first} to #{entry.last} are back in the view"
 
 
-def plan_collapse(
+def _plan_collapse(
     view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Collapsed, ...]:
     """Choose runs, oldest first, until enough is freed; each becomes one line."""
@@ -227,7 +227,7 @@ def plan_collapse(
     for span in runs(view):
         if freed >= limits.free_tokens:
             break
-        line = _line(span, counted_line(span, limits.line_chars), "counted", limits)
+        line = _line(span, _counted_line(span, limits.line_chars), "counted", limits)
         saved = weight(span.measure) - weight(line.measure)
         is_worth_it = saved > max(limits.least_tokens, weight(line.measure))
         if is_worth_it and not _is_vetoed(view, span, limits):
@@ -236,7 +236,7 @@ def plan_collapse(
     return tuple(plan)
 
 
-def plan_written(
+def _plan_written(
     view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Span, ...]:
     plan: list[Span] = []
@@ -293,17 +293,17 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 async def _write(engine: Engine, ask: AskFork) -> None:
     """Have a fork write lines for whole stretches; a failure leaves an entry."""
     limits, weight = _limits(engine), engine.make_weigher()
-    spans = plan_written(engine.view, limits, weight)
+    spans = _plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
         return
     try:
-        reply = await ask(ForkRequest(say=ask_for_lines(spans, limits.line_chars), source=WHAT))
+        reply = await ask(ForkRequest(say=_ask_for_lines(spans, limits.line_chars), source=WHAT))
     except ModelError as error:
         engine.record(Failed(what=WHAT, error=str(error)))
         return
     written = read_lines(reply.text, len(spans))
     lines = [
-        (span, _line(span, framed_line(span, text, limits.line_chars), "written", limits))
+        (span, _line(span, _framed_line(span, text, limits.line_chars), "written", limits))
         for i, span in enumerate(spans, 1)
         if (text := written.get(i))
     ]
@@ -313,7 +313,7 @@ async def _write(engine: Engine, ask: AskFork) -> None:
     _commit(engine, shorter)
 
 
-def ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
+def _ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
     """Ask for one line per stretch, identified by the user's message before it."""
     prompt = (files("longhold.core.stages") / "prompts" / "collapse.md").read_text(encoding="utf-8")
     listed = "\n".join(

@@ -24,12 +24,12 @@ def drops_thinking(engine: Engine) -> bool:
 
 def may_move(engine: Engine) -> bool:
     """True if an entry may now change what was sent before."""
-    if not drops_thinking(engine) or not is_thinking_in_loop(engine.view):
+    if not drops_thinking(engine) or not _is_thinking_in_loop(engine.view):
         return True
     return engine.fullness().is_blocked
 
 
-def is_thinking_in_loop(view: View) -> bool:
+def _is_thinking_in_loop(view: View) -> bool:
     """True if the model is between two tool calls, with thinking that led there."""
     for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
         if isinstance(item, Round):

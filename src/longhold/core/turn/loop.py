@@ -92,11 +92,11 @@ class StopVerdict:
     prevents: str = ""
 
 
-async def never_recovers(error: ModelError) -> bool:
+async def _never_recovers(error: ModelError) -> bool:
     return False
 
 
-async def no_stop_hooks(text: str, is_active: bool) -> StopVerdict:
+async def _no_stop_hooks(text: str, is_active: bool) -> StopVerdict:
     return StopVerdict()
 
 
@@ -138,8 +138,8 @@ class Loop:
     after_turn: tuple[AfterTurn, ...] = ()
     can_make_room: bool = False
     """Some stage frees space when the window fills; without one, a full window is the end."""
-    recover: Recover = never_recovers
-    on_stop: StopHook = no_stop_hooks
+    recover: Recover = _never_recovers
+    on_stop: StopHook = _no_stop_hooks
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -32,13 +32,13 @@ def plan_repair(view: View) -> Iterator[Ran]:
     if last is None:
         return
     began = {use.id for use in view.list_interrupted()}
-    unknown = NOT_RUN if records_beginnings(view) else MAY_HAVE_RUN
+    unknown = NOT_RUN if _records_beginnings(view) else MAY_HAVE_RUN
     for use in last.missing():
         text = INTERRUPTED if use.id in began else unknown
         yield Ran(tool_use_id=use.id, content=text, is_error=True)
 
 
-def records_beginnings(view: View) -> bool:
+def _records_beginnings(view: View) -> bool:
     """Return whether whoever runs the tools says so each time."""
     begun, ran, is_ours = set[str](), set[str](), view.configured is None
     for entry in view.history:

@@ -69,7 +69,7 @@ async def let_pass(use: ToolUse, tool: Tool) -> Allowed | Denied:
     return Allowed(input=use.input)
 
 
-async def as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
+async def _as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
     return outcome
 
 
@@ -80,7 +80,7 @@ class Toolbox:
     tools: Mapping[str, Tool]
     tool_context: ToolContext
     gate: ToolGate = let_pass
-    after: After = as_is
+    after: After = _as_is
     parallel: int = PARALLEL_TOOLS
 
 
@@ -113,7 +113,7 @@ class Played:
 RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
 
 
-async def skip_wait() -> None:
+async def _skip_wait() -> None:
     """Wait for nothing: what is recorded is kept."""
 
 
@@ -121,7 +121,7 @@ async def run_round(
     events: AsyncIterator[Event],
     toolbox: Toolbox,
     record: RecordEntry,
-    committed: Callable[[], Awaitable[None]] = skip_wait,
+    committed: Callable[[], Awaitable[None]] = _skip_wait,
 ) -> AsyncGenerator[RoundEvent, None]:
     """Take an answer as it comes, run its tools, and end with `Played`.
 

@@ -86,11 +86,11 @@ def apply_changes(settings: Settings, changes: SettingChanges) -> Settings:
     return replace(settings, **groups)
 
 
-def use_stage(make: Callable[[], Stage]) -> BuildStages:
+def _use_stage(make: Callable[[], Stage]) -> BuildStages:
     return lambda engine, spill, ask, hooks, background: ReplayStages(stages=(make(),))
 
 
-def use_asking(make: Callable[[AskFork], Stage]) -> BuildStages:
+def _use_asking(make: Callable[[AskFork], Stage]) -> BuildStages:
     return lambda engine, spill, ask, hooks, background: ReplayStages(stages=(make(ask),))
 
 
@@ -107,23 +107,25 @@ def _other(
 OTHERS = (
     _other("send_everything", "everything stays in"),
     _other(
-        "truncate", "the oldest messages go at 80 % of the window", use_stage(other_stages.truncate)
+        "truncate",
+        "the oldest messages go at 80 % of the window",
+        _use_stage(other_stages.truncate),
     ),
-    _other("sliding_window", "the newest 40 messages", use_stage(other_stages.sliding_window)),
+    _other("sliding_window", "the newest 40 messages", _use_stage(other_stages.sliding_window)),
     _other(
         "summarise_keep_20",
         "a summary at 80 % of the window, the newest 20 messages stay",
-        use_asking(other_stages.summarise_at_line),
+        _use_asking(other_stages.summarise_at_line),
     ),
     _other(
         "mask_results",
         "results of the newest 10 answers stay",
-        use_stage(other_stages.mask_results),
+        _use_stage(other_stages.mask_results),
     ),
     _other(
         "clear_but_ten",
         "at 80 % of the window all results but ten go",
-        use_stage(other_stages.clear_results),
+        _use_stage(other_stages.clear_results),
     ),
     _other(
         "provider_clearing",
@@ -133,7 +135,7 @@ OTHERS = (
     _other(
         "provider_compaction",
         "the provider summarises past 150K",
-        use_asking(other_stages.provider_compaction),
+        _use_asking(other_stages.provider_compaction),
     ),
 )
 OURS = (

@@ -155,12 +155,12 @@ class PolicyStanding:
         return tuple(respect for respect, names in found.items() if name in names)
 
 
-def is_ours(name: str) -> bool:
+def _is_ours(name: str) -> bool:
     return name.startswith("ours")
 
 
-def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> PolicyStanding:
-    others = {name: one for name, one in policies.items() if not is_ours(name)}
+def _standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> PolicyStanding:
+    others = {name: one for name, one in policies.items() if not _is_ours(name)}
     fit = {
         name: one for name, one in others.items() if not one.over_window_calls and not one.stopped
     }
@@ -177,4 +177,4 @@ def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> Poli
 
 
 def standings(policies: Mapping[str, PolicyFigures]) -> dict[str, PolicyStanding]:
-    return {name: standing(one, policies) for name, one in policies.items() if is_ours(name)}
+    return {name: _standing(one, policies) for name, one in policies.items() if _is_ours(name)}

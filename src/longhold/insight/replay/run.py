@@ -173,7 +173,7 @@ def replay(
         # not forked: a copy of a process with threads can wait for ever for one that it has not
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             found = _run_in_pool(pool, jobs, options, advance, len(shares))
-    return summarise_files(_join_parts(found), names)
+    return _summarise_files(_join_parts(found), names)
 
 
 def _run_in_pool(
@@ -213,7 +213,7 @@ def _join_parts(found: Iterable[FileReplay]) -> list[FileReplay]:
     return joined
 
 
-def summarise_files(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
+def _summarise_files(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
     played = [one for one in found if not one.problem]
     return ReplayReport(
         sessions=len(played),

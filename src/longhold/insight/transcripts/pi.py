@@ -81,7 +81,7 @@ class _Record(NamedTuple):
 _decoder = msgspec.json.Decoder(_Head)
 
 
-def active_branch(
+def _active_branch(
     lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
 ) -> Numbered:
     """Yield the entries from the root to the last one, each with its line's number.
@@ -191,7 +191,7 @@ def _entries(lines: Iterable[bytes], account: ImportAccount, off_branch: OffBran
     header = decode_record(first[1])
     version = header.get("version") if isinstance(header, dict) else None
     if isinstance(version, int) and version >= TREE_VERSION:
-        yield from active_branch(numbered, account, off_branch)
+        yield from _active_branch(numbered, account, off_branch)
     else:
         yield from objects(numbered, account)
 

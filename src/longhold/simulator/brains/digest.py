@@ -111,7 +111,7 @@ class DigestBrain:
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
             asked = request.instructions or task
-            summary = summarise_headings(asked, request.messages) or summarise(request.messages)
+            summary = _summarise_headings(asked, request.messages) or summarise(request.messages)
             return BrainAnswer(blocks=(text(_wrap_summary(summary, asked)),))
         if wants_memories(task):
             return _record_memories(request, task, done)
@@ -167,7 +167,7 @@ def report(done: Sequence[StepsTaken]) -> str:
     return "\n".join(lines)
 
 
-def summarise_headings(asked: str, messages: Sequence[JsonObject]) -> str:
+def _summarise_headings(asked: str, messages: Sequence[JsonObject]) -> str:
     """Summarise under the numbered headings that a prompt asks for; "" if it has none."""
     calls = calls_in(messages)
     requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := said_by(m, "user"))]

@@ -22,7 +22,7 @@ class Run:
     has_failed: bool = False
 
 
-def pytest_run(project: Project, size: float) -> Run:
+def _pytest_run(project: Project, size: float) -> Run:
     chance = project.chance
     words = project.words()
     entity = words["entity"]
@@ -71,7 +71,7 @@ def _failure(project: Project) -> tuple[str, str]:
     return f"tests/test_{words['entity']}.py::{name}", f"___ {name} ___\n\n{body}\n{where}"
 
 
-def git_diff(project: Project, size: float) -> Run:
+def _git_diff(project: Project, size: float) -> Run:
     chance = project.chance
     shown = list(project.recent)[-chance.length(2 * size, 0.5, 9) :]
     parts = [
@@ -84,7 +84,7 @@ def git_diff(project: Project, size: float) -> Run:
     return Run(command="git diff", purpose="Show what changed", output="\n".join(parts))
 
 
-def git_log(project: Project, size: float) -> Run:
+def _git_log(project: Project, size: float) -> Run:
     chance = project.chance
     lines = [
         f"{chance.hex(8)} {fill(chance.pick(('Fix', 'Test', 'Move', 'Keep')) + ' @name@ of @adjective@ @entity@ @noun@', project.words())}"
@@ -97,7 +97,7 @@ def git_log(project: Project, size: float) -> Run:
     )
 
 
-def git_status(project: Project, size: float) -> Run:
+def _git_status(project: Project, size: float) -> Run:
     paths = sorted({edit.path for edit in project.recent})
     lines = [f" M {path}" for path in paths] or ["nothing to commit, working tree clean"]
     return Run(
@@ -107,7 +107,7 @@ def git_status(project: Project, size: float) -> Run:
     )
 
 
-def json_dump(project: Project, size: float) -> Run:
+def _json_dump(project: Project, size: float) -> Run:
     chance = project.chance
     words = project.words()
     rows = []
@@ -168,7 +168,7 @@ def listing(project: Project, size: float) -> Run:
     return Run(command="ls -l $(git ls-files)", purpose="List the files", output="\n".join(lines))
 
 
-def server_log(project: Project, size: float) -> Run:
+def _server_log(project: Project, size: float) -> Run:
     return Run(
         command="tail -n 200 var/quayside.log",
         purpose="Read the log",
@@ -206,15 +206,15 @@ def log_lines(project: Project, count: int) -> str:
 
 
 COMMANDS: tuple[tuple[Callable[[Project, float], Run], int], ...] = (
-    (pytest_run, 28),
-    (git_diff, 12),
-    (git_log, 8),
-    (git_status, 8),
-    (json_dump, 8),
+    (_pytest_run, 28),
+    (_git_diff, 12),
+    (_git_log, 8),
+    (_git_status, 8),
+    (_json_dump, 8),
     (checksums, 3),
     (locales, 4),
     (listing, 6),
-    (server_log, 6),
+    (_server_log, 6),
     (quiet, 17),
 )
 """Commands with their weights; tests and version control lead, as in recorded sessions."""

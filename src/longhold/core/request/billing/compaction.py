@@ -62,7 +62,7 @@ def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[Pro
     if not any(piece.type == "compaction" for piece in pieces):
         return list(pieces)
     filled = [p for p in pieces if p.type == "compaction" and p.block.get("content") is not None]
-    check_signed(pieces, filled, signer)
+    _check_signed(pieces, filled, signer)
     standing = filled[-1].place if filled else (-1, -1)
     return [
         piece
@@ -71,7 +71,7 @@ def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[Pro
     ]
 
 
-def check_signed(
+def _check_signed(
     pieces: Sequence[PromptPiece], filled: Sequence[PromptPiece], signer: Signer
 ) -> None:
     """Refuse signed blocks that are repeated, misplaced or altered."""

@@ -118,9 +118,9 @@ class PieceMeter:
 
 
 def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
-    tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not is_deferred(tool)]
-    pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
-    pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if is_web_tool(t)]
+    tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not _is_deferred(tool)]
+    pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not _is_web_tool(t)]
+    pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if _is_web_tool(t)]
     for index, block in enumerate(request.system_blocks()):
         pieces.append(measure.piece("system", "system", block, (index, 0)))
     for index, message in enumerate(request.messages):
@@ -129,16 +129,16 @@ def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
     return pieces
 
 
-def is_web_tool(tool: JsonObject) -> bool:
+def _is_web_tool(tool: JsonObject) -> bool:
     return str(tool.get("type", "")).startswith(WEB_TOOLS)
 
 
-def is_deferred(tool: JsonObject) -> bool:
+def _is_deferred(tool: JsonObject) -> bool:
     return tool.get("defer_loading") is True
 
 
 def deferred_tools(request: ApiRequest) -> dict[str, JsonObject]:
-    return {str(tool.get("name")): tool for tool in request.tools or () if is_deferred(tool)}
+    return {str(tool.get("name")): tool for tool in request.tools or () if _is_deferred(tool)}
 
 
 def reference_of(part: object) -> str | None:

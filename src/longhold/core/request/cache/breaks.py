@@ -90,7 +90,7 @@ def find_undeclared(
     return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
 
-def readable_tokens(usage: Usage) -> int:
+def _readable_tokens(usage: Usage) -> int:
     """Count what a call leaves in the cache for the next one.
 
     With server-side tools the usage sums the reads of several prompts, so it says nothing about
@@ -104,7 +104,7 @@ def readable_tokens(usage: Usage) -> int:
 
 def count_readable(before: Usage, after: Usage) -> int:
     """Count what a call could read of what the previous one cached, minus deletions by edits."""
-    return max(0, readable_tokens(before) - deleted_between(before, after))
+    return max(0, _readable_tokens(before) - deleted_between(before, after))
 
 
 def deleted_between(before: Usage, after: Usage) -> int:
@@ -121,7 +121,7 @@ def count_lost(before: Usage, after: Usage) -> int:
 
 def has_read(usage: Usage, before: Usage) -> bool:
     """Return whether a call read what another had cached, which renews its lifetime."""
-    return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(before)
+    return usage.cache_read_tokens >= (1 - DROP_RATIO) * _readable_tokens(before)
 
 
 def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> float:

@@ -70,7 +70,7 @@ class Candidate(NamedTuple):
         before: float = 0.0,
         round: int = 0,
     ) -> "Candidate":
-        shown, paths = weight(sent_measure(result)), tool.paths_in(use.input)
+        shown, paths = weight(_sent_measure(result)), tool.paths_in(use.input)
         return cls(result, use, tool, item.order, shown, before, paths, round)
 
     @property
@@ -164,7 +164,7 @@ class Candidates:
         last = view.items[end] if end < len(view.items) else None
         self.unread = sum(1 for _ in self._answers(last)) if isinstance(last, Round) else 0
         unread = last.results if isinstance(last, Round) else ()
-        self._pointed = frozenset(filter(None, map(find_original, unread)))
+        self._pointed = frozenset(filter(None, map(_find_original, unread)))
 
     def batch(self, keep: int) -> Batch:
         """Return everything worth clearing except the newest results; at least one of those stays.
@@ -177,7 +177,7 @@ class Candidates:
         count = len(self.heavy) - len(stays)
         left = sum(result.weight for result in stays)
         taken = Batch(self.heavy.results[:count], self.heavy.weight - left)
-        held = {*self._held, *self._pointed, *(find_original(one.result) for one in newest)} - {""}
+        held = {*self._held, *self._pointed, *(_find_original(one.result) for one in newest)} - {""}
         return taken.without(held) if held else taken
 
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
@@ -203,11 +203,11 @@ class Candidates:
                 self._file(found)
 
     def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
-        references = [result for result in item.results if find_original(result)]
+        references = [result for result in item.results if _find_original(result)]
         goes = {use.id for use, _, _ in self._answers(item)} if references else set()
         for result in references:
             if is_pinned or result.tool_use_id in vetoes or result.tool_use_id not in goes:
-                self._held.add(find_original(result))
+                self._held.add(_find_original(result))
 
     def _file(self, found: Candidate) -> None:
         cleared = found.result.cleared
@@ -241,10 +241,10 @@ def _last_round(items: Sequence[Item]) -> int:
     return 0
 
 
-def sent_measure(result: Result) -> Measure:
+def _sent_measure(result: Result) -> Measure:
     instead = result.placeholder("sent")
     return instead.measure if instead else result.measure
 
 
-def find_original(result: Result) -> str:
+def _find_original(result: Result) -> str:
     return result.spilled.same_as if result.spilled and result.cleared is None else ""

@@ -129,7 +129,7 @@ def _texts(value: Json) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) -> list[Round]:
+def _old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) -> list[Round]:
     """Return the answers of all but the newest turns that have thinking, oldest first.
 
     None for models that bind thinking to what was sent, where later thinking would be lost, and for
@@ -150,7 +150,7 @@ def old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) ->
     return [item for item in old if item.id not in vetoes and not view.is_pinned(item)]
 
 
-def thinking_weight(item: Round) -> float:
+def _thinking_weight(item: Round) -> float:
     return weight(measure_content(block for block in item.content if is_thought(block)))
 
 
@@ -185,7 +185,7 @@ class Beside:
         )
 
 
-def plan_beside(
+def _plan_beside(
     view: View,
     plan: ClearPlan | None,
     now: Snapshot,
@@ -204,12 +204,12 @@ def plan_beside(
     inputs = shortener.old_inputs(view, settings.keep_results, vetoes) if settings.inputs else []
     taken = tuple(one for one in inputs if one.order >= start)
     drops = is_dead and settings.thinking
-    thinking = old_thinking(view, settings.keep_thinking_turns, vetoes) if drops else []
-    lighter = sum(one.weight for one in taken) + sum(map(thinking_weight, thinking))
+    thinking = _old_thinking(view, settings.keep_thinking_turns, vetoes) if drops else []
+    lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
     return Beside(inputs=taken, thinking=tuple(thinking), tokens=round(lighter * now.scale))
 
 
-def plan_alone(
+def _plan_alone(
     beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
     if not standing.can_move or beside.tokens < max(
@@ -318,8 +318,8 @@ class Clearing:
         if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         plan = plan_clearing(candidates, now, standing, settings)
-        beside = plan_beside(engine.view, plan, now, settings, self._shortener(engine))
-        plan = plan or plan_alone(beside, now, standing, settings)
+        beside = _plan_beside(engine.view, plan, now, settings, self._shortener(engine))
+        plan = plan or _plan_alone(beside, now, standing, settings)
         if plan is not None:
             self._clear(engine, plan, beside, now)
         elif standing.asks_price and standing.can_move:
@@ -331,7 +331,7 @@ class Clearing:
             self._candidates = Candidates(
                 build_describe(settings.also, self._describe),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
-                is_kept=partial(is_memory, memory=str(engine.log.path.parent / "memory")),
+                is_kept=partial(_is_memory, memory=str(engine.log.path.parent / "memory")),
             )
         tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
         if self._lines.history_tool != tool:
@@ -345,7 +345,7 @@ class Clearing:
             build_describe(settings.also, self._describe),
             max(settings.smallest_tokens, LONGEST_WEIGHT),
             self._lines.history_tool,
-            partial(is_memory, memory=str(engine.log.path.parent / "memory")),
+            partial(_is_memory, memory=str(engine.log.path.parent / "memory")),
         )
 
     def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:
@@ -392,7 +392,7 @@ class Clearing:
             return
         self._served, candidates = answer.n, self.look(engine)
         found = server_clears(engine.view, engine.frame, answer, self._describe)
-        found = keep_shortened(found, self._lines, engine.view.history)
+        found = _keep_shortened(found, self._lines, engine.view.history)
         if found:
             now = take_snapshot(engine, candidates, self._stats)
             plan = plan_served(found, self._stats.served_tokens, now)
@@ -401,7 +401,7 @@ class Clearing:
 
 def make_cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
     """Make the entry for a plan, without results that it would not shorten."""
-    taken = keep_shortened(plan.batch, lines, engine.view.history)
+    taken = _keep_shortened(plan.batch, lines, engine.view.history)
     made = [lines.line(result, engine.view.history) for result in taken.results]
     return Cleared(
         ids=tuple(result.id for result in taken.results),
@@ -415,7 +415,7 @@ def make_cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cl
     )
 
 
-def keep_shortened(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
+def _keep_shortened(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
     longer = {
         result.id
         for result in batch.results
@@ -432,6 +432,6 @@ def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
     return deleted_tokens(view.reported.usage) < STALE_SHARE * edited.weight * now.scale
 
 
-def is_memory(path: str, *, memory: str) -> bool:
+def _is_memory(path: str, *, memory: str) -> bool:
     given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))

@@ -274,7 +274,7 @@ def is_mostly_empty(full: Fullness, warm_share: float) -> bool:
 
 
 def is_at_ease(engine: Engine, stats: CallStats) -> bool:
-    if why_cold(engine, stats):
+    if _why_cold(engine, stats):
         return False
     full = engine.fullness()
     return is_mostly_empty(full, engine.settings.clear.warm_share) and not full.is_blocked
@@ -295,7 +295,7 @@ def take_snapshot(
         scale=scale,
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
-        cold=why_cold(engine, stats),
+        cold=_why_cold(engine, stats),
         is_readable_from=now - seconds_of(lifetime),
         lifetime=lifetime,
         listed=prices(engine.model),
@@ -313,7 +313,7 @@ def take_snapshot(
     )
 
 
-def why_cold(engine: Engine, stats: CallStats) -> str:
+def _why_cold(engine: Engine, stats: CallStats) -> str:
     """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
@@ -390,7 +390,7 @@ def plan_clearing(
     by_price = _plan_paid(candidates, batch, now, settings) if settings.paid and may_pay else None
     if by_price or not _is_tight(now, standing):
         return by_price
-    return _plan_at_line(spare_needed(batch, candidates, now), now, standing, settings)
+    return _plan_at_line(_spare_needed(batch, candidates, now), now, standing, settings)
 
 
 def _plan_stale(
@@ -407,7 +407,7 @@ def _plan_idle(
 ) -> ClearPlan | None:
     """Clear old results while the cache is dead, including what the provider hid."""
     hidden = candidates.edited + candidates.served
-    taken = _add_free(hidden, spare_needed(batch, candidates, now), now, settings)
+    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now, settings)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
@@ -421,7 +421,7 @@ def _add_free(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSetting
     return hidden + batch if is_enough else hidden
 
 
-def spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
+def _spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
     """Leave out results whose keeping costs less than the chance of needing them.
 
     What was asked for again since is not needed as it was before; other parts of a file that was
@@ -465,7 +465,7 @@ def _plan_paid(
     candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
 ) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
-    batch = now.limit_to_stake(spare_needed(batch, candidates, now))
+    batch = now.limit_to_stake(_spare_needed(batch, candidates, now))
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scale_tokens(least)):
         return None

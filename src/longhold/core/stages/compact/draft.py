@@ -213,7 +213,7 @@ def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
     What a model wrote stays. The user's messages stay whole where that leaves less room, but some;
     only if they were over their budget already, or leave next to none, do they shrink as well.
     """
-    whole, target = draft.material, target_for(engine, draft, line)
+    whole, target = draft.material, _target_for(engine, draft, line)
     if found := _fit_restored(engine, draft, target):
         return found
     least = _shrink(draft, whole.shrink(LEAST_ROOMY), manner)
@@ -222,7 +222,7 @@ def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
         return _fit_restored(engine, less, target) or _fit_restored(engine, least, target) or least
     draft = replace(least, restored=())
     if not whole.words().shortened:
-        target = target_for(engine, draft, line, CROWDED_SHARE)
+        target = _target_for(engine, draft, line, CROWDED_SHARE)
     for words_share in ROOMY_WORDS_SHARES:
         if after_tokens(engine, draft, ()) <= target:
             break
@@ -244,7 +244,7 @@ def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDr
     return _shrink(draft, draft.material.trim(), manner)
 
 
-def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
+def _target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
     """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
     stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
     filled = max(engine.settings.compact.filled_ratio, share) * line

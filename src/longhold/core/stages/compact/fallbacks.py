@@ -98,10 +98,10 @@ def _attempts(
     engine: Engine, writer: SummaryWriter, segment: Segment, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[Written | JsonObject]]]]:
     """Yield the ways that are available, the best first; the provider gives a block of its own."""
-    if error is None and may_provide(engine, segment):
-        yield "provider", lambda: writer.by_provider(prefix_up_to(engine, segment))
+    if error is None and _may_provide(engine, segment):
+        yield "provider", lambda: writer.by_provider(_prefix_up_to(engine, segment))
     if error is None:
-        prefix = prefix_up_to(engine, segment) if segment.kind == "up_to" else None
+        prefix = _prefix_up_to(engine, segment) if segment.kind == "up_to" else None
         yield "fork", lambda: writer.ask_fork(prefix)
     items = segment.items
     shorter = truncate(items, error) if error is not None and len(items) > 1 else items
@@ -111,7 +111,7 @@ def _attempts(
     yield "pieces", lambda: writer.ask_in_pieces(items, piece_chars)
 
 
-def may_provide(engine: Engine, segment: Segment) -> bool:
+def _may_provide(engine: Engine, segment: Segment) -> bool:
     """True if the provider should compact on its side and its block could be sent.
 
     The block must be the very first message, so there must be no instructions before it.
@@ -124,7 +124,7 @@ def may_provide(engine: Engine, segment: Segment) -> bool:
     )
 
 
-def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
+def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
     prefix, shown = engine.prefix(), render(segment.items)
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]

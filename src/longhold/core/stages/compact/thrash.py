@@ -92,17 +92,17 @@ class Guard:
     def stop(self, engine: Engine) -> ThrashStopped:
         """Find what refills the window, act on it and describe that; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
-        culprits = find_culprits(engine.view, engine.make_weigher(), line)
+        culprits = _find_culprits(engine.view, engine.make_weigher(), line)
         by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
-        times = times_stopped(self._past.follow(engine.view.history)) + 1
+        times = _times_stopped(self._past.follow(engine.view.history)) + 1
         done = [*self._act(engine, culprits, line, why)]
         has_room = engine.fullness().used_tokens < line
         if times >= ENOUGH and not has_room:
             engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
             raise ContextOverflow(
                 f"{why}, and compacting does not help. In the window: "
-                f"{itemise_window(engine.view, engine.make_weigher())}. {ADVICE}"
+                f"{_itemise_window(engine.view, engine.make_weigher())}. {ADVICE}"
             )
         if times >= WITHOUT_MODELS:
             done.append("no model is asked for a summary for now unless you ask for one")
@@ -123,7 +123,7 @@ class Guard:
                 yield f"{culprit.said} was cleared"
 
 
-def times_stopped(history: Sequence[AnyEntry]) -> int:
+def _times_stopped(history: Sequence[AnyEntry]) -> int:
     """Count the streaks that were stopped; enough compactions without one, and they are forgotten."""
     stopped = calm = 0
     for entry in history:
@@ -137,7 +137,7 @@ def times_stopped(history: Sequence[AnyEntry]) -> int:
 
 
 def may_ask_models(history: Sequence[AnyEntry]) -> bool:
-    return times_stopped(history) < WITHOUT_MODELS
+    return _times_stopped(history) < WITHOUT_MODELS
 
 
 def is_thrashing(
@@ -168,14 +168,14 @@ def is_thrashing(
     return is_quick(full.used_tokens) and streak + 1 >= settings.thrash_times
 
 
-def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
+def _find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
     found = sorted(
         (*_find_arrived(view, weigh), *_find_constant(view, weigh)), key=lambda each: -each.tokens
     )
     return [each for each in found if each.tokens >= HEAVY_SHARE * line]
 
 
-def itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
+def _itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
     """Itemise what the window holds: by tool, by speaker, and by kind of what is always sent."""
     sizes: Counter[str] = Counter()
     for weight in floor(view, weigh):

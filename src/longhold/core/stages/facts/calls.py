@@ -72,7 +72,7 @@ _TODO_NUMBER = re.compile(r"#(\d+)")
 _TODO_LINE = re.compile(r"^#(\d+) \[(\w+)\]", re.MULTILINE)
 
 
-def steps_of(
+def _steps_of(
     use: ToolUse, result: Result | None, id: int, described: Described
 ) -> Iterator[StepFact]:
     text = text_of(result.content) if result else NO_RESULT
@@ -388,7 +388,7 @@ def _steps(item: Round) -> Iterator[StepFact]:
             case Thinking(thinking=text) if text.strip():
                 yield Thought(id=item.id, text=text)
             case _ if (use := uses.get(getattr(block, "id", ""))) is not None:
-                yield from steps_of(use, item.result_of(use.id), item.id, description_of(use.name))
+                yield from _steps_of(use, item.result_of(use.id), item.id, description_of(use.name))
 
 
 def _state(step: CommandFact | Report) -> Literal["running", "ended"]:

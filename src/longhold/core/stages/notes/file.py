@@ -35,7 +35,7 @@ class NotesOnDisk:
 
     @property
     def sha256(self) -> str:
-        return hash_text(self.text)
+        return _hash_text(self.text)
 
 
 class NotesFile:
@@ -74,7 +74,7 @@ class NotesFile:
             raise Overtaken(str(self.path)) from None
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
-        return hash_text(text)
+        return _hash_text(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
         """Change the page; if it was saved meanwhile, change the newer one."""
@@ -137,7 +137,7 @@ class KeptNotes(NotesFile):
         text = page.render()
         if text != found.text:
             self._log.keep_text(NAME, text)
-        return hash_text(text)
+        return _hash_text(text)
 
 
 class NotesToRead(NotesFile):
@@ -158,7 +158,7 @@ def notes_of(log: OpenLog, template: NotesPage) -> NotesFile:
     return KeptNotes(log, template)
 
 
-def hash_text(text: str) -> str:
+def _hash_text(text: str) -> str:
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

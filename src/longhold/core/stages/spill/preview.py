@@ -59,7 +59,7 @@ def error_lines(
     return [f"{number}: {_cut(line, mask)}" for line, number in shown], len(found)
 
 
-def is_complaint(line: str) -> bool:
+def _is_complaint(line: str) -> bool:
     """True if a line reports a problem, not the absence of one."""
     return bool(_ERROR.search(_FINE.sub(" ", line)))
 
@@ -78,7 +78,7 @@ def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
         end = text.find("\n", match.end())
         place = len(text) if end < 0 else end
         line = text[start : min(place, start + READ_CHARS)].strip("\r\n")
-        if line not in known and is_complaint(line):
+        if line not in known and _is_complaint(line):
             known.add(line)
             yield line, number
 

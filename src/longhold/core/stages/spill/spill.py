@@ -99,11 +99,11 @@ class Spill:
             return write_result(engine, ran)
         if repeated := self._find_repeated(engine, arrived):
             return _write_with(engine, ran, repeated)
-        budgets = budgets_of(engine)
+        budgets = _budgets_of(engine)
         limit = budgets.limit_of(arrived)
         if limit is None or len(arrived.text) <= limit:
             return write_result(engine, ran)
-        spilling = plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
+        spilling = _plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
         if spilling is None:
             return write_result(engine, ran)
         body, entry = spilling
@@ -118,7 +118,7 @@ class Spill:
         self._sweep(engine)
         if not engine.settings.spill.on or is_short(engine.view):
             return
-        budgets = budgets_of(engine)
+        budgets = _budgets_of(engine)
         for plan in (plan_alone, plan_together):
             for arrived, why in plan(engine.view, budgets):
                 self._spill_again(engine, arrived, budgets, why)
@@ -135,7 +135,7 @@ class Spill:
                 return
             whole = structs.replace(ran, content=content)
             arrived = find_arrived(engine.view, whole) or arrived
-        spilling = plan_spill(engine, arrived, budgets, why)
+        spilling = _plan_spill(engine, arrived, budgets, why)
         if spilling is not None and self._keep(engine, arrived, spilling[0]):
             engine.write(structs.replace(spilling[1], rests_on=(ran.n,)))
 
@@ -149,12 +149,12 @@ class Spill:
         size = byte_count(arrived.text)
         if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
             return None
-        if not description_of(arrived.tool).is_repeatable and HISTORY not in readers_of(engine):
+        if not description_of(arrived.tool).is_repeatable and HISTORY not in _readers_of(engine):
             return None
         first = self._repeats.first_of(engine.view, ran)
         if first is None:
             return None
-        text = repetition(ran.tool_use_id, first.tool_use_id, size, readers_of(engine))
+        text = repetition(ran.tool_use_id, first.tool_use_id, size, _readers_of(engine))
         if not _is_lighter(engine, measure_content(text), ran.content):
             return None
         same = f"the same {human_size(size)} as {first.tool_use_id}"
@@ -194,13 +194,13 @@ class Spill:
             self._lying_bytes = sum(file.bytes for file in engine.results.stored())
 
 
-def plan_spill(
+def _plan_spill(
     engine: Engine, arrived: Arrived, budgets: Budgets, why: str
 ) -> tuple[Body, Spilled] | None:
     """Prepare a result's body and preview; None if the preview would weigh more."""
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
     body = _body(engine, ran)
-    text = preview(arrived, body, readers_of(engine), room, mask_secrets)
+    text = preview(arrived, body, _readers_of(engine), room, mask_secrets)
     measure = _weight(text, ran.content)
     if not _is_lighter(engine, measure, ran.content):
         return None
@@ -216,7 +216,7 @@ def plan_spill(
     )
 
 
-def budgets_of(engine: Engine) -> Budgets:
+def _budgets_of(engine: Engine) -> Budgets:
     return Budgets(
         settings=engine.settings.spill,
         window_tokens=window_for(engine.model, engine.settings.window).limit_tokens,
@@ -224,7 +224,7 @@ def budgets_of(engine: Engine) -> Budgets:
     )
 
 
-def readers_of(engine: Engine) -> tuple[str, ...]:
+def _readers_of(engine: Engine) -> tuple[str, ...]:
     """Name the tools with which the model can read on: one for files, else a shell; the history."""
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
     kinds = ("read", "shell") if engine.shows_paths else ()

@@ -59,7 +59,7 @@ def _inputs(use: ToolUse) -> Iterator[str]:
         elif key == "edits" and isinstance(value, list):
             for each in value:
                 edit = _edit(each) if isinstance(each, dict) else None
-                yield from [json_text(each)] if edit is None else edit
+                yield from [_json_text(each)] if edit is None else edit
         elif not any(key in pair for pair in _pairs(use.input)):
             yield _input(key, value)
     yield from _edit(use.input) or ()
@@ -67,7 +67,7 @@ def _inputs(use: ToolUse) -> Iterator[str]:
 
 def _input(key: str, value: object) -> str:
     if not isinstance(value, str):
-        return f"{key}: {json_text(value)}"
+        return f"{key}: {_json_text(value)}"
     return f"{key}:\n{value}" if "\n" in value else f"{key}: {value}"
 
 
@@ -91,7 +91,7 @@ def _diff(old: list[str], new: list[str]) -> list[str]:
     return list(unified_diff(old, new, lineterm="", n=3))[2:]
 
 
-def json_text(value: object) -> str:
+def _json_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -183,7 +183,7 @@ def _write_block(block: Block) -> str:
         case Document():
             return "[a document stood here]"
         case ToolResult() | Opaque():
-            return json_text(block_to_wire(block))
+            return _json_text(block_to_wire(block))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ class Prefix:
             max_output_tokens=self.max_output_tokens,
             caching=Caching(
                 places=marked,
-                tail=own_place(self.messages, own),
+                tail=_own_place(self.messages, own),
                 key=self.key,
                 previous_id=self.previous_id,
             ),
@@ -114,13 +114,13 @@ class Prefix:
 
 def join_messages(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
     """Put a fork's messages behind its parent's; two of one side become one, the parent's first."""
-    if own_place(prefix, own).message == len(prefix):
+    if _own_place(prefix, own).message == len(prefix):
         return [*prefix, *own]
     last = prefix[-1] | {"content": [*prefix[-1]["content"], *own[0]["content"]]}
     return [*prefix[:-1], last, *own[1:]]
 
 
-def own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> MarkerPlace:
+def _own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> MarkerPlace:
     """Return where a fork's own words begin: in a message of their own, or in its parent's last."""
     if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
         return MarkerPlace(len(prefix), 0)

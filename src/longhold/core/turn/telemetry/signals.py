@@ -157,7 +157,7 @@ class Signals:
         error: str,
     ) -> Iterator[Signal]:
         start, end = times[0], max(times)  # a clock may have been set back
-        name = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider_of(model)}
+        name = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": _provider_of(model)}
         name |= {"gen_ai.request.model": model, "longhold.source": source}
         yield CallSpan(
             name=f"chat {model}".strip(),
@@ -165,7 +165,7 @@ class Signals:
             start=start,
             end=end,
             attributes=self._told(
-                {**name, "gen_ai.response.model": model, **usage_of(usage), **more}
+                {**name, "gen_ai.response.model": model, **_usage_of(usage), **more}
             ),
             error=error,
         )
@@ -304,7 +304,7 @@ class Signals:
         return {key: value for key, value in told.items() if value not in ("", ())}
 
 
-def usage_of(usage: Usage) -> dict[str, Value]:
+def _usage_of(usage: Usage) -> dict[str, Value]:
     """Name what an answer used; the input includes what was read from and written to the cache."""
     return {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
@@ -315,7 +315,7 @@ def usage_of(usage: Usage) -> dict[str, Value]:
     }
 
 
-def provider_of(model: str) -> str:
+def _provider_of(model: str) -> str:
     family = capabilities(model).family
     return "_OTHER" if family == "unknown" else family
 

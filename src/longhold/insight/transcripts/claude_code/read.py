@@ -114,14 +114,14 @@ class MessageQueue:
         return found
 
 
-def queued_prompt(attachment: Json) -> Json:
+def _queued_prompt(attachment: Json) -> Json:
     match attachment:
         case {"type": "queued_command", "prompt": str() | list() as prompt}:
             return prompt
     return None
 
 
-def is_from_user(attachment: Json, content: Content) -> bool:
+def _is_from_user(attachment: Json, content: Content) -> bool:
     """False for what a background task or another agent put into the queue."""
     match attachment:
         case {"origin": {"kind": str(kind)}}:
@@ -328,7 +328,7 @@ class _Reader:
             yield from self._answer(record, message, content)
             return
         attachment = record.get("attachment")
-        is_queued = queued_prompt(attachment) is not None and is_from_user(attachment, content)
+        is_queued = _queued_prompt(attachment) is not None and _is_from_user(attachment, content)
         yield from self._user(record, content, hidden=kind == "attachment" and not is_queued)
 
     def _begin_main(self, record: JsonObject) -> Iterator[AnyEntry]:
@@ -541,7 +541,7 @@ def _api_error(error: Json) -> str:
 def _render_attachment(attachment: Json) -> Json:
     if not isinstance(attachment, dict):
         return None
-    if (prompt := queued_prompt(attachment)) is not None:
+    if (prompt := _queued_prompt(attachment)) is not None:
         return prompt
     content = attachment.get("content")
     return content if isinstance(content, str) else msgspec.json.encode(attachment).decode()

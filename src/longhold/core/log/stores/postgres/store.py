@@ -63,7 +63,7 @@ CLOCK_SECONDS = 1e-5
 """Times of files and of a database differ by less."""
 
 
-def copy_all(store: Store, copies: FileStore) -> FileStore:
+def _copy_all(store: Store, copies: FileStore) -> FileStore:
     """Copy every log that grew, and remove those of sessions that are gone."""
     known = {one.id: one.modified for one in copies.sessions()}
     for one in store.sessions():
@@ -75,7 +75,7 @@ def copy_all(store: Store, copies: FileStore) -> FileStore:
     return copies
 
 
-def copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
+def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
     """Copy one session with what lies beside its log."""
     found = store.find(session)
     _copy(store, copies, found)
@@ -360,7 +360,7 @@ class PostgresStore:
 
     def files(self, session: str = "") -> FileStore:
         copies = FileStore(self._scratch / "copies")
-        return copy_one(self, copies, session) if session else copy_all(self, copies)
+        return _copy_one(self, copies, session) if session else _copy_all(self, copies)
 
     def close(self) -> None:
         """Commit what is queued, release every session, and disconnect."""

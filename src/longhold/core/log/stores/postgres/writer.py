@@ -211,7 +211,7 @@ class Writer:
                 lease.confirm(changes, has_reports=has_reports)
             changes.done.set_result(None)
             return True
-        self._fail([(lease, changes)], takeover_error(lease.session))
+        self._fail([(lease, changes)], _takeover_error(lease.session))
         return True
 
     def _fail(self, batch: Batch, error: StoreError) -> None:
@@ -251,7 +251,7 @@ class Writer:
             self._connection = None
 
 
-def takeover_error(session: str) -> LeaseLost:
+def _takeover_error(session: str) -> LeaseLost:
     return LeaseLost(
         f"another process became the writer of session {session} while this one was silent; what "
         "it had not committed is not in the log: resume the session to go on from what is"

@@ -149,7 +149,7 @@ class Edits:
 def group_edits(facts: Facts) -> list[Edits]:
     """Group successful changes by file, the most changed first."""
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
-    reads = read_counts(facts)
+    reads = _read_counts(facts)
     for turn, step in facts.steps():
         if isinstance(step, ChangeFact) and not step.error:
             by_path.setdefault(step.path, []).append((turn, step))
@@ -157,7 +157,7 @@ def group_edits(facts: Facts) -> list[Edits]:
     return sorted(listed, key=lambda edits: (-len(edits.changes), -edits.last.id))
 
 
-def read_counts(facts: Facts) -> Counter[str]:
+def _read_counts(facts: Facts) -> Counter[str]:
     return Counter(
         step.path
         for _, step in facts.steps()
@@ -210,7 +210,7 @@ def _name_edits(context: DigestContext, edits: Edits) -> tuple[str, str]:
 def _read_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     changed = {edits.path for edits in group_edits(context.facts)}
     by_directory: dict[str, list[tuple[str, int]]] = {}
-    for path, n in read_counts(context.facts).most_common():
+    for path, n in _read_counts(context.facts).most_common():
         if path not in changed:
             where = PurePosixPath(context.short(path))
             by_directory.setdefault(str(where.parent), []).append((where.name, n))
