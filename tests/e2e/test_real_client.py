@@ -17,7 +17,7 @@ import pytest
 from command_line import longhold
 from longhold.core.messages import ToolUse
 from longhold.core.messages.rules import violations
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import thinking
 from longhold.simulator.brains.digest import DigestBrain

@@ -271,7 +271,8 @@ def _is_harmless(tool: Tool, given: JsonObject) -> bool:
     """Return whether a shell call provably changes nothing and ends before the fork does."""
     if tool.name != SHELL:
         return True
-    return tool.is_read_only(given)
+    # A tool calls input that it will refuse read-only; here such a call is not proven harmless.
+    return isinstance(given.get("command"), str) and tool.is_read_only(given)
 
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from longhold.core.log.entries import Compacted, Failed
 from longhold.core.messages import Text
 from longhold.core.settings import CompactSettings
 from longhold.core.stages.compact.thrash import is_broken
-from longhold.session import Session
+from longhold.session.session import Session
 
 NOW = 1_000_000.0
 SETTINGS = CompactSettings(failures=3, retry_seconds=600, retry_compactions=2)
