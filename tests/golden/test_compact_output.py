@@ -1,6 +1,5 @@
 """What `longhold compact` and its neighbours print, word for word; `make golden` writes it anew."""
 
-import os
 import re
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from longhold.core.log import Header
 from longhold.core.log.store import FileStore
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.simulator.sessions import write
+from regions import check_golden
 
 HERE = Path(__file__).parent
 
@@ -32,17 +32,10 @@ def told(*words, place):
     return re.sub(r"\$[\d.]+", "$…", re.sub(r"\d+,\d{3}", "…", text))
 
 
-def check(name, text):
-    page = HERE / f"{name}.txt"
-    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
-        page.write_text(text, encoding="utf-8")
-    assert text == page.read_text(encoding="utf-8")
-
-
 def test_a_preview(transcript, tmp_path):
     text = told("compact", transcript, "--preview", place=tmp_path)
     head, _, summary = text.partition("\n\n")
-    check("compact_preview", f"{head}\n")
+    check_golden(HERE / "compact_preview.txt", f"{head}\n")
     assert "## 6. All user messages" in summary
     assert summary.rstrip().endswith("Read it there when exact words matter.")
 
@@ -58,4 +51,4 @@ def test_a_session_compacted_taken_back_and_brought_back(transcript, tmp_path):
         ("pin", "s1"),
     )
     text = "".join(f"$ longhold {' '.join(step)}\n{told(*step, place=tmp_path)}" for step in steps)
-    check("compact_undo_redo", text)
+    check_golden(HERE / "compact_undo_redo.txt", text)

@@ -1,6 +1,5 @@
 """What a model reads before and after a compaction, word for word; `make golden` writes it anew."""
 
-import os
 from pathlib import Path
 
 from longhold.core.log.entries import Ran, Replied, Said
@@ -9,15 +8,9 @@ from longhold.core.stages.compact.compose import Manner, compose, gather_materia
 from longhold.core.stages.compact.segment import whole_segment
 from longhold.core.stages.compact.summary import HEADINGS, Written, ask_for_summary
 from longhold.core.view import fold
+from regions import check_golden
 
 HERE = Path(__file__).parent
-
-
-def check(name, text):
-    page = HERE / f"{name}.txt"
-    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
-        page.write_text(text, encoding="utf-8")
-    assert text == page.read_text(encoding="utf-8")
 
 
 def said(n, text):
@@ -68,9 +61,12 @@ def material():
 
 def test_what_a_model_is_asked():
     directives = material().ledger.directives
-    check("compaction_asked", ask_for_summary(focus=("the cookie",), directives=directives) + "\n")
+    check_golden(
+        HERE / "compaction_asked.txt",
+        ask_for_summary(focus=("the cookie",), directives=directives) + "\n",
+    )
 
 
 def test_what_stands_for_history_with_a_model():
     manner = Manner(log="/logs/session.jsonl", has_history=True)
-    check("compaction_summary", compose(material(), WRITTEN, manner).text + "\n")
+    check_golden(HERE / "compaction_summary.txt", compose(material(), WRITTEN, manner).text + "\n")

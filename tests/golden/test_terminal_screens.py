@@ -1,6 +1,5 @@
 """Screens of the chat as text, so that a reader sees what a user sees; `make golden` draws them anew."""
 
-import os
 import re
 import threading
 from pathlib import Path
@@ -12,9 +11,11 @@ from lazy import needs
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from longhold.simulator.brains.scripted import ScriptedBrain
+from regions import check_golden
 from terminal import Terminal
 
 needs("anthropic", "prompt_toolkit", "pyte")
+pytestmark = pytest.mark.slow
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*[39]\d(?:;\d+)*m")
 HERE = Path(__file__).parent
@@ -62,13 +63,6 @@ def rest(text):
     return re.sub(r"Allow\? y = yes.*?= no:(?:\n>)?", allow, text, flags=re.S)
 
 
-def check(name, text):
-    path = HERE / name
-    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
-        path.write_text(text + "\n", encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text + "\n"
-
-
 @pytest.mark.parametrize(("name", "columns"), [("wide", 90), ("narrow", 40)])
 def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
@@ -85,7 +79,7 @@ def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
             done = rest(chat.text())
         finally:
             chat.close()
-    check(f"screen_{name}.txt", f"{asked}\n\n{'=' * columns}\n\n{done}")
+    check_golden(HERE / f"screen_{name}.txt", f"{asked}\n\n{'=' * columns}\n\n{done}\n")
     assert not COLOUR.search(chat.shown)
 
 
@@ -109,4 +103,4 @@ def test_a_busy_screen_shows_what_waits_and_a_list_what_can_be_chosen(tmp_path):
         finally:
             brain.may_answer.set()
             chat.close()
-    check("screen_busy.txt", f"{busy}\n\n{'=' * 80}\n\n{listed}")
+    check_golden(HERE / "screen_busy.txt", f"{busy}\n\n{'=' * 80}\n\n{listed}\n")

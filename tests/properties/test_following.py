@@ -15,6 +15,7 @@ from longhold.core.settings import ClearSettings, NotesSettings, Settings, Spill
 from longhold.core.view import fold
 from longhold.insight.transcripts.formats import read_lines
 from longhold.session.dialects import DIALECTS
+from seen import shown
 
 MODEL = "claude-opus-4-6"
 PLAIN = Settings(
@@ -89,10 +90,6 @@ def imported(messages):
     """What a fresh import of a list shows."""
     view = fold(read_lines([msgspec.json.encode(messages)], "anthropic"))
     return [message_to_wire(message) for message in view.messages()]
-
-
-def shown(session):
-    return [message_to_wire(message) for message in session.view.messages()]
 
 
 async def _followed(versions, restarts):

@@ -28,6 +28,7 @@ from longhold.errors import (
     SessionNotFound,
     StoreError,
 )
+from seen import of
 
 MODEL = "claude-opus-4-6"
 USE = {"type": "tool_use", "id": "t1", "name": "charge_card", "input": {"usd": 5}}
@@ -56,10 +57,6 @@ async def called(session, *ids):
     session.user("go")
     await session.prepare()
     await session.settle(answer(*(USE | {"id": id} for id in ids)))
-
-
-def of(session, kind):
-    return [entry for entry in session.view.history if isinstance(entry, kind)]
 
 
 class Colour(enum.StrEnum):

@@ -8,8 +8,8 @@ from openai import AsyncOpenAI, OpenAI
 from chat_servers import MODEL, SERVERS, SILENT, WINDOW, serving
 from longhold import Session
 from longhold.core.log.entries import Configured
-from longhold.core.messages import text_of
 from longhold.errors import InvalidArgument
+from seen import texts
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
 CHAT_TOOL = {
@@ -18,10 +18,6 @@ CHAT_TOOL = {
 }
 ITEM_TOOL = {"type": "function", "name": "add", "description": "adds", "parameters": SCHEMA}
 TOOL = {"name": "add", "description": "adds", "input_schema": SCHEMA}
-
-
-def texts(session):
-    return [text_of(message.content) for message in session.view.messages()]
 
 
 @pytest.mark.parametrize("server", SERVERS)

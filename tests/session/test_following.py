@@ -7,10 +7,11 @@ import pytest
 
 from longhold import Session
 from longhold.core.log.entries import Compacted, Followed, Framed, Replied, Rewound, Said
-from longhold.core.messages import message_to_wire, text_of
+from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings
 from longhold.errors import InvalidArgument, RequestRejected
+from seen import of, shown, texts
 
 MODEL = "claude-opus-4-6"
 SMALL = Settings(
@@ -65,19 +66,6 @@ def answer(text, id="r1", used=100):
         "stop_reason": "end_turn",
         "usage": {"input_tokens": used, "output_tokens": 5},
     }
-
-
-def of(session, kind):
-    return [entry for entry in session.view.history if isinstance(entry, kind)]
-
-
-def shown(session):
-    """What the model sees, in the words of the Messages API."""
-    return [message_to_wire(message) for message in session.view.messages()]
-
-
-def texts(session):
-    return [text_of(message.content) for message in session.view.messages()]
 
 
 def bare(messages):

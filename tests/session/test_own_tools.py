@@ -8,6 +8,7 @@ from longhold import Session, Tool
 from longhold.core.log.entries import Cleared, Compacted, Spilled
 from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
 from longhold.errors import InvalidArgument
+from seen import of
 
 MODEL = "claude-opus-4-6"
 SMALL = Settings(window=WindowSettings(limit_tokens=20_000), clear=ClearSettings(on=False))
@@ -40,10 +41,6 @@ async def looked_up(session, n, text):
     request = await session.prepare()
     await session.settle(answer(f"e{n}", used=session.fullness().used_tokens))
     return request
-
-
-def of(session, kind):
-    return [entry for entry in session.view.history if isinstance(entry, kind)]
 
 
 @pytest.mark.parametrize("tools", [[LOOKUP], [LOOKUP, READ_FILE]], ids=["none", "a reader"])

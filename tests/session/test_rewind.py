@@ -3,11 +3,12 @@
 import pytest
 
 from longhold.core.log.entries import Dropped, Replied, Said, Snipped, Titled
-from longhold.core.messages import Text, text_of
+from longhold.core.messages import Text
 from longhold.core.models.protocol import collect
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import NotInHistory
 from longhold.session.session import Session, rewind_point
+from seen import texts
 
 MODEL = "claude-opus-4-6"
 HISTORY = [
@@ -41,27 +42,23 @@ async def session(tmp_path):
         yield opened
 
 
-def shown(session):
-    return [text_of(message.content) for message in session.view.messages()]
-
-
 async def test_a_rewound_session_goes_on_in_a_branch(session):
-    before = shown(session)
+    before = texts(session)
     with Session.resume(session.rewind()) as branch:
-        assert shown(branch) == ["one", "first"]
+        assert texts(branch) == ["one", "first"]
         branch.user("three")
         await branch.prepare()
-    assert shown(session) == before == ["one", "first", "two", "second"]
+    assert texts(session) == before == ["one", "first", "two", "second"]
 
 
 async def test_dropped_messages_leave_with_the_next_request_and_come_back_by_undo(session):
     numbers = [entry.n for entry in session.view.history if isinstance(entry, Said | Replied)]
     mark = session.drop(*numbers[:2], why="a detour")
-    assert isinstance(mark, Dropped) and shown(session)[0] == "one"
+    assert isinstance(mark, Dropped) and texts(session)[0] == "one"
     session.keep(numbers[1])
     session.user("three")
     await session.prepare()
-    assert "one" not in shown(session) and "first" in shown(session)
+    assert "one" not in texts(session) and "first" in texts(session)
     [snipped] = [entry for entry in session.view.history if isinstance(entry, Snipped)]
     session.undo(snipped.n)
-    assert shown(session)[0] == "one"
+    assert texts(session)[0] == "one"

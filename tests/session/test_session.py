@@ -13,6 +13,7 @@ from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
 from longhold.core.turn.fork import ForkRequest
 from longhold.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
+from seen import of
 
 MODEL = "claude-opus-4-6"
 SMALL = Settings(
@@ -64,10 +65,6 @@ async def worked(session, n):
     session.tool_result(f"t{n}", f"line {n} of it\n" * 300)
     await session.prepare()
     await session.settle(answer(id=f"end{n}", used=session.fullness().used_tokens))
-
-
-def of(session, kind):
-    return [entry for entry in session.view.history if isinstance(entry, kind)]
 
 
 async def test_words_are_in_the_log_before_a_request_is_made(opened):

@@ -10,6 +10,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import home
+from seen import of
 
 MODEL = "claude-opus-4-6"
 
@@ -92,7 +93,7 @@ async def idle():
 
 def entries(agent, kind):
     """List the entries of a kind in an agent's log."""
-    return [entry for entry in agent.session.view.history if isinstance(entry, kind)]
+    return of(agent.session, kind)
 
 
 def hidden(agent):

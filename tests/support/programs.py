@@ -75,3 +75,11 @@ def link_python(directory: Path) -> None:
         file = directory / name
         file.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
         file.chmod(0o755)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process is alive and not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

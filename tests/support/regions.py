@@ -38,3 +38,10 @@ def keep_up(page: Path, kind: str, produce: Callable[[str], str]) -> str:
         text = rewritten(text, kind, produce)
         page.write_text(text, encoding="utf-8")
     return text
+
+
+def check_golden(file: Path, text: str) -> None:
+    """Hold a text against a golden file, or, when asked to, write the file."""
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")

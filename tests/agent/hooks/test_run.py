@@ -4,12 +4,12 @@ import asyncio
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 
 from casting import until
 from longhold.agent.hooks import Hook, HookContext, Hooks
+from programs import is_running
 
 
 @pytest.fixture
@@ -27,14 +27,6 @@ def scene(tmp_path):
 def hooks(*commands, event="PreToolUse", **fields):
     """Make hooks for one event."""
     return Hooks(hooks=tuple(Hook(event=event, command=c, **fields) for c in commands))
-
-
-def is_running(pid):
-    """Say whether a process is alive and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 async def gone(pid):

@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -18,6 +17,7 @@ from longhold.agent.permissions import trust
 from longhold.core.messages import Image, Text, text_of
 from longhold.core.tools.context import ToolContext
 from longhold.errors import ConfigError
+from programs import is_running
 
 needs("mcp")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -110,14 +110,6 @@ def tool(tools, name):
     """Load one tool."""
     tools.load([f"mcp__probe__{name}"])
     return next(tool for tool in tools.loaded if tool.name == f"mcp__probe__{name}")
-
-
-def is_running(pid):
-    """Say whether a process is alive and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 async def test_only_names_are_listed_until_something_is_loaded(script, tools):
