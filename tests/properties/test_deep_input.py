@@ -142,7 +142,7 @@ def read_markdown(text, place):
 
 
 def read_mail(text, place):
-    mail.quote_passage(text)
+    mail.quote_lines(text)
 
 
 def read_log(text, place):

@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from longhold.agent.tools.process import group_members
+from longhold.agent.tools.shells import shells_of
 
 
 def _groups(tool_context):
-    return [running.group for running in tool_context.shells._foreground]
+    return [running.group for running in shells_of(tool_context)._foreground]
 
 
 async def test_output_comes_back(use):
@@ -127,7 +128,7 @@ async def test_cancelling_ends_the_whole_group(tool_context, use, until):
 
 async def test_cancelling_while_leftovers_are_waited_for_ends_them(tool_context, use, until):
     running = asyncio.create_task(use("Bash", command="sleep 60 & exit"))
-    await until(lambda: [r for r in tool_context.shells._foreground if r.status is not None])
+    await until(lambda: [r for r in shells_of(tool_context)._foreground if r.status is not None])
     (group,) = _groups(tool_context)
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # on a slow day it had just come to its end

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from longhold.agent.tools.process import group_members
+from longhold.agent.tools.shells import shells_of
 
 RIPGREP = shutil.which("rg")
 
@@ -179,7 +180,7 @@ async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monk
 async def test_a_search_can_be_cancelled(tool_context, use, until):
     _tree(tool_context, {"a.txt": "a" * 60 + "\n"})
     task = asyncio.create_task(use("Grep", pattern="(?=a)(a+)+$(?<=b)"))
-    held = tool_context.shells._lifeline._held
+    held = shells_of(tool_context)._lifeline._held
     await until(lambda: held)
     (group,) = held
     task.cancel()

@@ -2,7 +2,7 @@
 
 import json
 
-from longhold.agent.tools.search import Query, main
+from longhold.agent.tools.scan import Query, main
 
 
 def _run(query):

@@ -6,14 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.agent.tools import search
-from longhold.agent.tools.search import (
-    RECORD_BYTES,
-    Gap,
-    MatchedLine,
-    Query,
-    find_lines,
-    find_names,
-)
+from longhold.agent.tools.scan import Query
+from longhold.agent.tools.search import RECORD_BYTES, Gap, MatchedLine, find_lines, find_names
 
 TEXTS = st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"\n", b"")), max_size=10)
 

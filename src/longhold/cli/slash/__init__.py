@@ -64,7 +64,7 @@ SLASH = {
         _command("/clear", "moving", "", "begin anew, in a new session"),
         _command("/resume", "moving", "[ID]", "go on with another session of this project"),
         _command(
-            "/ask", "asking", "QUESTION", "ask beside the conversation; it stays as it is", always
+            "/ask", "working", "QUESTION", "ask beside the conversation; it stays as it is", always
         ),
         _command(
             "/history", "looking", "QUERY", "search all that was ever said and done here", always
@@ -80,7 +80,7 @@ SLASH = {
             "look after memories",
             with_first("", "show", "log", "diff", "search"),
         ),
-        _command("/dream", "asking", "[try]", "tidy the project's memories; `try` only shows it"),
+        _command("/dream", "working", "[try]", "tidy the project's memories; `try` only shows it"),
         _command(
             "/agents", "working", "", "list agents that run or whose report is unread", always
         ),

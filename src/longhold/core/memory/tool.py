@@ -271,7 +271,9 @@ def _is_harmless(tool: Tool, given: JsonObject) -> bool:
     """Return whether a shell call provably changes nothing and ends before the fork does."""
     if tool.name != SHELL:
         return True
-    return tool.is_read_only(given)
+    is_awaited = given.get("run_in_background") in (None, False)
+    is_command = isinstance(given.get("command"), str)
+    return is_awaited and is_command and tool.is_read_only(given)
 
 
 T = TypeVar("T")
