@@ -1,6 +1,6 @@
 """A local service that speaks the providers' APIs, with a faithful prompt cache.
 
-`running` serves from a thread for tests and demonstrations, `serve` blocks for the command line.
+`run_simulator` serves from a thread for tests and demonstrations, `serve` blocks for the command line.
 A brain supplies the answers; billing, refusals and caching follow the published rules.
 """
 
