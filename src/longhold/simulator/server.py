@@ -238,7 +238,7 @@ class _Server:
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
         name = http.url.hostname or ""
-        if is_loopback(bound) and name != "localhost" and not is_loopback(name):
+        if is_loopback(bound) and not is_loopback(name):
             raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
