@@ -5,9 +5,9 @@ A brain supplies the answers; billing, refusals and caching follow the published
 """
 
 from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
 from longhold.simulator.server import RunningServer, run_simulator, serve
+from longhold.simulator.settings import SimulatorSettings
 
 __all__ = [
     "Brain",

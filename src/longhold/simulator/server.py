@@ -1,7 +1,7 @@
 """The HTTP server: routes, authentication, faults and error bodies.
 
 What a request means is in `simulation` and `openai`. `serve` blocks, for the command line;
-`running` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
+`run_simulator` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
 """
 
 import asyncio
@@ -22,7 +22,6 @@ from longhold.core.http import LOOPBACK, Headers, is_loopback, listen, serve_in_
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.request import Caller, JsonObject, parse_object, parse_request
-from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.simulator.brains import Brain
 from longhold.simulator.brains.by_name import EchoBrain
 from longhold.simulator.faults import InjectedFault
@@ -30,6 +29,7 @@ from longhold.simulator.finishing import new_id
 from longhold.simulator.model_list import DEFAULT_PAGE, find_model, model_list
 from longhold.simulator.openai import ChatEndpoint, ChatReply, openai_error, with_error_event
 from longhold.simulator.responses import create_response
+from longhold.simulator.settings import SimulatorSettings
 from longhold.simulator.simulation import ServedOutcome, Simulation
 from longhold.simulator.stats import ServedRequest
 from longhold.simulator.stream import StreamEvent, message_events

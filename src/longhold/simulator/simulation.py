@@ -11,38 +11,38 @@ from dataclasses import dataclass, replace
 
 from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.billing.compaction import (
-    ON_DEMAND_BETA,
-    THRESHOLD_BETA,
-    Threshold,
-    instructions_of,
-    is_due,
-    make_signed_block,
-    make_threshold_block,
-    threshold_of,
-)
+from longhold.core.request.billing.edits import fires
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import PromptPiece
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import (
+    CACHE_EDITS_BETA,
     PreparedPrompt,
     Workbench,
+    capabilities_for,
     messages_of,
     prepare,
 )
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
-from longhold.core.request.billing.signing import Signer
 from longhold.core.request.billing.thinking import BINDING_BETA, link_conversation
-from longhold.core.request.billing.tokens import TokenCounter
-from longhold.core.request.billing.validate import CACHE_EDITS_BETA
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
+from longhold.simulator.compaction import (
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    Threshold,
+    instructions_of,
+    make_signed_block,
+    make_threshold_block,
+    threshold_of,
+)
 from longhold.simulator.diagnostics import Diagnostics
 from longhold.simulator.faults import Faults
 from longhold.simulator.finishing import FinishedAnswer, finish, new_id
+from longhold.simulator.settings import SimulatorSettings
 from longhold.simulator.stats import ServedRequest, Stats
 from longhold.simulator.usage import BilledUsage, Iteration
+from longhold.simulator.validate import check_request
 
 SUMMARY_OUTPUT_TOKENS = 8_000  # room for a summary, whatever the request's own limit
 
@@ -73,11 +73,7 @@ class Simulation:
         self.stats = Stats(self.settings.remembered_requests)
         self.cache = PromptCache(self.settings)
         self.prefixes = PrefixCache(self.settings.openai_cache_seconds)
-        self.bench = Workbench(
-            settings=self.settings,
-            counter=TokenCounter(self.settings),
-            signer=Signer(self.settings.secret),
-        )
+        self.bench = Workbench(self.settings)
         self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
 
     def reset(self) -> None:
@@ -90,15 +86,22 @@ class Simulation:
 
     def count(self, request: ApiRequest, caller: Caller) -> JsonObject:
         """Count a request's tokens; nothing is cached and no compaction is triggered."""
-        prepared = prepare(request, caller, self.bench, is_count=True)
+        prepared = self._prepare(request, caller, is_count=True)
         counted: JsonObject = {"input_tokens": prepared.prompt.total_tokens}
         if request.context_management is not None:
             counted["context_management"] = {"original_input_tokens": prepared.original_tokens}
         return counted
 
+    def _prepare(
+        self, request: ApiRequest, caller: Caller, *, is_count: bool = False
+    ) -> PreparedPrompt:
+        able = capabilities_for(request, caller)
+        check_request(request, caller, able, self.settings, is_count=is_count)
+        return prepare(request, caller, self.bench)
+
     async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
         started = self.clock.now()
-        prepared = prepare(request, caller, self.bench)
+        prepared = self._prepare(request, caller)
         plan = self.cache.look_up(
             prepared.prompt, caller.workspace, prepared.able.cache_minimum_tokens, started
         )
@@ -106,7 +109,9 @@ class Simulation:
         if request.compaction is not None:
             return await self._compact_on_demand(prepared, plan, started)
         threshold = threshold_of(request)
-        if threshold is not None and is_due(threshold, plan.prompt_tokens, self.settings):
+        if threshold is not None and fires(
+            threshold.trigger_tokens, plan.prompt_tokens, self.settings
+        ):
             return await self._compact_and_answer(prepared, plan, threshold, started)
         return await self._answer(prepared, plan, started)
 

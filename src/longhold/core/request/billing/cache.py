@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from longhold.core.request.billing.pieces import Lifetime, Marker
 from longhold.core.request.billing.prompt import Prompt
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 
 LOOKBACK_POSITIONS = 20  # per marker, the marked block included
 LIFETIME_SECONDS: dict[Lifetime, float] = {"5m": 300.0, "1h": 3_600.0}
@@ -52,7 +52,7 @@ class CachePlan:
 
 
 class PromptCache:
-    def __init__(self, settings: SimulatorSettings) -> None:
+    def __init__(self, settings: BillingSettings) -> None:
         self._settings = settings
         self._entries: dict[Key, CacheEntry] = {}
         self._commits = 0

@@ -11,7 +11,7 @@ from typing import Any
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece
 from longhold.core.request.billing.request import JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.thinking import is_thinking, turn_numbers
 
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"
@@ -31,7 +31,7 @@ class Edited:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
     able: Capabilities
-    settings: SimulatorSettings
+    settings: BillingSettings
     measure: PieceMeter
 
 
@@ -53,7 +53,7 @@ def apply_edits(
     return Edited(pieces=current, applied=applied)
 
 
-def fires(trigger_value: int, measured: int, settings: SimulatorSettings) -> bool:
+def fires(trigger_value: int, measured: int, settings: BillingSettings) -> bool:
     return measured >= trigger_value if settings.trigger_is_inclusive else measured > trigger_value
 
 
@@ -113,7 +113,7 @@ def _is_triggered(
     trigger: JsonObject,
     pieces: Sequence[PromptPiece],
     uses: Sequence[PromptPiece],
-    settings: SimulatorSettings,
+    settings: BillingSettings,
 ) -> bool:
     value = int(trigger.get("value", CLEAR_TRIGGER_TOKENS))
     if trigger.get("type") == "tool_uses":

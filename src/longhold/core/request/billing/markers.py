@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import Marker, PromptPiece, can_be_marked, read_marker
 from longhold.core.request.billing.request import ApiRequest, Caller
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 
 MARKER_LIMIT = 4  # published
 SCOPE_BETA = "cache-scope-simulated"  # our own extension: entries shared by all workspaces
@@ -19,7 +19,7 @@ def place_markers(
     request: ApiRequest,
     caller: Caller,
     minimum_tokens: int,
-    settings: SimulatorSettings,
+    settings: BillingSettings,
 ) -> list[PromptPiece]:
     """Check the explicit markers, add the automatic one, and check the order of all."""
     marked = list(pieces)

@@ -13,7 +13,7 @@ from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.signing import CompactionSeal, Signer, ThinkingSeal
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
@@ -84,7 +84,7 @@ def check_thinking(
     request: ApiRequest,
     caller: Caller,
     able: Capabilities,
-    settings: SimulatorSettings,
+    settings: BillingSettings,
     signer: Signer,
 ) -> CheckedThinking:
     """Verify every thinking block sent back; refuse, drop or allow the wrong ones."""
@@ -188,7 +188,7 @@ def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal 
 
 
 def _verify_seal(
-    piece: PromptPiece, latest: int, settings: SimulatorSettings, signer: Signer
+    piece: PromptPiece, latest: int, settings: BillingSettings, signer: Signer
 ) -> ThinkingSeal | None:
     """Read a block's seal; refuse altered text, and foreign signatures unless allowed."""
     seal = signer.read(piece.block.get("signature"))
@@ -225,7 +225,7 @@ def _mismatch(
     return "prefix_binding_mismatch"
 
 
-def _mismatch_behaviour(request: ApiRequest, settings: SimulatorSettings) -> str:
+def _mismatch_behaviour(request: ApiRequest, settings: BillingSettings) -> str:
     binding = (request.thinking or {}).get("block_binding")
     if isinstance(binding, dict) and binding.get("prefix_mismatch_behavior"):
         return str(binding["prefix_mismatch_behavior"])
