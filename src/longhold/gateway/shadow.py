@@ -204,7 +204,6 @@ class Shadow:
         return CachePlan(
             read_tokens=match.cached_tokens,
             write_5m_tokens=fresh if is_written else 0,
-            write_1h_tokens=0,
             uncached_tokens=0 if is_written else fresh,
         )
 

@@ -4,7 +4,6 @@ Brains that need a model on this machine are not built here but passed to the se
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from longhold.core.messages import Text, Thinking, ToolUse, block_to_wire
 from longhold.core.models.protocol import Model, Request, collect
@@ -34,12 +33,6 @@ class ModelBrain:
             blocks=tuple(plain_block(block_to_wire(block)) for block in spoken),
             stop_reason=reply.stop_reason or None,
         )
-
-
-if TYPE_CHECKING:
-
-    def _conforms(model: Model) -> None:
-        _: Brain = ModelBrain(model)
 
 
 EXHAUSTED = "The recording has ended."
@@ -84,10 +77,6 @@ def _last_text(request: BrainRequest) -> str:
         if block.get("type") == "text":
             return str(block["text"])
     return ""
-
-
-if TYPE_CHECKING:
-    _: tuple[Brain, ...] = (ReplayBrain([]), EchoBrain())
 
 
 _PLAIN: dict[str, Callable[[], Brain]] = {"digest": DigestBrain, "echo": EchoBrain}

@@ -6,13 +6,12 @@ not sent: a stream that breaks midway is a fault of the server.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from longhold.core.messages import block_to_wire
 from longhold.core.models.scripted import ScriptedAnswer, read_script, read_status
 from longhold.core.request.billing.errors import ERROR_TYPES, ApiError
 from longhold.errors import ConfigError
-from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, plain_block
+from longhold.simulator.brains import BrainAnswer, BrainRequest, plain_block
 from longhold.simulator.faults import InjectedFault
 
 Line = BrainAnswer | ApiError
@@ -58,7 +57,3 @@ def _to_line(answer: ScriptedAnswer) -> Line:
     return InjectedFault(
         status=status, retry_after_seconds=float(seconds) if seconds else None
     ).error()
-
-
-if TYPE_CHECKING:
-    _: Brain = ScriptedBrain("")

@@ -66,27 +66,25 @@ def prepare(request: ApiRequest, caller: Caller, bench: Workbench) -> PreparedPr
     measure = PieceMeter(bench.counter, scale, deferred_tools(request))
     sent = take_apart(request, measure)
     marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
-    checked = check_thinking(marked, request, caller, able, settings, bench.signer)
-    adopted = adopt_compactions(checked.pieces, bench.signer)
-    stripped = strip_earlier_thinking(adopted, able)
+    checked, transformations = check_thinking(marked, request, caller, able, settings, bench.signer)
+    stripped = strip_earlier_thinking(adopt_compactions(checked, bench.signer), able)
     context = EditContext(able=able, settings=settings, measure=measure)
     edits = edits_of(request.context_management) if settings.acts_on_context_management else []
-    edited = apply_edits(stripped, edits, context)
-    salts = salts_of(request, edited.pieces, able, settings)
+    read, applied = apply_edits(stripped, edits, context)
+    salts = salts_of(request, read, able, settings)
     has_edits = CACHE_EDITS_BETA in caller.betas and settings.acts_on_cache_edits
-    deletions = _deletions(edited.pieces) if has_edits else frozenset()
-    prompt = chain_prompt(edited.pieces, salts, deletions)
+    prompt = chain_prompt(read, salts, _deletions(read) if has_edits else frozenset())
     return PreparedPrompt(
         request=request,
         caller=caller,
         able=able,
         measure=measure,
         sent=sent,
-        read=edited.pieces,
+        read=read,
         prompt=prompt,
-        original_tokens=sum(p.tokens for p in stripped) if edited.applied else prompt.total_tokens,
-        applied_edits=edited.applied,
-        transformations=checked.transformations,
+        original_tokens=sum(p.tokens for p in stripped) if applied else prompt.total_tokens,
+        applied_edits=applied,
+        transformations=transformations,
     )
 
 
@@ -117,10 +115,6 @@ def _deletions(pieces: Iterable[PromptPiece]) -> frozenset[str]:
         if piece.type == "tool_result" and "cache_reference" in piece.block:
             references[piece.block["cache_reference"]] = str(piece.block.get("tool_use_id"))
         elif piece.type == "cache_edits":
-            edits = piece.block.get("edits") or ()
-            deleted.update(
-                references[edit["cache_reference"]]
-                for edit in edits
-                if edit.get("cache_reference") in references
-            )
+            named = {edit.get("cache_reference") for edit in piece.block.get("edits") or ()}
+            deleted.update(references[name] for name in named & references.keys())
     return frozenset(deleted)
