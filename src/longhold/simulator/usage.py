@@ -4,6 +4,7 @@ Compaction is an iteration of its own: its tokens are never in the top-level fie
 is the sum of the iterations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,7 +41,7 @@ class Iteration:
 class BilledUsage:
     """All iterations of one response, and which of the optional fields to show."""
 
-    iterations: tuple[Iteration, ...]
+    iterations: Sequence[Iteration]
     speed: str | None = None
     shows_iterations: bool = False
     shows_deleted: bool = False
