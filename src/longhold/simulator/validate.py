@@ -54,13 +54,12 @@ def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
     limit = request.max_tokens
     if limit is None:
         raise invalid_request("max_tokens: Field required")
-    if limit < 0:
-        raise invalid_request("max_tokens: Input should be greater than or equal to 0")
-    if limit > able.max_output_tokens:
-        raise invalid_request(
-            f"max_tokens: {limit} > {able.max_output_tokens}, which is the maximum allowed number "
-            f"of output tokens for {able.model}"
-        )
+    _want(limit >= 0, "max_tokens: Input should be greater than or equal to 0")
+    _want(
+        limit <= able.max_output_tokens,
+        f"max_tokens: {limit} > {able.max_output_tokens}, which is the maximum allowed number "
+        f"of output tokens for {able.model}",
+    )
     if limit == 0:
         _check_prewarm(request)
 
@@ -71,19 +70,17 @@ def _check_prewarm(request: ApiRequest) -> None:
     for is_set, name in (
         (request.stream, "stream"),
         ((request.thinking or {}).get("type") == "enabled", "thinking.enabled"),
-        (bool(config.get("format") or request.output_format), "output_config.format"),
+        (config.get("format") or request.output_format, "output_config.format"),
         ((request.tool_choice or {}).get("type") in FORCING, "tool_choice"),
     ):
-        if is_set:
-            raise invalid_request(f"max_tokens: 0 cannot be combined with `{name}`")
+        _want(not is_set, f"max_tokens: 0 cannot be combined with `{name}`")
 
 
 def _check_sampling(request: ApiRequest, caller: Caller) -> None:
     if caller.version < STRICT_VERSION:
         return
     for name in ("temperature", "top_p", "top_k"):
-        if getattr(request, name) is not None:
-            raise invalid_request(f"{name}: Extra inputs are not permitted")
+        _want(getattr(request, name) is None, f"{name}: Extra inputs are not permitted")
 
 
 def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
@@ -91,18 +88,17 @@ def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
     if thinking is None:
         return
     mode = thinking.get("type")
-    if mode not in able.thinking_modes:
-        raise invalid_request(f"thinking.type: {mode!r} is not supported on {able.model}")
+    _want(mode in able.thinking_modes, f"thinking.type: {mode!r} is not supported on {able.model}")
     if mode != "enabled":
         return
     budget = thinking.get("budget_tokens")
     if not isinstance(budget, int):
         raise invalid_request("thinking.enabled.budget_tokens: Field required")
-    if budget < MINIMUM_BUDGET_TOKENS:
-        raise invalid_request(
-            "thinking.enabled.budget_tokens: Input should be greater than or equal to "
-            f"{MINIMUM_BUDGET_TOKENS}"
-        )
+    _want(
+        budget >= MINIMUM_BUDGET_TOKENS,
+        "thinking.enabled.budget_tokens: Input should be greater than or equal to "
+        f"{MINIMUM_BUDGET_TOKENS}",
+    )
     if request.max_tokens is not None and request.max_tokens <= budget:
         raise invalid_request("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if (request.tool_choice or {}).get("type") in FORCING:
@@ -111,8 +107,7 @@ def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
 
 def _check_tools(request: ApiRequest, able: Capabilities) -> None:
     names = [str(tool.get("name")) for tool in request.tools or () if "name" in tool]
-    if len(names) != len(set(names)):
-        raise invalid_request("tools: Tool names must be unique.")
+    _want(len(names) == len(set(names)), "tools: Tool names must be unique.")
     _check_deferred(request, able)
     choice = request.tool_choice or {}
     kind = choice.get("type")
@@ -213,7 +208,8 @@ def _check_cache_edits(
             )
 
 
-def _want(is_fine: bool, message: str) -> None:
+def _want(is_fine: object, message: str) -> None:
+    """Refuse a request unless this holds; inside loops over blocks a plain `if` is faster."""
     if not is_fine:
         raise invalid_request(message)
 
@@ -221,10 +217,9 @@ def _want(is_fine: bool, message: str) -> None:
 def _check_conversation(
     messages: Sequence[ApiMessage], able: Capabilities, *, compacts: bool
 ) -> None:
-    if not messages:
-        raise invalid_request("messages: at least one message is required")
-    if len(messages) > MESSAGE_LIMIT:
-        raise invalid_request(f"messages: at most {MESSAGE_LIMIT} messages are allowed")
+    count = len(messages)
+    _want(count, "messages: at least one message is required")
+    _want(count <= MESSAGE_LIMIT, f"messages: at most {MESSAGE_LIMIT} messages are allowed")
     _check_roles(messages, able)
     _check_content(messages)
     _check_pairs(messages)
@@ -241,24 +236,19 @@ def _check_roles(messages: Sequence[ApiMessage], able: Capabilities) -> None:
                 f"messages.{index}.role: Input should be 'user' or 'assistant', "
                 f"got {message.role!r}"
             )
-    if messages[0].role != "user" and not _opens_with_compaction(messages[0]):
+    opening = messages[0].blocks()
+    if messages[0].role != "user" and not (opening and opening[0].get("type") == "compaction"):
         raise invalid_request('messages: first message must use the "user" role')
 
 
 def _check_system_message(messages: Sequence[ApiMessage], index: int, able: Capabilities) -> None:
     """A system message follows a user turn, and is last or followed by the assistant."""
-    if not able.system_messages:
-        raise invalid_request(
-            f"messages.{index}.role: role 'system' is not supported on this model"
-        )
-    before = messages[index - 1] if index else None
-    after = messages[index + 1] if index + 1 < len(messages) else None
-    if before is None or before.role != "user":
-        raise invalid_request(f"messages.{index}: a system message must follow a user turn")
-    if after is not None and after.role != "assistant":
-        raise invalid_request(
-            f"messages.{index}: a system message must be last or precede the assistant"
-        )
+    path = f"messages.{index}"
+    _want(able.system_messages, f"{path}.role: role 'system' is not supported on this model")
+    is_after_user = index > 0 and messages[index - 1].role == "user"
+    _want(is_after_user, f"{path}: a system message must follow a user turn")
+    is_before_answer = all(m.role == "assistant" for m in messages[index + 1 : index + 2])
+    _want(is_before_answer, f"{path}: a system message must be last or precede the assistant")
 
 
 def _check_content(messages: Sequence[ApiMessage]) -> None:
@@ -276,11 +266,10 @@ def _check_content(messages: Sequence[ApiMessage]) -> None:
 
 
 def _check_block(block: JsonObject, index: int, inner: int) -> None:
-    kind = block.get("type")
+    kind, path = block.get("type"), f"messages.{index}.content.{inner}"
     if kind == "text":
-        _check_text(block, index, inner)
+        _check_text(block, path)
         return
-    path = f"messages.{index}.content.{inner}"
     if not isinstance(kind, str):
         raise invalid_request(f"{path}.type: Field required")
     if kind == "compaction" and block.get("content") == "":
@@ -289,17 +278,14 @@ def _check_block(block: JsonObject, index: int, inner: int) -> None:
         raise invalid_request(f"{path}.tool_result.tool_use_id: Field required")
 
 
-def _check_text(block: JsonObject, index: int, inner: int) -> None:
+def _check_text(block: JsonObject, path: str) -> None:
     text = block.get("text")
     if not isinstance(text, str):
-        raise invalid_request(f"messages.{index}.content.{inner}.text.text: Field required")
+        raise invalid_request(f"{path}.text.text: Field required")
     if text.isspace():
         raise invalid_request("messages: text content blocks must contain non-whitespace text")
     if not text and block.get("cache_control"):
-        raise invalid_request(
-            f"messages.{index}.content.{inner}.text: cache_control cannot be set for empty text "
-            "blocks"
-        )
+        raise invalid_request(f"{path}.text: cache_control cannot be set for empty text blocks")
     if not text:
         raise invalid_request("messages: text content blocks must be non-empty")
 
@@ -341,7 +327,7 @@ def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
     results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
     if not results:
         return
-    asked = set(_list_asked_before(messages, index))
+    asked = _list_asked_before(messages, index)
     for inner, block in enumerate(messages[index].blocks()):
         name = block.get("tool_use_id")
         if block.get("type") != "tool_result":
@@ -384,28 +370,20 @@ def _list_asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
 
 def _check_end(last: ApiMessage, able: Capabilities) -> None:
     """Refuse a prefill where models take none, and trailing space where they do."""
-    if last.role != "assistant" or not last.content or _ends_a_turn(last):
+    if last.role != "assistant" or not last.content:
         return
-    if not able.prefill:
-        raise invalid_request(
-            "This model does not support assistant message prefill. The conversation must end "
-            "with a user message."
-        )
     block = last.blocks()[-1]
-    if block.get("type") == "text" and str(block["text"]) != str(block["text"]).rstrip():
+    if block.get("type") == "compaction":
+        return  # a paused answer is resumed by sending it back last
+    _want(
+        able.prefill,
+        "This model does not support assistant message prefill. The conversation must end "
+        "with a user message.",
+    )
+    if block.get("type") == "text" and str(block["text"])[-1:].isspace():
         raise invalid_request(
             "messages: final assistant content cannot end with trailing whitespace"
         )
-
-
-def _ends_a_turn(message: ApiMessage) -> bool:
-    """A paused answer (a compaction alone) is resumed by sending it back last."""
-    return message.blocks()[-1].get("type") == "compaction"
-
-
-def _opens_with_compaction(message: ApiMessage) -> bool:
-    blocks = message.blocks()
-    return bool(blocks) and blocks[0].get("type") == "compaction"
 
 
 def _ids(blocks: Iterable[JsonObject], kind: str, field: str) -> list[str]:
