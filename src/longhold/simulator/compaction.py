@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.compaction import NO_CHANGES, digest_changes
 from longhold.core.request.billing.edits import COMPACT, edits_of
-from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.request import ApiRequest, JsonObject
 from longhold.core.request.billing.signing import CompactionSeal, Signer
 from longhold.core.request.billing.thinking import Links, digest
-from longhold.simulator.settings import SimulatorSettings
 
 ON_DEMAND_BETA = "compact-2026-09-04"
 THRESHOLD_BETA = "compact-2026-01-12"
@@ -71,35 +69,3 @@ def make_signed_block(
 def make_threshold_block(summary: str | None) -> JsonObject:
     """Make the block that opens an answer past the threshold; None is a failed one."""
     return {"type": "compaction", "content": summary, "encrypted_content": None}
-
-
-def check_compaction_request(request: ApiRequest, settings: SimulatorSettings) -> None:
-    """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
-    for name in ("context_management", "stop_sequences", "output_format"):
-        if getattr(request, name):
-            raise invalid_request(f"compaction: cannot be combined with `{name}`.")
-    if (request.output_config or {}).get("format"):
-        raise invalid_request("compaction: cannot be combined with `output_config.format`.")
-    if (request.tool_choice or {}).get("type") in ("any", "tool"):
-        raise invalid_request(
-            "compaction: cannot be combined with a `tool_choice` that forces a tool."
-        )
-    blocks = [b for m in request.messages if m.role != "system" for b in m.blocks()]
-    if not any(b.get("type") != "compaction" or b.get("content") for b in blocks):
-        raise invalid_request(
-            "messages: there is no `user` or `assistant` content to summarize.",
-            "compaction_nothing_to_summarize",
-        )
-    last = request.messages[-1]
-    if last.role == "assistant" and any(b.get("type") == "tool_use" for b in last.blocks()):
-        raise invalid_request(
-            "messages: the request ends on an `assistant` turn that is not finished.",
-            "compaction_incomplete_turn",
-        )
-    names = {b.get("name") for b in blocks if b.get("type") == "tool_use"}
-    if len(names) > settings.compaction_tool_references:
-        raise invalid_request(
-            "messages: the conversation references more distinct tools than a `compaction` block "
-            "can record.",
-            "compaction_too_many_tool_references",
-        )

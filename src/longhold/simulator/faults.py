@@ -66,7 +66,7 @@ class Faults:
 
     def take(self, header: str | None) -> InjectedFault | None:
         if header:
-            return parse_fault(header)
+            return _parse_fault(header)
         if self._queue:
             return self._queue.popleft()
         if self._kinds and self._random.random() < self._rate:
@@ -75,8 +75,8 @@ class Faults:
 
     def plan(self, order: JsonObject) -> JsonObject:
         """Carry out a control request: `queue`, or `rate` with `seed` and `kinds`."""
-        queue = [parse_fault(item) for item in order.get("queue") or ()]
-        kinds = [parse_fault(item) for item in order.get("kinds") or ()]
+        queue = [_parse_fault(item) for item in order.get("queue") or ()]
+        kinds = [_parse_fault(item) for item in order.get("kinds") or ()]
         rate = float(order.get("rate", 0.0))
         if not 0.0 <= rate <= 1.0:
             raise invalid_request(f"rate: {rate!r} is not between 0 and 1")
@@ -89,7 +89,7 @@ class Faults:
         return {"queued": len(self._queue), "rate": self._rate}
 
 
-def parse_fault(order: object) -> InjectedFault | None:
+def _parse_fault(order: object) -> InjectedFault | None:
     """Read `429`, `cut:2`, an object with the fields, or `none` for a request without a fault."""
     if isinstance(order, dict):
         fields: JsonObject = order

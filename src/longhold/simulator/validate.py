@@ -15,7 +15,6 @@ from longhold.simulator.compaction import (
     MINIMUM_TRIGGER_TOKENS,
     ON_DEMAND_BETA,
     THRESHOLD_BETA,
-    check_compaction_request,
     threshold_of,
 )
 from longhold.simulator.model_list import check_model
@@ -45,7 +44,7 @@ def check_request(
     _check_tools(request, able)
     _check_betas(request, caller, able)
     if request.compaction is not None and request.messages:
-        check_compaction_request(request, settings)
+        _check_compaction(request, settings)
     _check_conversation(request.messages, able, compacts=request.compaction is not None)
     _check_blocks(request, caller, able)
 
@@ -163,6 +162,37 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
         )
 
 
+def _check_compaction(request: ApiRequest, settings: SimulatorSettings) -> None:
+    """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
+    choice = (request.tool_choice or {}).get("type")
+    for is_set, name in (
+        (request.context_management, "`context_management`"),
+        (request.stop_sequences, "`stop_sequences`"),
+        (request.output_format, "`output_format`"),
+        ((request.output_config or {}).get("format"), "`output_config.format`"),
+        (choice in FORCING, "a `tool_choice` that forces a tool"),
+    ):
+        _want(not is_set, f"compaction: cannot be combined with {name}.")
+    blocks = [b for m in request.messages if m.role != "system" for b in m.blocks()]
+    _want(
+        any(b.get("type") != "compaction" or b.get("content") for b in blocks),
+        "messages: there is no `user` or `assistant` content to summarize.",
+        "compaction_nothing_to_summarize",
+    )
+    last = request.messages[-1]
+    _want(
+        last.role != "assistant" or not _ids(last.blocks(), "tool_use", "id"),
+        "messages: the request ends on an `assistant` turn that is not finished.",
+        "compaction_incomplete_turn",
+    )
+    _want(
+        len(set(_ids(blocks, "tool_use", "name"))) <= settings.compaction_tool_references,
+        "messages: the conversation references more distinct tools than a `compaction` block "
+        "can record.",
+        "compaction_too_many_tool_references",
+    )
+
+
 def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
     """Refuse blocks in places or versions that do not take them."""
     is_strict = caller.version >= STRICT_VERSION
@@ -208,10 +238,10 @@ def _check_cache_edits(
             )
 
 
-def _want(is_fine: object, message: str) -> None:
+def _want(is_fine: object, message: str, code: str | None = None) -> None:
     """Refuse a request unless this holds; inside loops over blocks a plain `if` is faster."""
     if not is_fine:
-        raise invalid_request(message)
+        raise invalid_request(message, code)
 
 
 def _check_conversation(
