@@ -31,8 +31,8 @@ from longhold.core.request.markers import Markers
 from longhold.core.request.request import Caching, Wire, build
 from longhold.insight.calls import CallReport, explain_calls, totals
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write
 from quiet import MODELS, prose, quiet_sessions
+from recordings import write
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TURNS = 300

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psycopg
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from longhold import Session
 from longhold.core.log.entries import Began, Said
 from longhold.core.log.stores.postgres import PostgresStore

@@ -31,9 +31,9 @@ from typing import NamedTuple
 
 from longhold.insight.cost import bill
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write, write_large
+from recordings import write, write_large
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from browser import CHROMIUM, chromium
 
 RECORDED = Path(__file__).parent.parent.parent / "shared" / "data" / "transcripts"

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from generated_sessions import generate
 from longhold.core.log.entries import (
     CacheBroke,
     Cleared,
@@ -29,7 +30,6 @@ from longhold.core.messages.measure import measure_content
 from longhold.insight.cost import bill
 from longhold.insight.explain import explain
 from longhold.insight.transcripts.formats import read_lines
-from longhold.simulator.sessions import generate
 
 
 def said(n, text="word " * 500):

@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Forked, Replied, Said, Switched
 from longhold.core.messages import Text, Usage
@@ -16,7 +17,6 @@ from longhold.errors import StoreError
 from longhold.insight.index import NAME, open_index
 from longhold.insight.places import default_roots, find_sessions
 from longhold.insight.report import make_report
-from longhold.simulator.sessions import write
 
 DAY = 86_400.0
 JANUARY = 1_767_225_600.0

@@ -22,7 +22,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
 from longhold.core.memory.inbox import Inbox, Proposal
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.paths import INDEX, check_name, memory_place, team_directory
+from longhold.core.memory.paths import INDEX, check_memory_name, memory_place, team_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.settings import home, load_settings
@@ -156,7 +156,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 @options.as_json
 def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     """Edit FILE, or a new one, in $EDITOR."""
-    name = check_name(file)
+    name = check_memory_name(file)
     with memory_store() as store:
         expected = store.version(name)
         new = Memory(file=name, name=Path(name).stem, description="one line to find it by")

@@ -312,16 +312,12 @@ def check_caller(request: Request, token: str) -> None:
         return
     server = request.scope.get("server")
     bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
-    if is_loopback(bound) and not _is_here(name):
+    if is_loopback(bound) and not is_loopback(name):
         message = f"this server is not {name!r}; use the address it was started with"
         raise GatewayRefusal(403, "permission_error", message)
     page = re.match(r"https?://(\[.*\]|[^:]*)", request.headers.get("origin", ""))
-    if page and not _is_here(page[1].strip("[]")):
+    if page and not is_loopback(page[1].strip("[]")):
         raise GatewayRefusal(403, "permission_error", f"a page of {page[1]!r} asked for this")
-
-
-def _is_here(name: str) -> bool:
-    return name == "localhost" or is_loopback(name)
 
 
 def make_refusal(path: str, refusal: GatewayRefusal) -> Response:

@@ -201,7 +201,7 @@ def serve(
 ) -> None:
     """Serve until interrupted; `started` is called with the address once it is reachable."""
     options, settings = options or GatewayOptions(), settings or load_settings()
-    is_local = is_loopback(host) or host == "localhost"
+    is_local = is_loopback(host)
     if not is_local and not options.token:
         raise ConfigError(f"others can reach {host}; give --token, or listen on {LOOPBACK}")
     if not is_local:  # a preview names a file, which no client elsewhere can open

@@ -19,9 +19,7 @@ from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
 from longhold.core.request.billing.request import Caller, parse_request
-from longhold.core.request.billing.settings import SimulatorSettings
-from longhold.core.request.billing.signing import Signer
-from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.view.tokens import estimate_tokens
 from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint
@@ -118,18 +116,13 @@ class Shadow:
     """Runs the caches along, in a thread of its own and in the order of the answers."""
 
     def __init__(self) -> None:
-        settings = SimulatorSettings(
+        settings = BillingSettings(
             accepts_foreign_thinking=True,
-            accepts_unknown_models=True,
             enforces_binding=False,
             token_memo_blocks=MEMO_BLOCKS,
             text_memo_chars=MEMO_CHARS,
         )
-        self._bench = Workbench(
-            settings=settings,
-            counter=TokenCounter(settings, estimate_tokens),
-            signer=Signer(settings.secret),
-        )
+        self._bench = Workbench(settings, estimate_tokens)
         self._cache = PromptCache(settings)
         self._prefixes = PrefixCache(settings.openai_cache_seconds)
         self._bills: dict[str, SessionBill] = {}
@@ -211,7 +204,6 @@ class Shadow:
         return CachePlan(
             read_tokens=match.cached_tokens,
             write_5m_tokens=fresh if is_written else 0,
-            write_1h_tokens=0,
             uncached_tokens=0 if is_written else fresh,
         )
 

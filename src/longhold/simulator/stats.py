@@ -4,7 +4,7 @@ The last requests are kept one by one; the sums cover everything since the last 
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 from longhold.core.models.prices import Cost
 from longhold.core.request.billing.request import JsonObject
@@ -31,15 +31,8 @@ class ServedRequest:
     fault: str | None = None
 
 
-COUNTED = (
-    "read_tokens",
-    "write_5m_tokens",
-    "write_1h_tokens",
-    "uncached_tokens",
-    "output_tokens",
-    "compaction_input_tokens",
-    "compaction_output_tokens",
-)
+PROMPT = ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")
+COUNTED = (*PROMPT, "output_tokens", "compaction_input_tokens", "compaction_output_tokens")
 
 
 class Stats:
@@ -67,10 +60,7 @@ class Stats:
             self._unpriced += 1
 
     def to_json(self) -> JsonObject:
-        prompt = sum(
-            self._tokens[name]
-            for name in ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")
-        )
+        prompt = sum(self._tokens[name] for name in PROMPT)
         return {
             "totals": {
                 "requests": sum(self._requests.values()),
@@ -87,12 +77,10 @@ class Stats:
 
 
 def _cost_json(cost: Cost) -> JsonObject:
-    parts = {field.name: getattr(cost, field.name) for field in fields(cost)}
-    return {**parts, "total": cost.total}
+    return {**asdict(cost), "total": cost.total}
 
 
 def _record_json(record: ServedRequest) -> JsonObject:
-    plain = {field.name: getattr(record, field.name) for field in fields(record)}
-    plain["cost_usd"] = _cost_json(record.cost) if record.cost else None
+    plain = asdict(record)
     del plain["cost"]
-    return plain
+    return {**plain, "cost_usd": _cost_json(record.cost) if record.cost else None}

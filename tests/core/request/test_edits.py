@@ -6,7 +6,7 @@ import pytest
 
 from longhold.core.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped, Switched
 from longhold.core.messages import Message, Text, ToolUse, Usage, content_from_wire
-from longhold.core.request.billing.validate import CACHE_EDITS_BETA
+from longhold.core.request.billing.preparation import CACHE_EDITS_BETA
 from longhold.core.request.edits import BETA, deleted_tokens, has_edits, place_edits, with_edits
 from longhold.core.request.request import Wire
 from longhold.core.view import View

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser import chromium, needs_chromium
+from generated_sessions import generate
 from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.spending import BilledFigures
 from longhold.core.settings import PageSettings, Settings
 from longhold.insight.pages.app import serving
 from longhold.insight.pages.followed import FollowedSessions
-from longhold.simulator.sessions import generate
 
 SETTINGS = Settings(page=PageSettings(text_bytes=6_000, follow_share=1.0))
 FOLLOW_SECONDS = 0.05

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from conftest import RECORDED
+from generated_sessions import write
 from longhold.core.log.entries import Said
 from longhold.core.messages import Text
 from longhold.core.request.billing.tokens import encode
 from longhold.insight.replay.recorded_session import RecordedSession, filler, read_recording
 from longhold.insight.replay.run import ReplayOptions, replay
-from longhold.simulator.sessions import write
 
 SMALL = ("2026-01-05_51", "2026-01-10_0e", "2026-01-25_89", "2026-01-29_54", "2026-02-10_62")
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from longhold.agent.subagents.catalogue import listing
 from longhold.agent.subagents.definition import FORK
-from longhold.agent.subagents.names import LEAD, check_name
+from longhold.agent.subagents.names import LEAD, check_agent_name
 from longhold.agent.subagents.order import Order
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.subagents.tasks import prompt_text, team_tool
@@ -112,7 +112,7 @@ def _make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = 
 
 def _free_name(name: str, supervisor: Supervisor) -> str:
     try:
-        check_name(name, "an agent")
+        check_agent_name(name, "an agent")
     except ConfigError as error:
         raise Refused(f"{error}.") from None
     running = (

@@ -17,7 +17,7 @@ from longhold.agent.hooks.config import Hook, hooks_in
 from longhold.agent.mcp.servers import McpServer, read_server
 from longhold.agent.permissions.decide import MODES, Mode, pick_narrower
 from longhold.agent.permissions.sources import SettingsSection
-from longhold.agent.subagents.names import check_name
+from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
@@ -105,7 +105,7 @@ def _touches(patterns: tuple[str, ...], name: str) -> bool:
 def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
     """Read a definition; raise `UnreadableFrontMatter` or `ConfigError` if it is invalid."""
     fields, prompt = read_front(text)
-    name = check_name(text_in(fields, "name") or file.stem, "an agent")
+    name = check_agent_name(text_in(fields, "name") or file.stem, "an agent")
     if name.casefold() == FORK:
         raise UnreadableFrontMatter(
             f"{FORK!r} is reserved for forks of the conversation; choose another name"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from longhold.agent.subagents.definition import Definition
-from longhold.agent.subagents.names import check_name
+from longhold.agent.subagents.names import check_agent_name
 from longhold.core.log.entries import Said
 from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory import NoSuchMemory
@@ -87,7 +87,7 @@ def open_scope(
 
 
 def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
-    check_name(name, "an agent")
+    check_agent_name(name, "an agent")
     found = [scope for scope in SCOPES if directory_for(name, scope, root, home).is_dir()]
     if not found:
         raise NoSuchMemory(f"agents named {name!r} have no memories here")

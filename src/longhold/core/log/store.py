@@ -166,7 +166,7 @@ class FileStore:
         if beside and path.exists():
             raise SessionExists(f"{path}: it exists already and is never overwritten")
         for name, data in beside.items():
-            write_private(path.with_suffix("") / check_name(name), data)
+            write_private(path.with_suffix("") / check_file_name(name), data)
         write_log(path, header, entries)
         return header.session
 
@@ -355,7 +355,7 @@ def check_id(id: str) -> str:
     return id
 
 
-def check_name(name: str) -> str:
+def check_file_name(name: str) -> str:
     """Let the names pass that `beside` gives: notes, and files of the results' directory."""
     place, _, file = name.rpartition("/")
     if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:

@@ -18,7 +18,7 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX, check_name, check_place
+from longhold.core.memory.paths import INDEX, check_memory_name, check_place
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.files import Overtaken, replace_content
@@ -49,7 +49,7 @@ class TeamMemories:
         found = []
         for file, status in markdown_below(self.root):
             try:
-                text = self._read(check_name(file))
+                text = self._read(check_memory_name(file))
             except (MemoryRefused, UnicodeDecodeError, OSError):
                 continue
             found.append(parse(file, text, at=status.st_mtime))

@@ -26,7 +26,7 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX, check_name
+from longhold.core.memory.paths import INDEX, check_memory_name
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
 from longhold.core.settings import MemorySettings
@@ -174,7 +174,7 @@ class _Commands:
         if not moved:
             raise NoSuchMemory(f"there is nothing at {given.old_path}")
         known = self._pages.versions()
-        targets = [check_name(f"{new}{file[len(old) :]}") for file in moved]
+        targets = [check_memory_name(f"{new}{file[len(old) :]}") for file in moved]
         if taken := [to for to in targets if to in known]:
             raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
         changes = [
@@ -218,7 +218,7 @@ def _strip_root(path: str) -> str:
 
 
 def _file(path: str) -> str:
-    return check_name(_strip_root(path))
+    return check_memory_name(_strip_root(path))
 
 
 def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:

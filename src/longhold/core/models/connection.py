@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from longhold.core.messages import JsonObject
 from longhold.core.models.assemble import Assembly, guard_reading, tame
@@ -20,8 +19,6 @@ READ_SECONDS = 600.0
 """The longest silence on the socket, the SDKs' default; `steady` usually gives up earlier."""
 NO_KEY = "none"
 """Sent to servers on this machine, which ask for a key and take any."""
-
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class SdkModel:
@@ -110,7 +107,3 @@ def load_extra(module: str, *, extra: str) -> ModuleType:
         raise ConfigError(
             f"this model needs the package {module!r}; pip install 'longhold[{extra}]'"
         ) from error
-
-
-def is_loopback(url: str | None) -> bool:
-    return url is not None and urlsplit(url).hostname in _LOOPBACK

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from longhold.core.http import is_loopback
 from longhold.core.messages import JsonObject
 from longhold.core.models.chat import ChatAssembly, chat_kwargs
-from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback
+from longhold.core.models.connection import NO_KEY, SdkModel
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
 
@@ -34,7 +35,7 @@ class OpenAIModel(SdkModel):
         return None  # a chat endpoint cannot count a prompt beforehand
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
-        otherwise = NO_KEY if is_loopback(base_url) else None
+        otherwise = NO_KEY if is_loopback(urlsplit(base_url or "").hostname or "") else None
         is_theirs = not (base_url or os.environ.get("OPENAI_BASE_URL"))
         saved = saved_key(OPENAI) if is_theirs else None
         key = api_key or os.environ.get(OPENAI) or saved or otherwise

@@ -61,7 +61,7 @@ class PromptBiller:
             sent += known[1] if known and is_known else self._pieces(index, message, measure)
         read = strip_earlier_thinking(sent, able)
         context = EditContext(able=able, settings=SETTINGS, measure=measure)
-        edited = apply_edits(read, edits_of(asked.context_management), context).pieces
+        edited, _ = apply_edits(read, edits_of(asked.context_management), context)
         prompt = chain_prompt(edited, salts_of(asked, edited, able, SETTINGS), frozenset())
         now = self._clock.now()
         plan = self._cache.look_up(prompt, WORKSPACE, able.cache_minimum_tokens, now)

@@ -31,8 +31,8 @@ from longhold.core.log.store import (
     FileStore,
     Store,
     StoredSession,
+    check_file_name,
     check_id,
-    check_name,
     is_id,
     new_id,
 )
@@ -81,7 +81,7 @@ def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
     _copy(store, copies, found)
     directory = copies.find(found.id).directory
     for name, data in store.beside(found.id).items():
-        write_private(directory / check_name(name), data, is_synced=False)
+        write_private(directory / check_file_name(name), data, is_synced=False)
     return copies
 
 
@@ -233,7 +233,7 @@ class PostgresStore:
         for part in id.split("/") if agent else (id,):
             check_id(part)
         for name in beside:
-            check_name(name)
+            check_file_name(name)
 
         def insert(connection: Connection[Any]) -> None:
             with connection.transaction():

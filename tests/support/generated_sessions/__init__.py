@@ -1,6 +1,6 @@
 """Generates coding sessions in the Claude Code transcript format.
 
-For tests, benchmarks and the demo, where no recorded sessions are available. The same seed gives
+For tests and benchmarks, where no recorded sessions are available. The same seed gives
 the same JSON lines. Shares of characters, sizes, parallel calls, kinds of records and the growth
 of usage follow recorded sessions; the project, its people and every sentence are invented.
 """
@@ -11,8 +11,8 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
-from longhold.simulator.sessions.chance import Chance
-from longhold.simulator.sessions.turns import Recipe, SessionTurns
+from generated_sessions.chance import Chance
+from generated_sessions.turns import Recipe, SessionTurns
 
 __all__ = ["SessionOptions", "generate", "write", "write_large"]
 

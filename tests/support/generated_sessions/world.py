@@ -9,13 +9,13 @@ from typing import Self
 
 import msgspec
 
-from longhold.simulator.sessions.balance import Balance
-from longhold.simulator.sessions.calls import GeneratedCall, GeneratedTools, Json
-from longhold.simulator.sessions.chance import Chance
-from longhold.simulator.sessions.corpus import pictures
-from longhold.simulator.sessions.meter import Meter, weigh_picture
-from longhold.simulator.sessions.project import Project
-from longhold.simulator.sessions.writer import SessionWriter, picture_block
+from generated_sessions.balance import Balance
+from generated_sessions.calls import GeneratedCall, GeneratedTools, Json
+from generated_sessions.chance import Chance
+from generated_sessions.corpus import pictures
+from generated_sessions.meter import Meter, weigh_picture
+from generated_sessions.project import Project
+from generated_sessions.writer import SessionWriter, picture_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

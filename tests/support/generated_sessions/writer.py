@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from longhold.simulator.sessions.calls import GeneratedCall, Json
-from longhold.simulator.sessions.chance import Chance
-from longhold.simulator.sessions.corpus import Picture, prose
-from longhold.simulator.sessions.meter import Reported
-from longhold.simulator.sessions.project import ROOT
+from generated_sessions.calls import GeneratedCall, Json
+from generated_sessions.chance import Chance
+from generated_sessions.corpus import Picture, prose
+from generated_sessions.meter import Reported
+from generated_sessions.project import ROOT
 
 EPOCH_SECONDS = 1_767_600_000
 """Sessions begin at or after the fifth of January 2026; a fixed date keeps them reproducible."""

@@ -7,9 +7,9 @@ structured detail that a transcript stores with it. `SessionWriter` writes the r
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from longhold.simulator.sessions import phrases, shell
-from longhold.simulator.sessions.corpus import Picture, fill, pictures, prose
-from longhold.simulator.sessions.project import ROOT, Project, ProjectEdit
+from generated_sessions import phrases, shell
+from generated_sessions.corpus import Picture, fill, pictures, prose
+from generated_sessions.project import ROOT, Project, ProjectEdit
 
 Json = dict[str, object]
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longhold.simulator.sessions import generate, write, write_large
+from generated_sessions import generate, write, write_large
 
 SEEDS = range(1, 13)
 OVERSHOOT_RECORDS = 90
@@ -101,13 +101,13 @@ def test_the_same_seed_gives_the_same_bytes():
 
 def test_the_hash_seed_of_the_process_does_not_matter():
     script = (
-        "import hashlib;from longhold.simulator.sessions import generate;"
+        "import hashlib;from generated_sessions import generate;"
         "print(hashlib.sha256(b''.join(generate(3, 150))).hexdigest())"
     )
     digests = {
         subprocess.run(
             [sys.executable, "-c", script],
-            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
             check=True,

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import msgspec
 
-from longhold.simulator.sessions.chance import Chance
+from generated_sessions.chance import Chance
 
 SLOT = re.compile(r"@(\w+)@")
 LARGEST_NUMBER = 97

@@ -7,7 +7,7 @@ much time passed or the history was rewritten before that point.
 
 from dataclasses import dataclass
 
-from longhold.simulator.sessions.chance import Chance
+from generated_sessions.chance import Chance
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BLANKS = b" \t\r"

@@ -6,10 +6,10 @@ under the piece that asked for them, after the whole answer or, when tools start
 its pieces.
 """
 
-from longhold.simulator.sessions import phrases
-from longhold.simulator.sessions.calls import GeneratedCall, Json
-from longhold.simulator.sessions.world import World
-from longhold.simulator.sessions.writer import Response
+from generated_sessions import phrases
+from generated_sessions.calls import GeneratedCall, Json
+from generated_sessions.world import World
+from generated_sessions.writer import Response
 
 CALLS_PER_ROUND = ((1, 915), (2, 62), (3, 12), (4, 6), (6, 3), (8, 2))
 """Tool calls in one answer, per mille, as counted in recorded sessions."""

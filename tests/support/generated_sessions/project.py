@@ -7,8 +7,8 @@ modules join as the session grows. `calls` words what a tool returns.
 from collections import deque
 from dataclasses import dataclass
 
-from longhold.simulator.sessions.chance import Chance
-from longhold.simulator.sessions.corpus import Language, WordList, code, fill, prose
+from generated_sessions.chance import Chance
+from generated_sessions.corpus import Language, WordList, code, fill, prose
 
 ROOT = "/home/dev/quayside"
 FIRST_MODULES = 6

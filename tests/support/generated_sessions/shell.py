@@ -7,8 +7,8 @@ before. Lengths are scaled by a size factor.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from longhold.simulator.sessions.corpus import fill, prose
-from longhold.simulator.sessions.project import Project
+from generated_sessions.corpus import fill, prose
+from generated_sessions.project import Project
 
 FAILING_SHARE = 0.45
 """Of test runs in the middle of work."""

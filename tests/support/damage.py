@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from longhold.core.request.billing.request import JsonObject
+from longhold.core.messages import JsonObject
 
 DamageKind = Literal["flip", "cut", "zero", "double", "swap", "renumber", "fake", "head"]
 DAMAGE_KINDS: tuple[DamageKind, ...] = get_args(DamageKind)

@@ -12,10 +12,10 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from longhold.simulator.sessions import phrases
-from longhold.simulator.sessions.answers import Answers
-from longhold.simulator.sessions.calls import Json
-from longhold.simulator.sessions.world import World
+from generated_sessions import phrases
+from generated_sessions.answers import Answers
+from generated_sessions.calls import Json
+from generated_sessions.world import World
 
 Happening = Literal["compact", "clear", "picture"]
 

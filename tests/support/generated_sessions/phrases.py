@@ -4,9 +4,9 @@ Sentences are drawn from the corpus and filled with the project's own names. Use
 rules, correct and cancel; long messages carry a paste.
 """
 
-from longhold.simulator.sessions.corpus import fill, prose
-from longhold.simulator.sessions.project import Project
-from longhold.simulator.sessions.shell import log_lines
+from generated_sessions.corpus import fill, prose
+from generated_sessions.project import Project
+from generated_sessions.shell import log_lines
 
 SECTIONS = (
     "What the user wants",
