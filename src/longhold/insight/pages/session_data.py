@@ -50,6 +50,10 @@ LINE_CHARS = 600
 LOST_NAMES = 300
 """Names listed as lost by one compaction; the number tells the rest."""
 USD_DIGITS, TIME_DIGITS = 6, 1
+MESSAGE_CHARS = 20_000
+"""Of one message; `longhold serve` opens the rest."""
+SUMMARY_CHARS = 60_000
+"""Of a summary: space for the longest, about 15,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +208,7 @@ def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iter
             before=before,
             after=after,
             replaced=one.replaced,
-            summary=sanitise(text, settings.summary_chars),
+            summary=sanitise(text, SUMMARY_CHARS),
             chars=len(text),
             names=len(one.names),
             lost=tuple((sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
@@ -305,7 +309,7 @@ class _MessageReader:
         read = ((entry, record_of(entry)) for entry in history)
         found = [(entry, record) for entry, record in read if record and _says_something(record)]
         limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
-        row = partial(self._message_row, limit=min(limit, settings.message_chars))
+        row = partial(self._message_row, limit=min(limit, MESSAGE_CHARS))
         return [row(entry, record) for entry, record in found]
 
     def _message_row(self, entry: AnyEntry, record: Record, limit: int) -> MessageRow:

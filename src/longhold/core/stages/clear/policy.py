@@ -29,6 +29,7 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.text import pluralize
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import (
+    NEEDED_REREAD,
     CacheState,
     CostModel,
     Forecast,
@@ -53,6 +54,12 @@ from longhold.core.view.window import scale_tokens
 
 EDITS_FAILED = "cache edits"
 """The subject of the `Failed` entry for a provider that ignores cache edits."""
+IDLE_LEAST_TOKENS = 2_000
+"""Less is not worth what the model loses sight of, even where clearing is free."""
+EDITS_TRIGGER_RESULTS = 12
+"""With five kept, every deletion inside the cache takes at least seven results."""
+PAID_LEAST_TOKENS = 10_000
+"""A batch is worth a rewrite of the cache; a single result seldom is."""
 
 
 @dataclass(slots=True)
@@ -240,9 +247,9 @@ class Snapshot:
         if costs is None:
             return 0.0
         age, tokens = self.rounds - result.round, result.weight * self.scale
-        rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        rate = needed_rate(result.tool.kind, max(0, age))
         if is_reread and result.tool.kind == "read":
-            rate = min(rate, self.cost.needed_reread)
+            rate = min(rate, NEEDED_REREAD)
         prompt = max(0, self.full.used_tokens - freed_tokens)
         return rate * need_usd(costs, prompt, tokens, self.cost)
 
@@ -378,7 +385,7 @@ def plan_clearing(
         return _plan_at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
-        is_due = active >= settings.edits_trigger_results and not now.is_mostly_empty
+        is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
         # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
         return (
             _plan_edits(batch, now)
@@ -417,7 +424,7 @@ def _plan_idle(
 
 
 def _add_free(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(settings.idle_least_tokens))
+    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(IDLE_LEAST_TOKENS))
     return hidden + batch if is_enough else hidden
 
 
@@ -466,8 +473,7 @@ def _plan_paid(
 ) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
     batch = now.limit_to_stake(_spare_needed(batch, candidates, now))
-    least = max(settings.paid_least_tokens, settings.idle_least_tokens)
-    if now.freed_tokens(batch) < max(1, now.scale_tokens(least)):
+    if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):
         return None
     found = now.payback(batch)
     if found is None or not found.worth_it:
