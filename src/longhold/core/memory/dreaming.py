@@ -273,7 +273,9 @@ class DreamJobs:
         self._begin_everywhere(0.0)
         self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
         if is_told:
-            self.notify(f"the dream failed: {why}; it is retried in {RETRY_MINUTES:.0f} minutes")
+            self.notify(
+                f"the dream failed: {why}; it is tried again in {RETRY_MINUTES:.0f} minutes"
+            )
 
     def _touched(self, since: float) -> int:
         log = self.engine.log
