@@ -324,11 +324,10 @@ def _suggest(name: str, known: list[str]) -> str:
 
 
 def _build(found: Mapping[SettingName, tuple[Value, str]]) -> Settings:
-    groups: dict[str, Any] = {
-        group: kind(**{key: value for (owner, key), (value, _) in found.items() if owner == group})
-        for group, kind in _groups().items()
-    }
-    return Settings(**groups)
+    given: dict[str, dict[str, Any]] = {group: {} for group in _groups()}
+    for (group, key), (value, _) in found.items():
+        given[group][key] = value
+    return Settings(**{group: kind(**given[group]) for group, kind in _groups().items()})
 
 
 _HEADER = re.compile(r"\s*\[")
@@ -357,14 +356,13 @@ def _replace_line(lines: list[str], group: str, line: str) -> str:
     key = line.partition(" =")[0]
     start = next((i for i, each in enumerate(lines) if each.strip() == f"[{group}]"), None)
     if start is None:
-        lines = [*lines, *([""] if lines else []), f"[{group}]", line]
-        return "\n".join(lines) + "\n"
+        lines = [*lines, *([""] if lines else []), f"[{group}]"]
+        start = len(lines) - 1
     end = next((i for i in range(start + 1, len(lines)) if _HEADER.match(lines[i])), len(lines))
     known = re.compile(rf"\s*{re.escape(key)}\s*=")
     place = next((i for i in range(start + 1, end) if known.match(lines[i])), None)
-    if place is None:
-        return "\n".join([*lines[: start + 1], line, *lines[start + 1 :]]) + "\n"
-    return "\n".join([*lines[:place], line, *lines[place + 1 :]]) + "\n"
+    before, after = (start + 1, start + 1) if place is None else (place, place + 1)
+    return "\n".join([*lines[:before], line, *lines[after:]]) + "\n"
 
 
 def _toml(value: Value) -> str:
