@@ -71,8 +71,8 @@ class MemoryStore:
 
         With `commits` it is one of several nodes that share them.
 
-        While another process writes, a call blocks for `wait_seconds` and then raises `MemoryBusy`. On an
-        event loop use `retry_while_busy` instead.
+        While another process writes, a call blocks for `wait_seconds`, then raises `MemoryBusy`. On
+        an event loop use `retry_while_busy` instead.
         """
         self.root = root
         self.limits = limits or MemorySettings()

@@ -1,7 +1,7 @@
 """Waiting for a store that another process writes, while the event loop goes on.
 
-A session opens its stores with `LOOP_SECONDS`: one call blocks no longer than that, and `when_free`
-makes it again.
+A session opens its stores with `LOOP_SECONDS`: one call blocks no longer than that, and
+`retry_while_busy` makes it again.
 """
 
 import asyncio

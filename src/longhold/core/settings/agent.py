@@ -1,4 +1,4 @@
-"""The model and the agent around it: window, cache, costs, prompt, sub-agents, gateway, terminal."""
+"""The model and the agent around it: window, cache, costs, prompt, agents, gateway, terminal."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

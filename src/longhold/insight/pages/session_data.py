@@ -106,7 +106,7 @@ def session_data(
         "context": _context_columns(timeline.points, categories),
         "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
         "changes": columns(ChangeRow, list(_changes(turns, history))),
-        "compactions": columns(CompactionRow, list(_compactions(timeline, view, settings))),
+        "compactions": columns(CompactionRow, list(_compactions(timeline, view))),
         "agents": columns(AgentRow, _agents(history, calls)),
         "memory": columns(MemoryRow, list(_memory(history))),
         "messages": columns(MessageRow, messages),
@@ -192,7 +192,7 @@ def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Ite
             )
 
 
-def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iterator[CompactionRow]:
+def _compactions(timeline: Timeline, view: View) -> Iterator[CompactionRow]:
     for one in timeline.boundaries:
         entry = one.entry
         text = text_of(entry.summary)

@@ -213,9 +213,7 @@ def _plan_beside(
     return Beside(inputs=taken, thinking=tuple(thinking), tokens=round(lighter * now.scale))
 
 
-def _plan_alone(
-    beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_alone(beside: Beside, now: Snapshot, standing: CacheStanding) -> ClearPlan | None:
     if not standing.can_move or beside.tokens < max(1, now.scale_tokens(IDLE_LEAST_TOKENS)):
         return None
     saved = now.write_usd(beside.tokens)
@@ -321,7 +319,7 @@ class Clearing:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         plan = plan_clearing(candidates, now, standing, settings)
         beside = _plan_beside(engine.view, plan, now, settings, self._shortener(engine))
-        plan = plan or _plan_alone(beside, now, standing, settings)
+        plan = plan or _plan_alone(beside, now, standing)
         if plan is not None:
             self._clear(engine, plan, beside, now)
         elif standing.asks_price and standing.can_move:

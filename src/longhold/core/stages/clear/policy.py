@@ -378,9 +378,9 @@ def plan_clearing(
     """Decide what to clear before the next call, by the first method that applies."""
     batch = candidates.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
-        return _plan_stale(candidates.edited, batch, now, settings)
+        return _plan_stale(candidates.edited, batch, now)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _plan_idle(candidates, batch, now, settings)
+        return _plan_idle(candidates, batch, now)
     if standing.is_stale:
         return _plan_at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
@@ -394,27 +394,23 @@ def plan_clearing(
         )
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
-    by_price = _plan_paid(candidates, batch, now, settings) if settings.paid and may_pay else None
+    by_price = _plan_paid(candidates, batch, now) if settings.paid and may_pay else None
     if by_price or not _is_tight(now, standing):
         return by_price
     return _plan_at_line(_spare_needed(batch, candidates, now), now, standing, settings)
 
 
-def _plan_stale(
-    edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_stale(edited: Batch, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
-    taken = _add_free(edited, batch, now, settings)
+    taken = _add_free(edited, batch, now)
     why = f"{_describe(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
-def _plan_idle(
-    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Clear old results while the cache is dead, including what the provider hid."""
     hidden = candidates.edited + candidates.served
-    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now, settings)
+    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
@@ -423,7 +419,7 @@ def _plan_idle(
     return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
 
-def _add_free(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
+def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
     is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(IDLE_LEAST_TOKENS))
     return hidden + batch if is_enough else hidden
 
@@ -468,9 +464,7 @@ def _plan_edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
-def _plan_paid(
-    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
     batch = now.limit_to_stake(_spare_needed(batch, candidates, now))
     if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):

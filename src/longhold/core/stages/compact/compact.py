@@ -198,7 +198,7 @@ class Compaction:
             check_shorter(engine, material)
         since = len(engine.view.history)
         focus: tuple[str, ...] = ()
-        async with self._progress(engine):
+        async with self._progress():
             is_plain = replace(request, may_ask=True) == CompactRequest()
             prepared = await self._prefetch.take(engine) if is_plain else None
             if prepared is not None:
@@ -325,7 +325,7 @@ class Compaction:
         )
 
     @asynccontextmanager
-    async def _progress(self, engine: Engine) -> AsyncIterator[None]:
+    async def _progress(self) -> AsyncIterator[None]:
         async def tick() -> None:
             began = time.monotonic()
             while True:
