@@ -167,9 +167,7 @@ class Played(SessionReplay):
     def _forked(self, prefix: Prefix) -> Usage:
         """Have what a fork would send billed."""
         file = self._notes.file(self.engine)
-        asked = ask_for_update(
-            file.read().page, file.draft, self.engine.settings.notes, Path(tempfile.gettempdir())
-        )
+        asked = ask_for_update(file.read().page, file.draft, Path(tempfile.gettempdir()))
         own = [{"role": "user", "content": [{"type": "text", "text": asked}]}]
         usage = self.biller.bill(prefix.forked(own), "notes").usage
         return structs.replace(usage, output_tokens=ANSWER_TOKENS)

@@ -2,7 +2,7 @@
 
 `top_level`: names directly under `src/longhold`, without `__pycache__`, `py.typed` and
 `__main__.py`. `levels`: of the import contract in `pyproject.toml`. `src_lines`: lines of Python,
-the simulator's left out.
+the simulator's left out. `settings`: fields made with `setting(...)` that `Settings` reaches.
 
 `outside_assignments`: attributes of another object assigned after it was built. Counted are
 assignments (also augmented, annotated, by `for` and by `with`) and calls of `setattr` whose
@@ -32,8 +32,9 @@ import json
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "longhold"
@@ -194,6 +195,13 @@ def src_lines() -> int:
     return sum(len(module.path.read_bytes().splitlines()) for module in counted)
 
 
+def settings() -> int:
+    from longhold.core.settings import Settings  # the rest works on any tree, installed or not
+
+    groups = get_type_hints(Settings).values()
+    return sum("spec" in one.metadata for group in groups for one in fields(group))
+
+
 def assignments() -> tuple[list[Place], list[Place]]:
     """List the assignments from outside, and those to records of the module itself."""
     outside: list[Place] = []
@@ -349,6 +357,7 @@ def main() -> None:
         "top_level": len(top_level()),
         "levels": len(levels()),
         "src_lines": src_lines(),
+        "settings": settings(),
         "outside_assignments": len(outside),
         "own_records": len(own),
         "retired_names": len(retired),

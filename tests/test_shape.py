@@ -74,6 +74,10 @@ def test_the_source_stays_small():
     assert shape.src_lines() <= 75_500
 
 
+def test_settings_are_few():
+    assert shape.settings() <= 138
+
+
 def test_nothing_is_assigned_from_outside():
     outside, _ = shape.assignments()
     assert list(map(str, outside)) == []

@@ -46,7 +46,7 @@ def test_processes_pass_a_session_on_between_its_calls(gateway, upstream):
 
 
 def test_a_writer_that_does_not_let_go_costs_the_client_nothing(gateway, upstream):
-    quick = Settings(gateway=GatewaySettings(handover_seconds=0.1, idle_seconds=0.0))
+    quick = Settings(gateway=GatewaySettings(idle_seconds=0.0))
     agent = Agent(gateway(quick).url)
     upstream.simulation.brain.files = 1
     agent.ask("Read a file.")

@@ -45,6 +45,10 @@ from longhold.core.view.window import scale_tokens
 ROUNDS = 4
 """How often more files are tried in place of unreadable ones."""
 END = "[End of {path}]"
+SKILL_TOKENS = 5_000
+"""Of each skill that was used."""
+SKILLS_TOKENS = 25_000
+"""Of all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,10 +292,7 @@ class Restoring:
 
     def _skills(self, kept: Sequence[Round]) -> Iterator[str]:
         there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
-        each, room = (
-            self._scale(self.settings.skill_tokens),
-            self._scale(self.settings.skills_tokens),
-        )
+        each, room = self._scale(SKILL_TOKENS), self._scale(SKILLS_TOKENS)
         for skill in self._trace.skills():
             if skill.tool_use_id in there:
                 continue

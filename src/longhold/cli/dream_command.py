@@ -42,7 +42,7 @@ def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
     with memory_store() as store:
         if is_trial:
             return dream(store, settings.dream, repository=repository, is_trial=True)
-        lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
+        lock = DreamLock(store.root)
         if dead := lock.release_dead():
             say(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
         with lock.hold(is_by_hand=True):

@@ -111,8 +111,7 @@ def _search_all(
             label = f"Reading {pluralize(len(changed), 'session')}"
             with progress_bar(sum(file.bytes for file in changed), label) as advance:
                 words.refresh(files, advance or (lambda _: None))
-        settings = load_settings().history
-        found = search_sessions(words, files, query, agent=agent, skip=skip, settings=settings)
+        found = search_sessions(words, files, query, agent=agent, skip=skip)
     report(as_json, found, map(harmless, _session_lines(found, query)))
     if not as_json and not found.total:
         say(f"Nothing matches in {pluralize(len(files), 'session')}.", err=True)

@@ -43,14 +43,13 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     sessions = FollowedSessions(
         lambda: list_sessions(list(paths) or default_roots()),
         partial(read_session, settings=settings),
-        settings.page,
         known=known_sessions(roots),
     )
 
     def started(address: str) -> None:
         report(as_json, {"address": address}, [f"{address}\nCtrl-C stops it."])
 
-    serve(sessions, port=port, follow_seconds=settings.page.follow_seconds, started=started)
+    serve(sessions, port=port, started=started)
 
 
 def list_sessions(roots: Sequence[Path]) -> Iterator[ListedSession]:

@@ -106,15 +106,10 @@ class WatchedSession:
             self._view, self._stamp = fold(self.entries), stamp
 
     def notes(self) -> str:
-        settings = load_settings(self.directory).notes
         if self._beside is not None:
-            return load_page(
-                NotesFile(self._beside, template(home())), self.entries, settings
-            ).render()
+            return load_page(NotesFile(self._beside, template(home())), self.entries).render()
         with tempfile.TemporaryDirectory(prefix="longhold-") as empty:
-            return load_page(
-                NotesFile(Path(empty), template(home())), self.entries, settings
-            ).render()
+            return load_page(NotesFile(Path(empty), template(home())), self.entries).render()
 
 
 class SessionServer:

@@ -4,8 +4,10 @@ import pytest
 
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages.measure import measure_text
+from longhold.core.policy import advice
 from longhold.core.policy.advice import (
     COMPACTED_TOKENS,
+    WORK_TOKENS,
     cheapest_line,
     cold_resume_advice,
     window_at_cost,
@@ -82,13 +84,12 @@ def test_the_line_stays_below_a_price_that_jumps():
     assert cheapest_line("claude-haiku-4-5", window, **costly) > 150_000
 
 
-def test_the_cheapest_line_is_cheapest_by_brute_force():
+def test_the_cheapest_line_is_cheapest_by_brute_force(monkeypatch):
+    monkeypatch.setattr(advice, "COMPACTION_NEEDS", 0.0)
+    monkeypatch.setattr(advice, "COMPACTION_NEED_TOKENS", 0)
     window = window_for("claude-opus-5-5")
     forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
-    free = CostSettings(compaction_needs=0.0, compaction_need_tokens=0)
-    line = cheapest_line(
-        "claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000, cost=free
-    )
+    line = cheapest_line("claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000)
     costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
     assert costs[line] == pytest.approx(min(costs.values()))
 
@@ -120,7 +121,7 @@ def test_the_auto_line_can_be_placed_by_cost():
 @pytest.mark.parametrize("model", ["claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-1"])
 def test_a_large_window_is_compacted_where_that_pays(model):
     window = window_at_cost(model, WindowSettings())
-    assert COMPACTED_TOKENS + CostSettings().work_tokens <= window.auto_tokens < 300_000
+    assert COMPACTED_TOKENS + WORK_TOKENS <= window.auto_tokens < 300_000
     small = window_at_cost(model, WindowSettings(limit_tokens=200_000))
     assert small.auto_tokens <= 167_000
 
@@ -150,6 +151,7 @@ def test_a_frame_that_lives_an_hour_has_the_line_of_an_hour():
     assert lines[0].auto_tokens < lines[1].auto_tokens
 
 
-def test_room_for_the_work_at_hand_comes_before_money():
-    wide = CostSettings(need_weight=0.0, work_tokens=200_000)
+def test_room_for_the_work_at_hand_comes_before_money(monkeypatch):
+    monkeypatch.setattr(advice, "WORK_TOKENS", 200_000)
+    wide = CostSettings(need_weight=0.0)
     assert window_at_cost("claude-opus-5", WindowSettings(), wide).auto_tokens == 250_000

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -13,11 +12,18 @@ from generated_sessions import generate
 from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.spending import BilledFigures
 from longhold.core.settings import PageSettings, Settings
+from longhold.insight.pages import app, followed
 from longhold.insight.pages.app import serving
 from longhold.insight.pages.followed import FollowedSessions
 
-SETTINGS = Settings(page=PageSettings(text_bytes=6_000, follow_share=1.0))
-FOLLOW_SECONDS = 0.05
+SETTINGS = Settings(page=PageSettings(text_bytes=6_000))
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    """Look often, and read again at once."""
+    monkeypatch.setattr(app, "FOLLOW_SECONDS", 0.05)
+    monkeypatch.setattr(followed, "FOLLOW_SHARE", 1.0)
 
 
 @pytest.fixture
@@ -35,9 +41,8 @@ def address(session):
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
-        SETTINGS.page,
     )
-    with serving(sessions, follow_seconds=FOLLOW_SECONDS) as found:
+    with serving(sessions) as found:
         yield found
 
 
@@ -125,7 +130,6 @@ def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
-        replace(SETTINGS.page, follow_share=1.0),
     )
 
     def calls():
@@ -149,7 +153,6 @@ def test_figures_that_were_read_too_early_are_read_again(session):
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
-        replace(SETTINGS.page, follow_share=1.0),
         billed=lambda: billed,
     )
     sessions.rows()

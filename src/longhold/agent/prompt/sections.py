@@ -27,6 +27,12 @@ LINE_CHARS = 200
 """Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
 OUTPUT_BYTES = 1 << 18
 """Limit of what is read from git; far more than is shown."""
+STATUS_CHARS = 2_000
+"""Of the list of changed files; more is noise after the first turns."""
+COMMITS = 5
+"""Recent commits, to show how messages are written."""
+GIT_SECONDS = 3.0
+"""How long git may take; a session does not wait for a huge repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +49,15 @@ async def look_at_repository(directory: Path, settings: PromptSettings) -> Repos
     """Run all git commands at once; None if this is no repository, or git is missing or slow."""
     if not settings.git:
         return None
-    count = str(settings.git_commits)
     questions = (
         _ask(directory, "symbolic-ref", "--short", "HEAD"),
         _ask(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD"),
-        _ask(directory, "log", "--oneline", "--no-decorate", "--no-color", "-n", count),
+        _ask(directory, "log", "--oneline", "--no-decorate", "--no-color", "-n", str(COMMITS)),
         _status(directory),
         _ask(directory, "rev-parse", "--is-inside-work-tree"),
     )
     try:
-        async with asyncio.timeout(settings.git_seconds):
+        async with asyncio.timeout(GIT_SECONDS):
             branch, main, commits, status, inside = await asyncio.gather(*questions)
     except (TimeoutError, OSError):
         return None
@@ -61,8 +66,8 @@ async def look_at_repository(directory: Path, settings: PromptSettings) -> Repos
     return Repository(
         branch=_lines(branch or "none checked out"),
         main=_lines((main or "").removeprefix("origin/")),
-        status=_cut(_lines(status or ""), settings.git_status_chars),
-        commits=_lines(commits or "") if settings.git_commits else "",
+        status=_cut(_lines(status or ""), STATUS_CHARS),
+        commits=_lines(commits or ""),
     )
 
 

@@ -177,7 +177,6 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
         resume=near.resume,
         team=lambda: shared.teammates.team,
         approve_plan=supervisor.approve_plan,
-        limit_chars=settings.mail_chars,
         stored=shared.stored_mail,
     )
     stored = shared.stored_mail if id == MAIN else None
@@ -226,7 +225,7 @@ class AgentFactory:
         place, shared = self.parent.tool_context, self.shared
         limits = self.parent.engine.settings.memory
         opening = partial(open_scope, definition, place.root, place.home, limits)
-        store = await retry_while_busy(opening, limits.busy_seconds)
+        store = await retry_while_busy(opening)
         if store is None:
             return None
         return OwnMemory(

@@ -250,6 +250,10 @@ def _peer(one: Known, supervisor: Supervisor) -> Peer:
     return Peer(id=one.id, name=one.spawned.name, state="stopped_by_user" if by_user else "stopped")
 
 
+MAIL_CHARS = 32_000
+"""One message: as much as an answer; more belongs in a file that the message names."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Mailer:
     session: str
@@ -262,8 +266,6 @@ class Mailer:
     """Returns its team, once there is one."""
     approve_plan: Callable[[str], None] = lambda _name: None
     """Lets a teammate carry out the plan that it asked the lead to approve."""
-    limit_chars: int = 32_000
-    """The setting `agents.mail_chars`."""
     stored: StoredMail | None = None
     """The mailboxes of sessions in a store, on whatever machine they run."""
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
@@ -291,9 +293,9 @@ class Mailer:
     def _check_length(self, body: MailBody) -> None:
         text = body.text if isinstance(body, Note) else ""
         text = body.plan if isinstance(body, PlanRequest) else text
-        if len(text) > self.limit_chars:
+        if len(text) > MAIL_CHARS:
             raise Unsent(
-                f"{len(text):,} characters are more than the {self.limit_chars:,} a message may "
+                f"{len(text):,} characters are more than the {MAIL_CHARS:,} a message may "
                 "have; write it to a file and send its path."
             )
         if isinstance(body, Note) and not text.strip():

@@ -104,6 +104,8 @@ _FILES = {
     "Write": "Writing the file",
     "NotebookEdit": "Editing the notebook",
 }
+MAIL_POLL_SECONDS = 0.5
+"""How soon an idle teammate or session notices mail."""
 
 
 def progress_line(use: ToolUse | None) -> str:
@@ -164,7 +166,6 @@ class RunningAgent:
     order: Order
     worker: Worker
     teammates: Teammates
-    poll_seconds: float
     """How often an idle teammate checks for mail."""
     on_news: Callable[[], None]
     """Called when it becomes idle."""
@@ -223,7 +224,7 @@ class RunningAgent:
         self.is_idle = True
         self.on_news()
         while not self.worker.has_mail():  # noqa: ASYNC110 - another process writes it
-            await asyncio.sleep(self.poll_seconds)
+            await asyncio.sleep(MAIL_POLL_SECONDS)
         self.is_idle = False
 
     async def _clean_up(self) -> None:

@@ -153,7 +153,7 @@ def cache_seconds(view: "View", lifetime: str, now: float) -> float:
 def where_lines(agent: "Agent") -> list[str]:
     try:
         file = agent.session.layers.notes.file(agent.engine)
-        page = load_page(file, agent.session.view.history, agent.engine.settings.notes)
+        page = load_page(file, agent.session.view.history)
     except LongholdError:
         return []  # unreadable notes do not prevent resuming
     lines = summarise_state(page)

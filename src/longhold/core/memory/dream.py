@@ -35,6 +35,8 @@ from longhold.errors import LongholdError
 
 UNDONE = "the user undid what a dream did to it"
 _NAMED = re.compile(r"(?<![\w./-])[\w./-]+\.md\b")
+DREAM_TURNS = 24
+"""Answers of a model that dreams: four phases, and half a dozen looks in each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ def _leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dic
         branch.take_back(wrong)
     if is_unfinished:
         cut = [one.file for one in branch.changes() if one.text is None]
-        found |= dict.fromkeys(cut, "the dream ran out of turns before it was done (dream.turns)")
+        found |= dict.fromkeys(cut, "the dream ran out of turns before it was done")
         branch.take_back(cut)
     branch.catch_up()
     return found
@@ -162,12 +164,14 @@ def _find_named(reason: str, known: Iterable[str]) -> str:
 
 STEP_CHARS = 160
 """One line per step; the diff has the details."""
+STEPS_SHOWN = 30
+"""Steps of a dream that are kept, to be looked at while it runs."""
 
 
 class Steps(Sequence[str]):
     """The last steps as a sequence of lines, with what they add up to."""
 
-    def __init__(self, *, most: int) -> None:
+    def __init__(self, *, most: int = STEPS_SHOWN) -> None:
         self.phase = "starting"
         """starting, gathering, updating, orient, consolidate, index."""
         self.answers = 0
@@ -281,7 +285,7 @@ def dream(
     is_trial: bool = False,
 ) -> DreamReport:
     """Put memories in order as one commit; a trial only reports what it would do."""
-    steps = Steps(most=settings.steps_shown) if steps is None else steps
+    steps = Steps() if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store)
     report = tidy_branch(branch, rules, steps=steps)
@@ -333,14 +337,14 @@ async def dream_with(
     is_trial: bool = False,
 ) -> DreamReport:
     """Let a model put memories in order, then do the same as `dream`."""
-    steps = Steps(most=settings.steps_shown) if steps is None else steps
+    steps = Steps() if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store, rules)
     reply = await dreamer.ask(
         ForkRequest(
             say=_dream_prompt(branch, settings, dreamer),
             source=SOURCE,
-            turns=settings.turns,
+            turns=DREAM_TURNS,
             permit=dreamer.permit,
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
@@ -356,7 +360,7 @@ async def dream_with(
     if is_trial:
         return report
     merge = partial(_merge_branch, branch, rules, report, steps)
-    return await retry_while_busy(merge, store.limits.busy_seconds)
+    return await retry_while_busy(merge)
 
 
 def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:

@@ -19,6 +19,7 @@ from longhold.core.memory.memory import (
     parse,
 )
 from longhold.core.memory.paths import INDEX, check_memory_name, check_place
+from longhold.core.memory.store import FILE_BYTES
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.files import Overtaken, replace_content
@@ -90,7 +91,7 @@ class TeamMemories:
 
     def _read(self, file: str) -> str:
         above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
-        return _read_unlinked(above, f"{within}/{file}", self.limits.file_bytes).decode()
+        return _read_unlinked(above, f"{within}/{file}", FILE_BYTES).decode()
 
     def _place(self, file: str) -> Path:
         if self._has_link():

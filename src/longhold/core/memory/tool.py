@@ -29,7 +29,6 @@ from longhold.core.memory.memory import (
 from longhold.core.memory.paths import INDEX, check_memory_name
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
-from longhold.core.settings import MemorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -76,19 +75,14 @@ class MemoryInput(Input, frozen=True, kw_only=True):
     why: Annotated[str, Meta(description="For delete: why it goes, in a sentence.")] = ""
 
 
-def memory_tool(
-    pages: Pages,
-    clock: Callable[[], float] = time.time,
-    *,
-    busy_seconds: float = MemorySettings().busy_seconds,
-) -> Tool:
+def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
     """Make the tool over pages; a store that another process writes is waited for."""
     commands = _Commands(pages, clock)
 
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
         command = partial(getattr(commands, given.command), given)
         try:
-            said = await retry_while_busy(command, busy_seconds)
+            said = await retry_while_busy(command)
         except (MemoryRefused, MemoryConflict, MemoryBusy, NoSuchMemory) as error:
             raise Refused(f"{error}.") from None
         return Outcome(content=said, note=said.partition("\n")[0])

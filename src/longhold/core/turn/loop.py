@@ -28,6 +28,17 @@ from longhold.core.turn.round import Played, RoundEvent, ToolBegan, Toolbox, fai
 from longhold.core.view.items import last_round
 from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
 
+ESCALATED_OUTPUT_TOKENS = 64_000
+"""Asked for once when an answer was cut off at the first limit."""
+OUTPUT_RECOVERIES = 3
+"""How often a cut answer is resumed before it is left as it is."""
+SAME_FAILURES = 10
+"""How often in a row the same calls may fail in the same way; a model that repeats them further is
+stuck.
+"""
+BUDGET_CONTINUATIONS = 50
+"""How often a token budget may ask for more work in one run."""
+
 ContinueReason: TypeAlias = Literal[
     "next_turn",
     "output_escalated",
@@ -273,7 +284,7 @@ class Loop:
             await run_unless_aborted(self.abort, self.sleep(wait))
         failed = failed_calls(last_round(self.engine.view.items))
         times = state.failed[1] + 1 if failed and failed == state.failed[0] else 1
-        if times > self.settings.same_failures:
+        if times > SAME_FAILURES:
             detail = f"the same tool calls failed in the same way {times} times in a row"
             return Stopped(reason="model_error", text=_text(played.reply), detail=detail)
         return self._next_turn(replace(state, broken=broken, failed=(failed, times)))
@@ -289,7 +300,7 @@ class Loop:
         return fresh, Continued(reason="next_turn")
 
     def _resume_output(self, state: LoopState, words: str = "") -> Step | None:
-        if state.recoveries >= self.settings.output_recoveries:
+        if state.recoveries >= OUTPUT_RECOVERIES:
             return None
         if words:
             self.engine.say(words, hidden=True)
@@ -298,7 +309,7 @@ class Loop:
     def _cut_off(self, state: LoopState, played: Played) -> Step:
         """Ask again with more room, then let the model go on where it was cut, then give up."""
         able = self.models.current().capabilities
-        most = min(self.settings.escalated_output_tokens, able.max_output_tokens)
+        most = min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens)
         if state.max_output_tokens < most:
             why = (
                 f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
@@ -335,7 +346,7 @@ class Loop:
         if not state.budget_tokens or state.output_tokens >= 0.9 * state.budget_tokens:
             return False
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
-        return not is_fading and state.continuations < self.settings.budget_continuations
+        return not is_fading and state.continuations < BUDGET_CONTINUATIONS
 
     async def _handle_failure(self, state: LoopState, error: ModelError) -> Step:
         """Recover from an error if that can be done, and only then say nothing about it."""

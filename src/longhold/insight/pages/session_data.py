@@ -50,6 +50,10 @@ LINE_CHARS = 600
 LOST_NAMES = 300
 """Names listed as lost by one compaction; the number tells the rest."""
 USD_DIGITS, TIME_DIGITS = 6, 1
+MESSAGE_CHARS = 20_000
+"""Of one message; `longhold serve` opens the rest."""
+SUMMARY_CHARS = 60_000
+"""Of a summary: space for the longest, about 15,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,7 @@ def session_data(
         "context": _context_columns(timeline.points, categories),
         "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
         "changes": columns(ChangeRow, list(_changes(turns, history))),
-        "compactions": columns(CompactionRow, list(_compactions(timeline, view, settings))),
+        "compactions": columns(CompactionRow, list(_compactions(timeline, view))),
         "agents": columns(AgentRow, _agents(history, calls)),
         "memory": columns(MemoryRow, list(_memory(history))),
         "messages": columns(MessageRow, messages),
@@ -188,7 +192,7 @@ def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Ite
             )
 
 
-def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iterator[CompactionRow]:
+def _compactions(timeline: Timeline, view: View) -> Iterator[CompactionRow]:
     for one in timeline.boundaries:
         entry = one.entry
         text = text_of(entry.summary)
@@ -204,7 +208,7 @@ def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iter
             before=before,
             after=after,
             replaced=one.replaced,
-            summary=sanitise(text, settings.summary_chars),
+            summary=sanitise(text, SUMMARY_CHARS),
             chars=len(text),
             names=len(one.names),
             lost=tuple((sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
@@ -305,7 +309,7 @@ class _MessageReader:
         read = ((entry, record_of(entry)) for entry in history)
         found = [(entry, record) for entry, record in read if record and _says_something(record)]
         limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
-        row = partial(self._message_row, limit=min(limit, settings.message_chars))
+        row = partial(self._message_row, limit=min(limit, MESSAGE_CHARS))
         return [row(entry, record) for entry, record in found]
 
     def _message_row(self, entry: AnyEntry, record: Record, limit: int) -> MessageRow:

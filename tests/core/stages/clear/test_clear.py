@@ -252,10 +252,10 @@ async def test_what_a_result_refers_to_that_never_goes_stays(reading):
 
 
 async def test_a_stand_in_that_would_be_longer_is_not_used(reading):
-    clear = ClearSettings(paid=False, smallest_tokens=0, idle_least_tokens=0)
+    clear = ClearSettings(paid=False, smallest_tokens=0)
     one = reading(replace(PLAIN, clear=clear))
     await one.read(9, page="tiny")
-    await one.read(1, first=9)
+    await one.read(1, first=9, page=PAGE * 6)
     await one.read(5, first=10)
     one.now += 300
     await one.send()

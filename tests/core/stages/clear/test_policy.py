@@ -3,7 +3,7 @@
 import gzip
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -339,7 +339,7 @@ def _left_out(live, total):
 
 
 def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
-    many, settings = stock(*[4_000] * 40), replace(SETTINGS, paid_least_tokens=1_000)
+    many, settings = stock(*[4_000] * 40), SETTINGS
     known = {"used_tokens": 80_000, "cached_tokens": 20_000, "outlook": Forecast(calls=500)}
     assert way(plan_clearing(many, moment(**known), CacheStanding(), settings)) == "paid"
     empty = moment(**known, warm_share=0.5)

@@ -12,6 +12,7 @@ from longhold.core.log.entries import Compacted, Directed, Forked, Noted, Undone
 from longhold.core.messages import Text, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import NotesSettings, home
+from longhold.core.stages.compact.draft import FILLED_RATIO
 from longhold.core.stages.compact.owner import Before, CompactRequest
 from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile
@@ -190,7 +191,7 @@ async def test_notes_leave_the_room_that_any_summary_leaves(one):
     noted(one, "The mast is up. " * 100)
     await one.stage(one.engine)
     assert one.compacted[0].by == "notes"
-    assert one.used <= one.settings.compact.filled_ratio * one.line
+    assert one.used <= FILLED_RATIO * one.line
 
 
 async def test_notes_that_would_fill_the_window_themselves_give_way(one):
@@ -201,7 +202,7 @@ async def test_notes_that_would_fill_the_window_themselves_give_way(one):
     file.write(found.page.with_written(long), found)
     await one.stage(one.engine)
     assert one.compacted[0].by == "model"
-    assert one.used <= one.settings.compact.filled_ratio * one.line
+    assert one.used <= FILLED_RATIO * one.line
 
 
 async def test_it_waits_for_an_update_under_way(one):

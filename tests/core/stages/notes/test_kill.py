@@ -33,7 +33,7 @@ async def turn(session, i):
         usage=Usage(input_tokens=200 * i + 500, output_tokens=20),
     )
     session.engine.record_reply(reply, session.layers.after_turn)
-    await session.layers.notes.wait(10, 60)
+    await session.layers.notes.wait()
 
 
 async def work(session):

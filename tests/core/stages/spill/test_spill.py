@@ -235,7 +235,7 @@ def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     take(engine, LINES)
     before = engine.view.messages()
-    engine.settings = replace(settings, spill=SpillSettings(preview_bytes=200))
+    engine.settings = replace(settings, spill=SpillSettings(result_chars=1_000))
     engine.take_result("a", LINES)
     assert engine.view.messages() == before
     assert len(entries(engine, Spilled)) == 1
@@ -425,7 +425,7 @@ async def test_decisions_survive_resume_branch_and_other_settings(tmp_path):
     before = engine.view.messages()
     engine.close()
     others = Settings(
-        spill=SpillSettings(on=False, preview_bytes=200, result_chars=1_000),
+        spill=SpillSettings(on=False, result_chars=1_000),
         window=WindowSettings(limit_tokens=8_000),
     )
     for log in (store.open("one"), store.branch("one")):

@@ -39,6 +39,7 @@ from longhold.core.stages.clear.candidates import Batch, Candidates, weight
 from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
 from longhold.core.stages.clear.policy import (
     EDITS_FAILED,
+    IDLE_LEAST_TOKENS,
     NEVER_CACHED,
     CacheStanding,
     CallStats,
@@ -63,6 +64,9 @@ from longhold.core.tools.protocol import unwrap_call
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round
+
+KEEP_THINKING_TURNS = 1
+"""The last turn that thought is what the next one builds on."""
 
 
 class OldInput(NamedTuple):
@@ -204,17 +208,13 @@ def _plan_beside(
     inputs = shortener.old_inputs(view, settings.keep_results, vetoes) if settings.inputs else []
     taken = tuple(one for one in inputs if one.order >= start)
     drops = is_dead and settings.thinking
-    thinking = _old_thinking(view, settings.keep_thinking_turns, vetoes) if drops else []
+    thinking = _old_thinking(view, KEEP_THINKING_TURNS, vetoes) if drops else []
     lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
     return Beside(inputs=taken, thinking=tuple(thinking), tokens=round(lighter * now.scale))
 
 
-def _plan_alone(
-    beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
-) -> ClearPlan | None:
-    if not standing.can_move or beside.tokens < max(
-        1, now.scale_tokens(settings.idle_least_tokens)
-    ):
+def _plan_alone(beside: Beside, now: Snapshot, standing: CacheStanding) -> ClearPlan | None:
+    if not standing.can_move or beside.tokens < max(1, now.scale_tokens(IDLE_LEAST_TOKENS)):
         return None
     saved = now.write_usd(beside.tokens)
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
@@ -319,7 +319,7 @@ class Clearing:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         plan = plan_clearing(candidates, now, standing, settings)
         beside = _plan_beside(engine.view, plan, now, settings, self._shortener(engine))
-        plan = plan or _plan_alone(beside, now, standing, settings)
+        plan = plan or _plan_alone(beside, now, standing)
         if plan is not None:
             self._clear(engine, plan, beside, now)
         elif standing.asks_price and standing.can_move:

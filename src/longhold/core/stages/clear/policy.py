@@ -29,6 +29,7 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.text import pluralize
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import (
+    NEEDED_REREAD,
     CacheState,
     CostModel,
     Forecast,
@@ -53,6 +54,12 @@ from longhold.core.view.window import scale_tokens
 
 EDITS_FAILED = "cache edits"
 """The subject of the `Failed` entry for a provider that ignores cache edits."""
+IDLE_LEAST_TOKENS = 2_000
+"""Less is not worth what the model loses sight of, even where clearing is free."""
+EDITS_TRIGGER_RESULTS = 12
+"""With five kept, every deletion inside the cache takes at least seven results."""
+PAID_LEAST_TOKENS = 10_000
+"""A batch is worth a rewrite of the cache; a single result seldom is."""
 
 
 @dataclass(slots=True)
@@ -240,9 +247,9 @@ class Snapshot:
         if costs is None:
             return 0.0
         age, tokens = self.rounds - result.round, result.weight * self.scale
-        rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        rate = needed_rate(result.tool.kind, max(0, age))
         if is_reread and result.tool.kind == "read":
-            rate = min(rate, self.cost.needed_reread)
+            rate = min(rate, NEEDED_REREAD)
         prompt = max(0, self.full.used_tokens - freed_tokens)
         return rate * need_usd(costs, prompt, tokens, self.cost)
 
@@ -371,14 +378,14 @@ def plan_clearing(
     """Decide what to clear before the next call, by the first method that applies."""
     batch = candidates.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
-        return _plan_stale(candidates.edited, batch, now, settings)
+        return _plan_stale(candidates.edited, batch, now)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _plan_idle(candidates, batch, now, settings)
+        return _plan_idle(candidates, batch, now)
     if standing.is_stale:
         return _plan_at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
-        is_due = active >= settings.edits_trigger_results and not now.is_mostly_empty
+        is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
         # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
         return (
             _plan_edits(batch, now)
@@ -387,27 +394,23 @@ def plan_clearing(
         )
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
-    by_price = _plan_paid(candidates, batch, now, settings) if settings.paid and may_pay else None
+    by_price = _plan_paid(candidates, batch, now) if settings.paid and may_pay else None
     if by_price or not _is_tight(now, standing):
         return by_price
     return _plan_at_line(_spare_needed(batch, candidates, now), now, standing, settings)
 
 
-def _plan_stale(
-    edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_stale(edited: Batch, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
-    taken = _add_free(edited, batch, now, settings)
+    taken = _add_free(edited, batch, now)
     why = f"{_describe(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
-def _plan_idle(
-    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Clear old results while the cache is dead, including what the provider hid."""
     hidden = candidates.edited + candidates.served
-    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now, settings)
+    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
@@ -416,8 +419,8 @@ def _plan_idle(
     return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
 
-def _add_free(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(settings.idle_least_tokens))
+def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
+    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(IDLE_LEAST_TOKENS))
     return hidden + batch if is_enough else hidden
 
 
@@ -461,13 +464,10 @@ def _plan_edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
-def _plan_paid(
-    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
     batch = now.limit_to_stake(_spare_needed(batch, candidates, now))
-    least = max(settings.paid_least_tokens, settings.idle_least_tokens)
-    if now.freed_tokens(batch) < max(1, now.scale_tokens(least)):
+    if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):
         return None
     found = now.payback(batch)
     if found is None or not found.worth_it:

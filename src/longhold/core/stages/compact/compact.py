@@ -68,6 +68,10 @@ from longhold.errors import (
 
 FAILURES = (OSError, LongholdError, ValueError)
 """What may fail around a summary without losing the summary."""
+AHEAD_RATIO = 0.9
+"""Of the auto line: from there a summary is prepared in the background."""
+PROGRESS_SECONDS = 5.0
+"""How often a running compaction is reported."""
 
 
 class NothingToCompact(RequestRejected):
@@ -116,7 +120,7 @@ class Compaction:
             return
         past = self._past.follow(engine.view.history)
         may_ask = may_ask_models(past)
-        if is_thrashing(past, engine.view.in_force.dead, settings, full):
+        if is_thrashing(past, engine.view.in_force.dead, full):
             stopped = self._guard.stop(engine)
             self.hooks.tell(stopped.said)
             if stopped.has_room:
@@ -194,7 +198,7 @@ class Compaction:
             check_shorter(engine, material)
         since = len(engine.view.history)
         focus: tuple[str, ...] = ()
-        async with self._progress(engine):
+        async with self._progress():
             is_plain = replace(request, may_ask=True) == CompactRequest()
             prepared = await self._prefetch.take(engine) if is_plain else None
             if prepared is not None:
@@ -281,9 +285,9 @@ class Compaction:
             return
         segment, past = whole_segment(engine.view), self._past.follow(engine.view.history)
         if (
-            full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
+            full.used_tokens < AHEAD_RATIO * full.window.auto_tokens
             or segment is None
-            or is_broken(past, settings, time.time())
+            or is_broken(past, time.time())
             or not may_ask_models(past)
             or self._is_taken_back(engine.view)
         ):
@@ -321,11 +325,11 @@ class Compaction:
         )
 
     @asynccontextmanager
-    async def _progress(self, engine: Engine) -> AsyncIterator[None]:
+    async def _progress(self) -> AsyncIterator[None]:
         async def tick() -> None:
             began = time.monotonic()
             while True:
-                await asyncio.sleep(engine.settings.compact.progress_seconds)
+                await asyncio.sleep(PROGRESS_SECONDS)
                 self.hooks.progress(f"compacting, {time.monotonic() - began:.0f} s")
 
         ticking = asyncio.create_task(tick())

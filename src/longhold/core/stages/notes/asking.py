@@ -7,23 +7,26 @@
 from importlib.resources import files
 from pathlib import Path
 
-from longhold.core.settings import NotesSettings
 from longhold.core.stages.notes.page import NotesPage, read_template
 from longhold.core.view.tokens import estimate_tokens
 
 FAVOURED = '"Current state" and "Errors and corrections"'
+SECTION_TOKENS = 2_000
+"""Of each section; past it the model is asked to condense, and compacting cuts."""
+TOTAL_TOKENS = 12_000
+"""Of all sections together."""
 
 
 def template(home: Path) -> NotesPage:
     return read_template(_read_own(home, "template.md") or _read_ours("template"))
 
 
-def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
+def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
     words = _read_own(home, "prompt.md") or _read_ours("update")
     values = {
         "path": str(file),
-        "section_tokens": f"{settings.section_tokens:,}",
-        "reminders": "\n".join(reminders(page, settings)),
+        "section_tokens": f"{SECTION_TOKENS:,}",
+        "reminders": "\n".join(reminders(page)),
         "notes": page.as_written().render().strip(),  # last: nothing in it is replaced
     }
     for name, value in values.items():
@@ -31,18 +34,18 @@ def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: P
     return words.strip()
 
 
-def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
+def reminders(page: NotesPage) -> list[str]:
     """List the sections that must be condensed, and whether the whole page must be."""
     sizes = {heading: estimate_tokens(text) for heading, text in page.written().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
         for heading, tokens in sizes.items()
-        if tokens > settings.section_tokens
+        if tokens > SECTION_TOKENS
     ]
     total = sum(sizes.values())
-    if total > settings.total_tokens:
+    if total > TOTAL_TOKENS:
         said.append(
-            f"- All of it has about {total:,} tokens and may have {settings.total_tokens:,}. "
+            f"- All of it has about {total:,} tokens and may have {TOTAL_TOKENS:,}. "
             f"Shorten it hard now; what is in {FAVOURED} goes last."
         )
     return said

@@ -13,7 +13,6 @@ from pathlib import Path
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import AnyEntry, Noted
 from longhold.core.messages.text import cut, one_line
-from longhold.core.settings import NotesSettings
 from longhold.core.settings.files import PRIVATE_FILE, Overtaken, private_directory, replace_content
 from longhold.core.stages.notes.account import SessionAccount
 from longhold.core.stages.notes.engine_lines import engine_sections
@@ -180,15 +179,17 @@ LINES = 6
 LINE_CHARS = 160
 
 
-def rebuild_page(
-    found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings
-) -> NotesPage:
-    return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
+LOG_TOKENS = 800
+"""Of what the engine writes into a section; the log has the rest."""
 
 
-def load_page(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
+def rebuild_page(found: NotesOnDisk, history: Iterable[AnyEntry]) -> NotesPage:
+    return found.page.with_logs(engine_sections(SessionAccount.of(history), LOG_TOKENS))
+
+
+def load_page(file: NotesFile, history: Iterable[AnyEntry]) -> NotesPage:
     found = file.read()
-    return found.page if found.text else rebuild_page(found, history, settings)
+    return found.page if found.text else rebuild_page(found, history)
 
 
 def merge_edits(

@@ -27,7 +27,7 @@ from longhold.core.settings.files import Overtaken
 from longhold.core.stages.notes.account import SessionAccount
 from longhold.core.stages.notes.asking import ask_for_update, template
 from longhold.core.stages.notes.engine_lines import engine_sections
-from longhold.core.stages.notes.file import NotesFile, NotesOnDisk, notes_of
+from longhold.core.stages.notes.file import LOG_TOKENS, NotesFile, NotesOnDisk, notes_of
 from longhold.core.stages.notes.page import NotesPage, merge_texts
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import own_refusal
@@ -39,6 +39,26 @@ from longhold.core.view.items import Item, Round, last_round
 from longhold.core.view.tokens import estimate_tokens
 from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
+
+NEAR_RATIO = 0.85
+"""Of the auto line: from there a model's notes pay. What comes after them can stay word for word,
+so one update is enough.
+"""
+PAUSED_RATIO = 0.6
+"""The same when work continues after a pause: the next one may end the session."""
+TOOL_CALLS = 3
+"""Calls since the last update, unless the model is at rest: half-done steps are not worth noting.
+"""
+UPDATE_TURNS = 4
+"""Answers a model may give for one update; one is enough unless an edit fails."""
+WAIT_SECONDS = 15.0
+"""How long compacting waits for an update in progress."""
+STALE_SECONDS = 60.0
+"""An update that has run this long is not waited for: it hangs."""
+KEEP_MOST_TOKENS = 40_000
+"""Of the latest messages, when notes replace history; what the notes do not cover yet stays in any
+case.
+"""
 
 
 def is_due(
@@ -59,21 +79,19 @@ def is_due(
         return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
     if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
         return False
-    return calls >= settings.tool_calls or is_at_rest
+    return calls >= TOOL_CALLS or is_at_rest
 
 
-def model_pays(
-    settings: NotesSettings, full: Fullness, *, judged_tokens: int, is_after_pause: bool
-) -> bool:
+def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
     """True if a model's notes pay: they then stand for history in place of a summary.
 
     Each update reads the whole context, so one is made for each time that the line is reached: near
     it, or when work goes on after a pause, if the model's last notes have fallen behind.
     """
-    near = settings.paused_ratio if is_after_pause else settings.near_ratio
+    near = PAUSED_RATIO if is_after_pause else NEAR_RATIO
     if full.used_tokens < near * full.window.base_tokens:
         return False
-    behind = scale_tokens(settings.keep_most_tokens, full.window.limit_tokens)
+    behind = scale_tokens(KEEP_MOST_TOKENS, full.window.limit_tokens)
     return judged_tokens == 0 or full.used_tokens - judged_tokens >= behind
 
 
@@ -190,7 +208,6 @@ class Notes:
             wanted = is_due
         else:
             wanted = model_pays(
-                settings,
                 full,
                 judged_tokens=self._judged_tokens,
                 is_after_pause=self._is_after_pause,
@@ -202,13 +219,13 @@ class Notes:
             return False
         return {str(tool.get("name")) for tool in engine.frame.tools}.issuperset(TOOLS)
 
-    async def wait(self, seconds: float, stale_seconds: float) -> None:
+    async def wait(self) -> None:
         """Wait for an update in progress, unless it has run so long that it hangs."""
-        if self.is_running and time.monotonic() - self._began < stale_seconds:
-            await self._job.wait(seconds)
+        if self.is_running and time.monotonic() - self._began < STALE_SECONDS:
+            await self._job.wait(WAIT_SECONDS)
 
     async def update(self, engine: Engine) -> None:
-        await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
+        await self.wait()
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
         used, asks = engine.fullness().used_tokens, self._can_ask(engine)
         if (point := self._update_point(engine, used, asks=asks)) is not None:
@@ -276,13 +293,13 @@ class Notes:
     async def _ask(self, engine: Engine, point: UpdatePoint) -> Usage | None:
         """Have a fork edit a draft; return its usage, None if it changed nothing."""
         assert self.ask is not None
-        file, settings = self.file(engine), engine.settings.notes
+        file = self.file(engine)
         base = _separate(file.read().page, self._lines(engine), self._last_lines)
         seen = file.begin_draft(base)
         request = ForkRequest(
-            say=ask_for_update(base, file.draft, settings, home()),
+            say=ask_for_update(base, file.draft, home()),
             source=SOURCE,
-            turns=settings.turns,
+            turns=UPDATE_TURNS,
             permit=permit_only(file.draft),
             knows=(seen,),
             writes_cache=point.prefix is not None and _estimate_unsent(point.prefix) > TAIL_TOKENS,
@@ -343,7 +360,7 @@ class Notes:
         if self._account is None:
             self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
-        return engine_sections(self._account, engine.settings.notes.log_tokens)
+        return engine_sections(self._account, LOG_TOKENS)
 
 
 def _separate(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:

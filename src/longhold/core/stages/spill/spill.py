@@ -27,12 +27,17 @@ from longhold.core.stages.spill.budget import (
 from longhold.core.stages.spill.preview import human_size, preview, repetition
 from longhold.core.tools.describe import HISTORY, description_of
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.large_results import write_result
+from longhold.core.turn.large_results import BODY_FILE_BYTES, write_result
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round, drop_text
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import window_for
 from longhold.errors import StoreError
+
+REPEAT_BYTES = 256
+"""A result that was there before, byte for byte, is named instead from this size on; below, naming
+it costs as much.
+"""
 
 
 @dataclass(slots=True)
@@ -147,7 +152,7 @@ class Spill:
         """
         ran, settings = arrived.ran, engine.settings
         size = byte_count(arrived.text)
-        if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
+        if not REPEAT_BYTES <= size <= settings.log.body_limit_bytes:
             return None
         if not description_of(arrived.tool).is_repeatable and HISTORY not in _readers_of(engine):
             return None
@@ -250,8 +255,7 @@ def _is_known(engine: Engine, ran: Ran) -> bool:
 
 
 def _body(engine: Engine, ran: Ran) -> Body:
-    cap_bytes = engine.settings.spill.file_bytes
-    return engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+    return engine.results.body(ran.tool_use_id, ran.content, cap_bytes=BODY_FILE_BYTES)
 
 
 def _weight(text: str, content: ResultContent) -> Measure:

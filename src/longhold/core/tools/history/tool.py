@@ -17,7 +17,7 @@ from longhold.core.settings import HistorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import number_in
-from longhold.core.tools.history.history import History
+from longhold.core.tools.history.history import HITS, History
 from longhold.core.tools.history.pages import PASSAGE_CHARS
 from longhold.core.tools.history.question import parse_question
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
@@ -103,7 +103,7 @@ async def _search(history: History, given: HistoryInput, limit_chars: int) -> Ou
     question = parse_question(given.query, given.file)
     matches = await asyncio.to_thread(history.find, question)
     shown = history.shown(match.n for match in matches)
-    limit = max(1, min(history.settings.hits, limit_chars // LEAST_HIT_CHARS))
+    limit = max(1, min(HITS, limit_chars // LEAST_HIT_CHARS))
     found = await asyncio.to_thread(
         history.listing,
         matches,

@@ -19,6 +19,8 @@ from longhold.errors import StoreError
 
 WHAT = "telemetry"
 MISSING = "OpenTelemetry is not installed; pip install 'longhold[telemetry]'"
+CONTENT_CHARS = 4_000
+"""Of one text: backends cut or refuse longer attributes."""
 
 
 class Telemetry:
@@ -67,4 +69,4 @@ def _reporter() -> Callable[[Signal], None]:
 def _build_masker(settings: TelemetrySettings) -> Callable[[str], str]:
     if not settings.content:
         return lambda _text: ""
-    return lambda text: cut(mask_secrets(text), settings.content_chars)
+    return lambda text: cut(mask_secrets(text), CONTENT_CHARS)

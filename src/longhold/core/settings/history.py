@@ -1,8 +1,110 @@
-"""What becomes of the history as it grows, in the order the stages run."""
+"""What becomes of the history: the log, the stages in the order they run, memories, pages."""
 
 from dataclasses import dataclass
 
-from longhold.core.settings.setting import setting
+from longhold.core.settings.setting import NOT_STAGED, personal, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    retention_days: int = personal(
+        30,
+        "sessions untouched for longer are removed by `sessions --prune`, in every project; 0 keeps"
+        " all",
+        low=0,
+        high=36_500,
+    )
+    body_limit_bytes: int = setting(
+        1 << 20, "a result larger than this lies in a file beside the log", low=1_024
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    page_chars: int = setting(
+        20_000, "a page for the model: about 5,000 tokens, a fortieth of a 200K window", low=500
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    on: bool = setting(True, "remember and recall")
+    directory: str = personal(
+        "",
+        "where this user's memories lie; '' is beside the project's sessions. Never a project's to"
+        " say: it could point anywhere",
+        form=r"|~?/.*",
+    )
+    consent: str = personal(
+        "write",
+        "'write' saves at once and says so; 'ask' puts new memories into the inbox first",
+        form="write|ask",
+    )
+    extract: str = personal(
+        "chat",
+        "look for what is worth remembering after each answer: in a 'chat', 'always', or 'off'. A"
+        " single run ends with its answer, and would have to wait",
+        form="off|chat|always",
+    )
+    extract_every: int = setting(1, "ends of the agent's work before it is looked again", low=1)
+    drain_seconds: float = setting(
+        60.0, "at the end of a session, for what is still being written down", low=0
+    )
+    team: str = setting(
+        "read",
+        "memories in the repository itself: 'off' or 'read'. Writing needs no setting: `longhold"
+        " memory share FILE` puts one there",
+        form="off|read",
+    )
+    index_bytes: int = setting(25_000, "about 6,000 tokens, 3 % of a 200K window", low=1_000)
+    recall: bool = setting(True, "show memories that fit what the user asks")
+    recall_model: str = personal(
+        "",
+        "who chooses what fits: '' is by words, free and in milliseconds; a model's name costs a"
+        " call for each of the user's messages",
+        form=NOT_STAGED,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamSettings:
+    on: bool = setting(
+        True, "consolidate memories now and then, whether or not sessions are searched for new ones"
+    )
+    where: str = setting(
+        "chat",
+        "which sessions do it by themselves: a 'chat', or 'always'. A single run ends with its"
+        " answer, and would have to wait",
+        form="chat|always",
+    )
+    by: str = personal(
+        "model",
+        "'model' lets the session's model dream where it has one, 'engine' does what is safe"
+        " without",
+        form="model|engine",
+    )
+    after_hours: float = setting(24.0, "once a day is enough for what changes in days", low=0)
+    sessions: int = setting(5, "sessions touched since the last dream before another pays", low=0)
+    removed_share: float = setting(
+        0.3, "of all memories one dream may take away; a larger loss is a mistake", low=0, high=1
+    )
+    removed_floor: int = setting(
+        3, "a few may always go, or a small store could never lose a duplicate", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """How much of a session is in its page (`longhold inspect --html`); `serve` opens the rest."""
+
+    text_bytes: int = setting(
+        2_000_000,
+        "texts of all messages together: the page of the longest session stays under 3 MB",
+        low=10_000,
+    )
+    sessions: int = setting(
+        20, "pages of one directory in one file; they share the bytes", low=1, high=1_000
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,19 +117,9 @@ class SpillSettings:
         "longer results are spilled: 12,000 tokens, a sixteenth of a 200K window",
         low=1_000,
     )
-    failed_chars: int = setting(
-        10_000,
-        "the same for a command that failed: its ends and its errors tell more than its middle",
-        low=1_000,
-    )
     message_chars: int = setting(
         200_000,
         "all results of one message together: a quarter of a 200K window",
-        low=1_000,
-    )
-    ceiling_chars: int = setting(
-        400_000,
-        "no result stays whole above this, whoever asks for more: half of a 200K window",
         low=1_000,
     )
     tools: str = setting(
@@ -35,36 +127,14 @@ class SpillSettings:
         "limits in characters by tool, such as 'Bash=10000, mcp__db__*=80000'",
         form=r"|\s*[\w.*?-]+\s*=\s*[1-9][\d_]*\s*(,\s*[\w.*?-]+\s*=\s*[1-9][\d_]*\s*)*",
     )
-    preview_bytes: int = setting(
-        2_000, "how much of a spilled result is shown: enough to see what it is", low=200
+    session_bytes: int = personal(
+        1 << 30, "all bodies of a session together; past it the oldest go first", low=1 << 20
     )
-    failed_preview_bytes: int = setting(
-        6_000, "the same for a command that failed, which is looked at more closely", low=200
-    )
-    error_bytes: int = setting(
-        2_000, "lines of a command's output that look like errors, beside the preview", low=0
-    )
-    repeat_bytes: int = setting(
-        256,
-        "a result that was there before, byte for byte, is named instead from this size on; "
-        "below, naming it costs as much",
-        low=200,
-    )
-    file_bytes: int = setting(
-        64 << 20, "a body larger than this is cut: nobody reads on so far", low=1 << 20
-    )
-    session_bytes: int = setting(
-        1 << 30,
-        "all bodies of a session together; past it the oldest go first",
-        low=1 << 20,
-        personal=True,
-    )
-    retention_days: int = setting(
+    retention_days: int = personal(
         30,
         "bodies older than this are removed, as whole sessions are; 0 keeps all",
         low=0,
         high=36_500,
-        personal=True,
     )
 
 
@@ -88,17 +158,8 @@ class ClearSettings:
     thinking: bool = setting(
         True, "drop old thinking while the cache is dead, unless the model binds it to the prompt"
     )
-    keep_thinking_turns: int = setting(
-        1, "the last turn that thought is what the next one builds on", low=1
-    )
     idle: bool = setting(True, "clear when the cache has died anyway, so that it costs nothing")
-    idle_least_tokens: int = setting(
-        2_000, "less is not worth what the model loses sight of, even for nothing", low=0
-    )
     edits: bool = setting(True, "delete inside the provider's cache where the model declares it")
-    edits_trigger_results: int = setting(
-        12, "with five kept, every deletion takes at least seven results", low=2
-    )
     server: bool = setting(
         False,
         "let the provider clear; where it does, its cut moves with every call and the cache with it",
@@ -116,9 +177,6 @@ class ClearSettings:
         high=1.0,
     )
     paid: bool = setting(True, "clear when the calls to come save more than it costs")
-    paid_least_tokens: int = setting(
-        10_000, "a batch is worth a rewrite of the cache, a single result seldom is", low=0
-    )
     stake_share: float = setting(
         1.0,
         "of what the session was billed: a rewrite may cost no more than this and what clearing has"
@@ -140,22 +198,12 @@ class CollapseSettings:
     """When spans of finished work are shown as a line."""
 
     on: bool = setting(False, "fold spans instead of compacting; the two exclude each other")
-    commit_ratio: float = setting(
-        0.90, "of the window that may be filled: from here on spans are folded", low=0.1, high=1.0
-    )
-    write_ratio: float = setting(
-        0.95, "if folding left this much, a fork writes lines for whole answers", low=0.1, high=1.0
-    )
     target_ratio: float = setting(
         0.70,
         "fold down to this at once: every fold costs a rewrite of the cache",
         low=0.0,
         high=1.0,
     )
-    least_tokens: int = setting(
-        1_000, "a shorter span stays: its line costs about a tenth of this", low=0
-    )
-    line_chars: int = setting(400, "a line is to be read at a glance", low=80, high=4_000)
     write: bool = setting(True, "let a fork write lines; without it they are only counted up")
 
 
@@ -174,19 +222,6 @@ class NotesSettings:
         " 'always' is with each update, which reads the whole context",
         form="paying|always",
     )
-    near_ratio: float = setting(
-        0.85,
-        "of the auto line; from there a model's notes pay: what comes after them can stay word for"
-        " word, so one update is enough",
-        low=0.0,
-        high=1.0,
-    )
-    paused_ratio: float = setting(
-        0.6,
-        "the same once work goes on after a pause: the next may end the session",
-        low=0.0,
-        high=1.0,
-    )
     first_tokens: int = setting(
         10_000, "notes begin when the context is this full; before, there is little to note", low=0
     )
@@ -196,57 +231,14 @@ class NotesSettings:
         " is written to disk",
         low=1,
     )
-    tool_calls: int = setting(
-        3,
-        "tools called since, unless the model is at rest: half-done steps are not worth noting",
-        low=0,
-    )
-    section_tokens: int = setting(
-        2_000,
-        "of each section; past it the model is told to condense, and compacting cuts",
-        low=100,
-    )
-    total_tokens: int = setting(12_000, "of all sections together", low=100)
-    log_tokens: int = setting(
-        800, "of what the engine writes into a section; the log has the rest", low=0
-    )
-    turns: int = setting(
-        4,
-        "answers a model may give for one update; one is enough unless an edit fails",
-        low=1,
-        high=20,
-    )
     stand_in: str = setting(
         "model",
         "which notes stand for history before a summary is asked for: 'model' those a model wrote,"
         " 'always' also those the log alone tells, 'off' none",
         form="model|always|off",
     )
-    wait_seconds: float = setting(15.0, "how long compacting waits for an update under way", low=0)
-    stale_seconds: float = setting(
-        60.0, "an update that has run this long is not waited for: it hangs", low=0
-    )
     keep_tokens: int = setting(10_000, "of the latest messages stay word for word, at least", low=0)
     keep_messages: int = setting(5, "so many of them with text", low=0)
-    keep_most_tokens: int = setting(
-        40_000,
-        "more is not kept for these reasons; what the notes do not cover yet stays anyway",
-        low=0,
-    )
-    left_ratio: float = setting(
-        0.85,
-        "of the auto line, that may still be filled afterwards; notes that leave more are not fresh,"
-        " and the line would be reached again at once",
-        low=0.1,
-        high=1.0,
-    )
-    ready_ratio: float = setting(
-        0.6,
-        "of the auto line; from there what stands for history is made ready with each update, so"
-        " that nobody waits at the line",
-        low=0.0,
-        high=1.0,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,50 +255,10 @@ class CompactSettings:
     by_provider: bool = setting(
         False, "let the provider compact on its side where it can; ours keeps more and is readable"
     )
-    failures: int = setting(
-        3, "after this many in a row no model is asked by itself for a while", low=1, high=100
-    )
-    retry_seconds: float = setting(
-        1_800.0, "until one is asked again: most outages are over by then", low=0
-    )
-    retry_compactions: int = setting(
-        5, "or after this many made from the log: a summary is worth another try", low=1
-    )
     rung_seconds: float = setting(
         300.0, "how long one way of having a summary written may take", low=1
     )
     ahead: bool = setting(True, "have the summary written in the background before it is needed")
-    ahead_ratio: float = setting(
-        0.9,
-        "of the auto line; from there a summary is prepared while the work goes on",
-        low=0.1,
-        high=1.0,
-    )
-    thrash_turns: int = setting(
-        3, "a window that is full again after so few answers was refilled by something", low=1
-    )
-    thrash_ratio: float = setting(
-        0.1,
-        "of the line; one that is reached again after so little was compacted to no avail",
-        low=0.0,
-        high=1.0,
-    )
-    thrash_times: int = setting(3, "how often in a row before that is looked into", low=1)
-    words_tokens: int = setting(
-        60_000,
-        "the user's own messages stand whole in a summary up to this; then the oldest are shortened",
-        low=1_000,
-    )
-    filled_ratio: float = setting(
-        0.42,
-        "of the line, at most, that is filled after a compaction: in a window of 32K that leaves room"
-        " for fifteen answers of ordinary length until the next one",
-        low=0.1,
-        high=1.0,
-    )
     restore_files: int = setting(5, "files read last that are shown again", low=0, high=100)
     restore_file_tokens: int = setting(5_000, "of each of them", low=100)
     restore_tokens: int = setting(50_000, "of all of them", low=0)
-    skill_tokens: int = setting(5_000, "of each skill that was used", low=100)
-    skills_tokens: int = setting(25_000, "of all of them", low=0)
-    progress_seconds: float = setting(5.0, "how often it is said that it still runs", low=0.1)
