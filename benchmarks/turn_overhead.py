@@ -150,7 +150,7 @@ def grow(engine: Engine, entry: AnyEntry) -> None:
     if isinstance(entry, Replied):
         used = engine.fullness().used_tokens
         entry = structs.replace(entry, usage=Usage(cache_read_tokens=used, output_tokens=200))
-    engine.record(entry)
+    engine.take(entry)
     engine.fullness()  # the gauge learns from each answer, which is timed above
 
 

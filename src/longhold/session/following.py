@@ -222,7 +222,7 @@ class Following:
 
     def _answer(self, content: Content, name: str) -> None:
         calls = any(isinstance(block, ToolUse) for block in content)
-        self._engine.record(
+        self._engine.take(
             Replied(
                 response_id=name,
                 content=to_answer(content),

@@ -21,6 +21,7 @@ from msgspec import structs
 
 from longhold.core.log.entries import AnyEntry, Ran, Spilled
 from longhold.core.messages import Document, Image, Opaque, ResultContent, Text, text_of
+from longhold.core.settings import Settings
 from longhold.errors import StoreError
 
 DIRECTORY = "tool-results"
@@ -91,6 +92,23 @@ class Results:
             }
             self._readable = (self.place, *sorted(siblings - {self.place}))
         return self._readable
+
+    def shorten(self, ran: Ran, settings: Settings) -> tuple[Body | None, Ran]:
+        """Return a result as the log keeps it, and the body to keep if that is only its head.
+
+        The head has all blocks that are not text.
+        """
+        limit = settings.log.body_limit_bytes
+        text = text_of(ran.content)
+        if len(text) <= limit // 4 or len(_encode(text)) <= limit:
+            return None, ran
+        body = self.body(ran.tool_use_id, ran.content, cap_bytes=settings.spill.file_bytes)
+        note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
+        head = _cut(text, limit).decode() + note
+        rest = () if isinstance(ran.content, str) else ran.content
+        others = tuple(block for block in rest if not isinstance(block, Text))
+        content = head if isinstance(ran.content, str) else (Text(text=head), *others)
+        return body, structs.replace(ran, content=content, file=str(body.file), sha256=body.sha256)
 
     def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
         """Return what would be written for a result, and where; nothing is written yet."""
@@ -183,25 +201,6 @@ def file_name(tool_use_id: str) -> str:
         return plain
     mark = hashlib.sha256(tool_use_id.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{plain}-{mark}"
-
-
-def is_over(content: ResultContent, limit_bytes: int) -> bool:
-    text = text_of(content)
-    return len(text) > limit_bytes // 4 and len(_encode(text)) > limit_bytes
-
-
-def truncate_result(ran: Ran, body: Body, limit_bytes: int) -> Ran:
-    """Keep the head of a result whose body lies in a file, and all that is no text."""
-    note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
-    head = _cut(text_of(ran.content), limit_bytes).decode() + note
-    rest = () if isinstance(ran.content, str) else ran.content
-    others = tuple(block for block in rest if not isinstance(block, Text))
-    return structs.replace(
-        ran,
-        content=head if isinstance(ran.content, str) else (Text(text=head), *others),
-        file=str(body.file),
-        sha256=body.sha256,
-    )
 
 
 def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:

@@ -219,7 +219,7 @@ class Loop:
             patience=self.patience,
             sleep=self.sleep,
         )
-        rounds = run_round(answer, self.toolbox, self.engine.record, self.engine.log.committed)
+        rounds = run_round(answer, self.toolbox, self.engine.take, self.engine.log.committed)
         async with aclosing(stream_until_aborted(self.abort, rounds)) as events:
             async for event in events:
                 match event:
