@@ -124,7 +124,6 @@ class Engine:
     def record(self, entry: AnyEntry) -> AnyEntry:
         """Write an entry as it is, then fold it into the view; one without effect is reported."""
         written = self.log.append(entry)
-        self.log.entries.clear()
         misfits = len(self.view.damage)
         self.view.apply(written)
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):

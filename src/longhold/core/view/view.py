@@ -57,6 +57,12 @@ class View:
     """The items the model sees, in order. Read it; only `apply` changes it."""
 
     def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
+        self.history: EntryList = history if history is not None else EntryList()
+        self._begin(in_force or InForce())
+
+    def _begin(self, in_force: InForce) -> None:
+        """Begin without items, before the first entry."""
+        self.in_force = in_force
         self.frame: Framed | None = None
         self.configured: Configured | None = None
         """None for an agent's own session."""
@@ -67,8 +73,6 @@ class View:
         """The last request whose answer reported usage: it is in the provider's cache."""
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
-        self.history: EntryList = history if history is not None else EntryList()
-        self.in_force: InForce = in_force or InForce()
         self.damage: list[tuple[int, str]] = []
         """Entries that could not be applied, by number, and why."""
         self._list = ItemList()
@@ -143,7 +147,10 @@ class View:
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
         if isinstance(entry, Undone | Redone | Rewound):
-            self.__dict__.update(fold(self.history).__dict__)
+            entries = list(self.history)
+            self._begin(find_in_force(entries))
+            for earlier in entries:
+                self._take(earlier)
             return
         if isinstance(entry, ViewChange):
             self.in_force = self.in_force.add_entry(entry)
