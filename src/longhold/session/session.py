@@ -16,7 +16,6 @@ exception a call raised and answers "retry" once that can help, or raises ours.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.clients import DialectName, read_response, wrap_client
 from longhold.core.models.protocol import Request
-from longhold.core.models.retry import RETRIES, wait_seconds
+from longhold.core.models.retry import Backoff
 from longhold.core.models.translate import translate
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.lifetime import latch_lifetime
@@ -103,14 +102,12 @@ class Recovery:
     def __init__(self, compact: Compaction, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
-        self._attempt = 0
-        self._waited = 0.0
-        self._has_recovered = False
-        """An overflow was recovered from in this turn; a second one is raised."""
-        self._dice = random.Random()
+        self.reset()
 
     def reset(self) -> None:
-        self._attempt, self._waited, self._has_recovered = 0, 0.0, False
+        self._backoff = Backoff()
+        self._has_recovered = False
+        """An overflow was recovered from in this turn; a second one is raised."""
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
         """Return once the call can be tried again, or raise what cannot be helped."""
@@ -121,11 +118,9 @@ class Recovery:
             self._has_recovered = True
             if await self._compact.recover(engine, ours):
                 return
-        self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice, self._waited)
+        wait = self._backoff.next_seconds(ours)
         if wait is None:
             raise ours from error
-        self._waited += wait
         await self._sleep(wait)
 
 
@@ -174,7 +169,7 @@ def _build_parts(
 
 def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     kept = latch_lifetime(frame, model, settings.cache, source)
-    window = window_at_cost(model, settings.window, settings.cost, kept)
+    window = window_at_cost(model, settings, kept)
     return declare_clearing(kept, model, settings.clear, window)
 
 
@@ -366,8 +361,8 @@ class Session:
         """Record the result of a tool the model called."""
         self._check_open()
         content = check_result(output, "output")
-        own = self._program.check_call(id, "id")
-        self.engine.take_result(own, content, is_error=is_error)
+        self._program.check_call(id, "id")
+        self.engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
         """Record that a tool is about to run, so that after a crash it is known that it may have."""
@@ -441,7 +436,7 @@ class Session:
     async def _prepare_request(self) -> Request:
         self._program.check_answered()
         await self._program.know_window()
-        limit = self._program.output_limit()
+        limit = self.engine.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
         return self._program.render_request(request)
 

@@ -29,7 +29,7 @@ from longhold.core.log.entries import (
 from longhold.core.log.spending import OwnSpending
 from longhold.core.messages import Content, JsonObject, ResultContent, Text
 from longhold.core.messages.measure import Measure
-from longhold.core.models.capabilities import capabilities, is_simulated
+from longhold.core.models.capabilities import Capabilities, capabilities, is_known, is_simulated
 from longhold.core.models.protocol import Reply, Request
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.cache.monitor import CacheMonitor, find_prior_cache, keep_diff
@@ -42,8 +42,8 @@ from longhold.core.turn.fork import Prefix
 from longhold.core.turn.repair import WHAT as DAMAGE
 from longhold.core.turn.repair import plan_repair, plan_report
 from longhold.core.view import View, fold
-from longhold.core.view.block_roles import find_meant, to_spoken, with_own_ids
-from longhold.core.view.gauge import Follower, load_calibration, save_calibration
+from longhold.core.view.block_roles import to_spoken, with_own_ids
+from longhold.core.view.gauge import Follower, ViewSize, load_calibration, save_calibration
 from longhold.core.view.items import Round, Spoken
 from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
 from longhold.core.view.window import Window
@@ -67,6 +67,11 @@ class Fullness(Struct, frozen=True, kw_only=True):
     used_tokens: int
     margin: Callable[[], int]
     window: Window
+
+    @classmethod
+    def of(cls, view: View, size: ViewSize, settings: Settings) -> "Fullness":
+        window = window_at_cost(view.model, settings, view.frame)
+        return cls(used_tokens=size.tokens, margin=lambda: size.margin_tokens, window=window)
 
     @property
     def margin_tokens(self) -> int:
@@ -159,7 +164,7 @@ class Engine:
             return self.record(with_own_ids(entry, self.view.called))
         if not isinstance(entry, Ran):
             return self.record(entry)
-        own = find_meant(entry.tool_use_id, self.view.open_round())
+        own = self.view.find_call(entry.tool_use_id) or entry.tool_use_id
         kept, decision = self._on_result(self, structs.replace(entry, tool_use_id=own))
         written = self.record(kept)
         if isinstance(decision, Spilled):
@@ -215,12 +220,12 @@ class Engine:
         return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
 
     def fullness(self) -> Fullness:
-        size = self._follower.size(self.view)
-        return Fullness(
-            used_tokens=size.tokens,
-            margin=lambda: size.margin_tokens,
-            window=window_at_cost(self.model, self.settings.window, self.settings.cost, self.frame),
-        )
+        return Fullness.of(self.view, self._follower.size(self.view), self.settings)
+
+    @property
+    def makes_room(self) -> bool:
+        """True if a full window is compacted; otherwise it ends the session."""
+        return self.settings.compact.on and self.settings.window.auto
 
     def doubt_report(self) -> bool:
         """Drop a reported size that alone fills the window; True if our own estimate leaves room."""
@@ -248,8 +253,20 @@ class Engine:
     def size_tokens(self, total: Measure) -> int:
         return self._follower.follow(self.view).size_tokens(total)
 
-    def output_limit(self) -> int:
-        return min(self.settings.loop.output_tokens, capabilities(self.model).max_output_tokens)
+    def output_limit(self, able: Capabilities | None = None) -> int:
+        """Return how long an answer may be, as the settings say and the model is `able` to.
+
+        Without `able`, a program's choice counts first, and what is guessed about an unknown model
+        is bounded by what its window leaves.
+        """
+        configured, settings = self.view.configured, self.settings
+        if able is None and configured is not None and configured.max_tokens:
+            return configured.max_tokens
+        most = (able or capabilities(self.model)).max_output_tokens
+        limit = min(settings.loop.output_tokens, most)
+        if able is not None or is_known(self.model) or not settings.window.limit_tokens:
+            return limit
+        return max(1, min(limit, self.fullness().window.reserve_tokens))
 
     def make_weigher(self) -> Callable[[Measure], float]:
         """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""

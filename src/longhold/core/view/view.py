@@ -117,6 +117,18 @@ class View:
     def round_of(self, tool_use_id: str) -> Round | None:
         return self._list.round_of(tool_use_id)
 
+    def find_call(self, id: str) -> str | None:
+        """Return under which id a provider's call is here, None if there is no such call.
+
+        A renamed call is meant by the id it was given while it has no result.
+        """
+        waiting = self.open_round()
+        if waiting is not None and waiting.renamed:
+            missing = [use.id for use in waiting.missing()]
+            if id not in missing:
+                id = next((own for own in missing if waiting.renamed.get(own) == id), id)
+        return id if self.round_of(id) is not None else None
+
     @property
     def called(self) -> Collection[str]:
         """The ids of all tool uses there were, visible or not."""
