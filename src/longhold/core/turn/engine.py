@@ -33,7 +33,6 @@ from longhold.core.models.capabilities import Capabilities, capabilities, is_kno
 from longhold.core.models.protocol import Reply, Request
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.cache.monitor import CacheMonitor, find_prior_cache, keep_diff
-from longhold.core.request.edits import place_edits
 from longhold.core.request.markers import Markers
 from longhold.core.request.request import Caching, Wire, build, first_messages, free_slots
 from longhold.core.settings import Settings
@@ -338,7 +337,7 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
-        messages = self._wire.messages(self.view.sent, place_edits(self.view))
+        messages = self._wire.render(self.view)
         messages = first + messages if first else messages
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
