@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,16 @@ from typing import TypeAlias
 import msgspec
 from msgspec import structs
 
-from longhold.core.log.entries import AnyEntry, Ran, Spilled
+from longhold.core.log.cursor import earliest_now
+from longhold.core.log.entries import AnyEntry, Ran, Spilled, Swept
 from longhold.core.messages import Document, Image, Opaque, ResultContent, Text, text_of
-from longhold.core.settings import Settings
+from longhold.core.settings import Settings, SpillSettings
 from longhold.errors import StoreError
 
 DIRECTORY = "tool-results"
 NAME_CHARS = 100
 """Of an id in a file's name; file systems take 255 bytes."""
+DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not block
@@ -165,6 +167,25 @@ class Results:
                     gone.append(file)
         return gone
 
+    def sweep(self, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
+        """Remove bodies that are due; return the entries by which a missing one is explained."""
+        expired, excess = plan_sweep(self.stored(), settings, now or earliest_now())
+        cap = f"{settings.session_bytes / 1e6:,.0f} MB"
+        reasons = {
+            f"older than {settings.retention_days} days": expired,
+            f"more than {cap} in all": excess,
+        }
+        removed = ((self.remove(doomed), why) for why, doomed in reasons.items())
+        return [
+            Swept(
+                files=tuple(f"{DIRECTORY}/{file.name}" for file in gone),
+                bytes=sum(file.bytes for file in gone),
+                why=why,
+            )
+            for gone, why in removed
+            if gone
+        ]
+
     @contextmanager
     def _open_body(self, *, makes: bool = False) -> Iterator[int]:
         """Open the directory of bodies without following a link."""
@@ -193,6 +214,21 @@ class Results:
                 return StoreError(f"{at}: is in the way; a directory should be there")
         reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
         return StoreError(f"{self.place / name}: {reason}")
+
+
+def plan_sweep(
+    files: Sequence[StoredBody], settings: SpillSettings, now: float
+) -> tuple[tuple[StoredBody, ...], tuple[StoredBody, ...]]:
+    """Choose what is too old, then what is too much, the oldest first; the newest stays."""
+    days = settings.retention_days
+    expired = [file for file in files if days and file.modified < now - days * DAY_SECONDS]
+    rest = list(files[len(expired) :])
+    over_bytes = sum(file.bytes for file in rest) - settings.session_bytes
+    excess = []
+    while over_bytes > 0 and len(rest) > 1:
+        excess.append(rest.pop(0))
+        over_bytes -= excess[-1].bytes
+    return tuple(expired), tuple(excess)
 
 
 def file_name(tool_use_id: str) -> str:

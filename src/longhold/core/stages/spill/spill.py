@@ -11,7 +11,6 @@ from msgspec import structs
 
 from longhold.core.log.entries import Failed, Ran, Spilled
 from longhold.core.log.results import Body
-from longhold.core.log.retention import sweep
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
@@ -184,7 +183,7 @@ class Spill:
     def _sweep(self, engine: Engine) -> None:
         cap_bytes = engine.settings.spill.session_bytes
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
-            for swept in sweep(engine.results, engine.settings.spill):
+            for swept in engine.results.sweep(engine.settings.spill):
                 engine.record(swept)
             self._lying_bytes = sum(file.bytes for file in engine.results.stored())
 

@@ -114,7 +114,7 @@ class Signals:
             case Forked():
                 yield from self._fork(entry)
             case _:
-                for event in self._events(entry, view):
+                if event := self._event(entry, view):
                     yield event
                     yield from _counts(event)
 
@@ -203,97 +203,37 @@ class Signals:
             error=error,
         )
 
-    def _events(self, entry: AnyEntry, view: View) -> Iterator[Event]:
-        told = self._change(entry, view) or self._memory(entry) or self._failure(entry)
-        if told is not None:
-            name, attributes = told
-            yield Event(
-                name=f"longhold.{name}",
-                at=entry.at,
-                attributes=self._told(attributes),
-                is_failure=isinstance(entry, Failed),
-            )
+    def _event(self, entry: AnyEntry, view: View) -> Event | None:
+        name, fields = _EVENTS.get(type(entry), ("", ""))
+        if not name or (isinstance(entry, Remembered) and not entry.names):
+            return None
+        return Event(
+            name=f"longhold.{name}",
+            at=entry.at,
+            attributes=self._told(_read_fields(entry, fields) | self._work_out(entry, view)),
+            is_failure=isinstance(entry, Failed),
+        )
 
-    def _change(self, entry: AnyEntry, view: View) -> tuple[str, dict[str, Value]] | None:
+    def _work_out(self, entry: AnyEntry, view: View) -> dict[str, Value]:
+        """Return the attributes that are not fields of the entry."""
         match entry:
             case Compacted():
                 self.is_compacted = True
-                return "compaction", {
-                    "longhold.by": entry.by,
-                    "longhold.trigger": entry.trigger,
-                    "longhold.seconds": entry.seconds,
-                    "longhold.survived": entry.survived,
-                } | _sizes(entry.before_tokens, entry.after_tokens)
             case Cleared():
-                sizes = _measure_cleared(entry, view)
-                return "clear", {
-                    "longhold.by": entry.how,
-                    "longhold.results": len(entry.ids),
-                } | sizes
+                return _measure_cleared(entry, view)
             case Spilled():
-                by = "repetition" if entry.same_as else "size"
-                after = len(entry.text.encode())
-                return "spill", {
-                    "longhold.by": by,
-                    "longhold.before_bytes": entry.bytes,
-                    "longhold.after_bytes": after,
-                }
-            case Snipped():
-                return "snip", {"longhold.messages": len(entry.targets)}
+                by, shown_bytes = "repetition" if entry.same_as else "size", entry.text.encode()
+                return {"longhold.by": by, "longhold.after_bytes": len(shown_bytes)}
             case Collapsed():
-                return "collapse", {"longhold.after_tokens": estimate_tokens(entry.text)}
-            case Undone() | Redone():
-                return type(entry).__name__.lower(), {"longhold.entry": entry.target}
-            case Rewound():
-                return "rewind", {}
+                return {"longhold.after_tokens": estimate_tokens(entry.text)}
             case Switched():
                 before, self.model = self.model, entry.model
-                return "switch", {"longhold.before": before, "longhold.after": entry.model}
-        return None
-
-    def _memory(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
-        match entry:
-            case Remembered() if entry.names:
-                return "memory", {
-                    "longhold.by": entry.by,
-                    "longhold.memories": len(entry.names),
-                    "longhold.commit": entry.commit,
-                    "longhold.waits_for_consent": entry.inbox,
-                    "longhold.names": self.shown(", ".join(entry.names)),
-                }
-            case Dreamt():
-                return "dream", {
-                    "longhold.by": entry.by,
-                    "longhold.commit": entry.commit,
-                    "longhold.merged": entry.merged,
-                    "longhold.marked": entry.marked,
-                    "longhold.removed": entry.removed,
-                }
-            case Recalled():
-                return "recall", {
-                    "longhold.memories": len(entry.names),
-                    "longhold.bytes": entry.bytes,
-                }
-            case Noted():
-                return "notes", {"longhold.by": entry.by, "longhold.after_tokens": entry.tokens}
-        return None
-
-    def _failure(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
-        match entry:
-            case CacheBroke():
-                return "cache_break", {
-                    "longhold.by": entry.cause,
-                    "longhold.expected": entry.expected,
-                    "longhold.lost_tokens": entry.lost_tokens,
-                    "longhold.usd": entry.usd,
-                    "longhold.source": entry.source,
-                }
+                return {"longhold.before": before}
+            case Remembered():
+                return {"longhold.names": self.shown(", ".join(entry.names))}
             case Failed():
-                return "failure", {
-                    "longhold.what": entry.what,
-                    "error.message": self.shown(entry.error),
-                }
-        return None
+                return {"error.message": self.shown(entry.error)}
+        return {}
 
     def _told(self, attributes: Mapping[str, Value]) -> Attributes:
         told: dict[str, Value] = {
@@ -302,6 +242,34 @@ class Signals:
             **attributes,
         }
         return {key: value for key, value in told.items() if value not in ("", ())}
+
+
+_EVENTS: dict[type, tuple[str, str]] = {
+    Compacted: ("compaction", "by trigger seconds survived before_tokens after_tokens"),
+    Cleared: ("clear", "by=how results=ids"),
+    Spilled: ("spill", "before_bytes=bytes"),
+    Snipped: ("snip", "messages=targets"),
+    Collapsed: ("collapse", ""),
+    Undone: ("undone", "entry=target"),
+    Redone: ("redone", "entry=target"),
+    Rewound: ("rewind", ""),
+    Switched: ("switch", "after=model"),
+    Remembered: ("memory", "by memories=names commit waits_for_consent=inbox"),
+    Dreamt: ("dream", "by commit merged marked removed"),
+    Recalled: ("recall", "memories=names bytes"),
+    Noted: ("notes", "by after_tokens=tokens"),
+    CacheBroke: ("cache_break", "by=cause expected lost_tokens usd source"),
+    Failed: ("failure", "what"),
+}
+"""By entry: the event's name, and its attributes as fields; of a tuple, its length."""
+
+
+def _read_fields(entry: AnyEntry, fields: str) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for name, _, attribute in (pair.partition("=") for pair in fields.split()):
+        value = getattr(entry, attribute or name)
+        found[f"longhold.{name}"] = len(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _usage_of(usage: Usage) -> dict[str, Value]:
