@@ -19,7 +19,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
@@ -122,49 +121,6 @@ class Recovery:
         if wait is None:
             raise ours from error
         await self._sleep(wait)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
-    engine: Engine
-    layers: Layers
-    ask: AskFork | None
-    program: Program
-
-
-def _build_parts(
-    log: OpenLog,
-    settings: Settings,
-    *,
-    client: object,
-    memory: bool | None,
-    hooks: Callable[[Engine], CompactionHooks] | None,
-    notify: Callable[[str], None],
-    clock: Callable[[], float],
-) -> SessionParts:
-    """Build over a log that is open; `memory` None leaves it as the session was set up."""
-    spill = Spill()
-    engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-    before = engine.view.configured
-    registry = ToolRegistry(before.tools if before else {})
-    ask = _forks_over(engine, client).ask if client is not None else None
-    background = background_of(engine)
-    wants_memory = memory if memory is not None else bool(before and before.memory)
-    has_memory = wants_memory and settings.memory.on
-    jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
-    layers = build_layers(
-        spill,
-        ask=ask,
-        hooks=hooks(engine) if hooks is not None else None,
-        background=background,
-        describe=registry.describe,
-        notify=notify,
-        recall=jobs.stage if jobs else None,
-        learn=jobs.after_turn if jobs else None,
-        telemetry=Telemetry(engine),
-    )
-    program = Program(engine, registry, client, jobs)
-    return SessionParts(engine=engine, layers=layers, ask=ask, program=program)
 
 
 def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
@@ -286,10 +242,28 @@ class Session:
 
         It has long-term memory if `memory` says so; None leaves that as it was set up.
         """
-        parts = _build_parts(
-            log, settings, client=client, memory=memory, hooks=hooks, notify=notify, clock=clock
+        spill = Spill()
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        before = engine.view.configured
+        registry = ToolRegistry(before.tools if before else {})
+        ask = _forks_over(engine, client).ask if client is not None else None
+        background = background_of(engine)
+        wants_memory = memory if memory is not None else bool(before and before.memory)
+        has_memory = wants_memory and settings.memory.on
+        jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
+        layers = build_layers(
+            spill,
+            ask=ask,
+            hooks=hooks(engine) if hooks is not None else None,
+            background=background,
+            describe=registry.describe,
+            notify=notify,
+            recall=jobs.stage if jobs else None,
+            learn=jobs.after_turn if jobs else None,
+            telemetry=Telemetry(engine),
         )
-        return cls(parts.engine, parts.layers, ask=parts.ask, program=parts.program, sleep=sleep)
+        program = Program(engine, registry, client, jobs)
+        return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
