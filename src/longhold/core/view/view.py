@@ -269,7 +269,10 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register the tool uses of an answer, leaving out those whose id is taken."""
+        """Register the tool uses of an answer, leaving out those whose id is taken.
+
+        The engine renames those; only logs that something else wrote have any.
+        """
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
