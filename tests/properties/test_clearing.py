@@ -14,7 +14,7 @@ from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.messages.rules import violations
 from longhold.core.models.protocol import Reply
-from longhold.core.request.edits import BETA
+from longhold.core.request.server_side import EDITS_BETA
 from longhold.core.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
 from longhold.core.stages.clear import clear, policy
 from longhold.core.stages.clear.candidates import weight
@@ -76,7 +76,7 @@ class Session:
         log = Log.create(path, Header(session="s"))
         self.engine = Engine(log, EAGER, clock=lambda: self.now)
         self.engine.record(Switched(model=model))
-        sections, betas = (Section(name="a", text=SYSTEM),), (BETA,)
+        sections, betas = (Section(name="a", text=SYSTEM),), (EDITS_BETA,)
         self.engine.record(Framed(sections=sections, betas=betas, measure=measure_text(SYSTEM)))
         self.engine.say("go")
 

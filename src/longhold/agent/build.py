@@ -203,7 +203,6 @@ async def _assemble_agent(plan: Blueprint) -> Agent:
             *layers.after_turn,
             *((RoomWarning(parts.notices.add),) if plan.is_main else ()),
         ),
-        can_make_room=layers.compact.can_make_room(settings),
         recover=partial(layers.compact.recover, engine),
         on_stop=StopHooks(hooks=parts.hooks, session=parts.session, source=plan.source),
         abort=plan.abort,

@@ -38,6 +38,7 @@ from longhold.core.tools.recovered import (
     recall,
     restored_head,
 )
+from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
@@ -308,6 +309,22 @@ class Restoring:
 
     def _scale(self, tokens: int) -> int:
         return scale_tokens(tokens, self.window_tokens())
+
+
+def restoring_over(
+    engine: Engine,
+    tool_context: ToolContext,
+    may_read: Callable[[Path], bool],
+    agents: Callable[[], Iterable[str]] = tuple,
+) -> Restoring:
+    return Restoring(
+        tool_context=tool_context,
+        view=lambda: engine.view,
+        settings=engine.settings.compact,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        may_read=may_read,
+        agents=agents,
+    )
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:

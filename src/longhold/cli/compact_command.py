@@ -16,7 +16,7 @@ import click
 from longhold.agent.compaction_hooks import CompactionEvents
 from longhold.agent.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from longhold.agent.permissions import Gate, Places, load_permissions
-from longhold.agent.restoring import Restoring
+from longhold.agent.restoring import restoring_over
 from longhold.agent.tools.read import READ
 from longhold.cli import options
 from longhold.cli.export_command import write_out
@@ -295,18 +295,13 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
     def may_read(path: Path) -> bool:
         return gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
 
-    restoring = Restoring(
-        tool_context=ToolContext(
-            root=directory,
-            home=home(),
-            scratch=(arguments.target.directory or engine.directory) / "scratch",
-            session=arguments.target.name,
-        ),
-        view=lambda: engine.view,
-        settings=arguments.settings.compact,
-        window_tokens=lambda: engine.fullness().window.limit_tokens,
-        may_read=may_read,
+    tool_context = ToolContext(
+        root=directory,
+        home=home(),
+        scratch=(arguments.target.directory or engine.directory) / "scratch",
+        session=arguments.target.name,
     )
+    restoring = restoring_over(engine, tool_context, may_read)
     if arguments.is_preview or arguments.is_written:
         return CompactionHooks(restore=restoring)
     events = _events(arguments, engine)

@@ -40,8 +40,8 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
 
 def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
     view, gauge = replay(opened.history, calibrate())
-    cost = load_settings(Path.cwd()).cost
-    window = window_at_cost(model or view.model, window_settings(opened, model), cost, view.frame)
+    settings = replace(load_settings(Path.cwd()), window=window_settings(opened, model))
+    window = window_at_cost(model or view.model, settings, view.frame)
     context = describe(view, gauge, window)
     document = {
         "target": opened.name,

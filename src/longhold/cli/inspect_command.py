@@ -97,8 +97,7 @@ def page_data(
         format=opened.format,
         window=window_at_cost(
             opened.view.model,
-            window_settings(opened, None),
-            settings.cost,
+            replace(settings, window=window_settings(opened, None)),
             opened.view.frame,
         ),
         settings=page or settings.page,

@@ -30,7 +30,6 @@ from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
-from longhold.core.view.block_roles import find_meant
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from longhold.session.arguments import as_list, check_sections, to_plain_object
 from longhold.session.dialects import (
@@ -300,9 +299,10 @@ class Program:
     def take_user(self, blocks: Content) -> None:
         """Record what the user says; results of tools among the blocks, as such."""
         results = [block for block in blocks if isinstance(block, ToolResult)]
-        ids = [self.check_call(block.tool_use_id, "content") for block in results]
-        for id, block in zip(ids, results, strict=True):
-            self._engine.take_result(id, block.content, is_error=block.is_error)
+        for block in results:
+            self.check_call(block.tool_use_id, "content")
+        for block in results:
+            self._engine.take_result(block.tool_use_id, block.content, is_error=block.is_error)
         rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
         if rest:
             self._engine.say(rest)
@@ -310,8 +310,8 @@ class Program:
     def check_call(self, id: object, argument: str) -> str:
         """Refuse an id that no call has; return the one under which it is in the view."""
         view = self._engine.view
-        own = find_meant(id, view.open_round()) if isinstance(id, str) else ""
-        if view.round_of(own) is None:
+        own = view.find_call(id) if isinstance(id, str) else None
+        if own is None:
             last = view.open_round()
             waiting = ", ".join(use.id for use in last.missing()) if last else "none"
             raise InvalidArgument(
@@ -353,14 +353,6 @@ class Program:
             "give window=, or a client whose server says it",
             stacklevel=4,
         )
-
-    def output_limit(self) -> int:
-        """Return how long an answer may be: as chosen, and where guessed, what the window leaves."""
-        engine = self._engine
-        chosen = self.configuration.max_tokens
-        if chosen or is_known(engine.model) or not engine.settings.window.limit_tokens:
-            return chosen or engine.output_limit()
-        return max(1, min(engine.output_limit(), engine.fullness().window.reserve_tokens))
 
 
 def system_head(messages: Sequence[object]) -> int:

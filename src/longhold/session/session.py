@@ -16,11 +16,9 @@ exception a call raised and answers "retry" once that can help, or raises ours.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
@@ -42,7 +40,7 @@ from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.clients import DialectName, read_response, wrap_client
 from longhold.core.models.protocol import Request
-from longhold.core.models.retry import RETRIES, wait_seconds
+from longhold.core.models.retry import Backoff
 from longhold.core.models.translate import translate
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.lifetime import latch_lifetime
@@ -103,14 +101,12 @@ class Recovery:
     def __init__(self, compact: Compaction, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
-        self._attempt = 0
-        self._waited = 0.0
-        self._has_recovered = False
-        """An overflow was recovered from in this turn; a second one is raised."""
-        self._dice = random.Random()
+        self.reset()
 
     def reset(self) -> None:
-        self._attempt, self._waited, self._has_recovered = 0, 0.0, False
+        self._backoff = Backoff()
+        self._has_recovered = False
+        """An overflow was recovered from in this turn; a second one is raised."""
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
         """Return once the call can be tried again, or raise what cannot be helped."""
@@ -121,60 +117,15 @@ class Recovery:
             self._has_recovered = True
             if await self._compact.recover(engine, ours):
                 return
-        self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice, self._waited)
+        wait = self._backoff.next_seconds(ours)
         if wait is None:
             raise ours from error
-        self._waited += wait
         await self._sleep(wait)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
-    engine: Engine
-    layers: Layers
-    ask: AskFork | None
-    program: Program
-
-
-def _build_parts(
-    log: OpenLog,
-    settings: Settings,
-    *,
-    client: object,
-    memory: bool | None,
-    hooks: Callable[[Engine], CompactionHooks] | None,
-    notify: Callable[[str], None],
-    clock: Callable[[], float],
-) -> SessionParts:
-    """Build over a log that is open; `memory` None leaves it as the session was set up."""
-    spill = Spill()
-    engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-    before = engine.view.configured
-    registry = ToolRegistry(before.tools if before else {})
-    ask = _forks_over(engine, client).ask if client is not None else None
-    background = background_of(engine)
-    wants_memory = memory if memory is not None else bool(before and before.memory)
-    has_memory = wants_memory and settings.memory.on
-    jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
-    layers = build_layers(
-        spill,
-        ask=ask,
-        hooks=hooks(engine) if hooks is not None else None,
-        background=background,
-        describe=registry.describe,
-        notify=notify,
-        recall=jobs.stage if jobs else None,
-        learn=jobs.after_turn if jobs else None,
-        telemetry=Telemetry(engine),
-    )
-    program = Program(engine, registry, client, jobs)
-    return SessionParts(engine=engine, layers=layers, ask=ask, program=program)
 
 
 def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     kept = latch_lifetime(frame, model, settings.cache, source)
-    window = window_at_cost(model, settings.window, settings.cost, kept)
+    window = window_at_cost(model, settings, kept)
     return declare_clearing(kept, model, settings.clear, window)
 
 
@@ -291,10 +242,28 @@ class Session:
 
         It has long-term memory if `memory` says so; None leaves that as it was set up.
         """
-        parts = _build_parts(
-            log, settings, client=client, memory=memory, hooks=hooks, notify=notify, clock=clock
+        spill = Spill()
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        before = engine.view.configured
+        registry = ToolRegistry(before.tools if before else {})
+        ask = _forks_over(engine, client).ask if client is not None else None
+        background = background_of(engine)
+        wants_memory = memory if memory is not None else bool(before and before.memory)
+        has_memory = wants_memory and settings.memory.on
+        jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
+        layers = build_layers(
+            spill,
+            ask=ask,
+            hooks=hooks(engine) if hooks is not None else None,
+            background=background,
+            describe=registry.describe,
+            notify=notify,
+            recall=jobs.stage if jobs else None,
+            learn=jobs.after_turn if jobs else None,
+            telemetry=Telemetry(engine),
         )
-        return cls(parts.engine, parts.layers, ask=parts.ask, program=parts.program, sleep=sleep)
+        program = Program(engine, registry, client, jobs)
+        return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
@@ -366,8 +335,8 @@ class Session:
         """Record the result of a tool the model called."""
         self._check_open()
         content = check_result(output, "output")
-        own = self._program.check_call(id, "id")
-        self.engine.take_result(own, content, is_error=is_error)
+        self._program.check_call(id, "id")
+        self.engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
         """Record that a tool is about to run, so that after a crash it is known that it may have."""
@@ -441,7 +410,7 @@ class Session:
     async def _prepare_request(self) -> Request:
         self._program.check_answered()
         await self._program.know_window()
-        limit = self._program.output_limit()
+        limit = self.engine.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
         return self._program.render_request(request)
 

@@ -14,4 +14,4 @@ def test_the_order_is_that_of_the_path(talk):
 
 def test_a_session_that_may_compact_can_make_room(talk):
     for one, can in ((talk(), True), (talk(on=False), False)):
-        assert one.session.layers.compact.can_make_room(one.settings) is can
+        assert one.engine.makes_room is can

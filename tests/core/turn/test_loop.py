@@ -81,7 +81,6 @@ class Bench:
             budget=Budget(settings.budget),
             stages=self.session.layers.stages,
             after_turn=self.session.layers.after_turn,
-            can_make_room=settings.compact.on and settings.window.auto,
             sleep=_no_sleep,
             **more,
         )

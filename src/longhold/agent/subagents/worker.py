@@ -24,7 +24,6 @@ from longhold.core.log.spending import Budget, Spent
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.models.protocol import Event, Model, Request
-from longhold.core.request.edits import place_edits
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
@@ -236,7 +235,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
     view = fold(_cut_at_answer(engine.view.history, fork))
     frame = view.frame or Framed()
-    messages = first_messages(frame) + Wire().messages(view.messages(), place_edits(view))
+    messages = first_messages(frame) + Wire().render(view)
     then = replace(
         engine.prefix(),
         frame=frame,

@@ -96,8 +96,8 @@ async def model(context: SlashContext, rest: str) -> None:
         if picked is None:
             return
         rest = names[picked]
-    full, settings = agent.session.fullness(), agent.engine.settings
-    window = window_at_cost(rest, settings.window, settings.cost, agent.engine.frame)
+    full = agent.session.fullness()
+    window = window_at_cost(rest, agent.engine.settings, agent.engine.frame)
     if window.level(full.used_tokens) in ("auto", "blocking"):
         question = (
             f"{rest} has a window of {tokens(window.limit_tokens)} tokens, and "

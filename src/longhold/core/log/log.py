@@ -113,7 +113,6 @@ class Log(Closing):
         numbered, line = as_written(entry, self._next)
         self._write(line + b"\n")
         self._next += 1
-        self.entries.append(numbered)
         return numbered
 
     async def committed(self) -> None:

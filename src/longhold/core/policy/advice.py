@@ -15,7 +15,7 @@ from longhold.core.messages.measure import Measure
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import CacheState, CostModel, Forecast, expect, need_usd
 from longhold.core.request.lifetime import Lifetime
-from longhold.core.settings import CostSettings, WindowSettings
+from longhold.core.settings import CostSettings, Settings, WindowSettings
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import COST, Window, window_for
 
@@ -160,18 +160,14 @@ def cheapest_line(
     return best
 
 
-def window_at_cost(
-    model: str,
-    settings: WindowSettings,
-    cost: CostSettings = NEEDS,
-    frame: Framed | None = None,
-) -> Window:
+def window_at_cost(model: str, settings: Settings, frame: Framed | None = None) -> Window:
     """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
 
     That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
     """
     frame = frame or Framed()
-    return _find_window(model, settings, cost, frame.lifetime, _frame_tokens(model, frame.measure))
+    frame_tokens = _frame_tokens(model, frame.measure)
+    return _find_window(model, settings.window, settings.cost, frame.lifetime, frame_tokens)
 
 
 @lru_cache(maxsize=16)

@@ -75,12 +75,7 @@ def build_layers(
     lets a fork write the notes with the session's own tools.
     """
     background, facts = background or Background(), FactsFold()
-    notes = Notes(
-        ask=ask,
-        can_edit=edits_notes,
-        on_update=lambda engine: compact.make_ready(engine),
-        background=background,
-    )
+    notes = Notes(ask=ask, can_edit=edits_notes, background=background)
     compact = Compaction(
         ask=ask,
         hooks=hooks or CompactionHooks(tell=notify),
@@ -88,6 +83,7 @@ def build_layers(
         facts=facts,
         background=background,
     )
+    notes.subscribe(compact.make_ready)
     return Layers(
         spill=spill,
         snip=Snip(),

@@ -250,7 +250,7 @@ class SessionReplay:
         )
 
     def _record(self, entry: AnyEntry) -> None:
-        written = self.engine.record(structs.replace(entry, n=0, at=self._clock.now()))
+        written = self.engine.take(structs.replace(entry, n=0, at=self._clock.now()))
         self._numbers[entry.n] = written.n
 
     async def _answer(self, entry: Replied) -> None:

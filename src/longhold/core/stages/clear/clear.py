@@ -31,9 +31,8 @@ from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
 from longhold.core.messages.measure import measure_content, measure_text
 from longhold.core.messages.text import pluralize
 from longhold.core.models.capabilities import capabilities
-from longhold.core.request.edits import deleted_tokens, has_edits
 from longhold.core.request.lifetime import seconds_of
-from longhold.core.request.server_side import OPTION
+from longhold.core.request.server_side import OPTION, deleted_tokens, has_edits
 from longhold.core.settings import ClearSettings
 from longhold.core.stages.clear.candidates import Batch, Candidates, weight
 from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines

@@ -41,9 +41,13 @@ from longhold.core.policy.cost_model import (
     needed_rate,
     payback,
 )
-from longhold.core.request.edits import deleted_tokens
 from longhold.core.request.lifetime import Lifetime, seconds_of
-from longhold.core.request.server_side import cleared_count, cleared_tokens, edits_in
+from longhold.core.request.server_side import (
+    cleared_count,
+    cleared_tokens,
+    deleted_tokens,
+    edits_in,
+)
 from longhold.core.settings import ClearSettings, CostSettings
 from longhold.core.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from longhold.core.tools.describe import Describe

@@ -15,7 +15,6 @@ from dataclasses import replace
 from msgspec import structs
 
 from longhold.core.log.entries import Compacted, Failed, Framed, SpokenContent
-from longhold.core.settings import Settings
 from longhold.core.stages.collapse import drain
 from longhold.core.stages.compact.compose import Manner, compose
 from longhold.core.stages.compact.draft import (
@@ -105,13 +104,9 @@ class Compaction:
         self._refused_in = 0
         """The message of the turn in which a hook's refusal was reported."""
 
-    def can_make_room(self, settings: Settings) -> bool:
-        """True if a full window is compacted; otherwise it ends the session."""
-        return settings.compact.on and settings.window.auto
-
     async def __call__(self, engine: Engine) -> None:
         settings, full = engine.settings.compact, engine.fullness()
-        if not settings.on or not full.window.auto or settings.reactive_only:
+        if not engine.makes_room or settings.reactive_only:
             return
         if full.used_tokens < full.window.auto_tokens:
             self._look_ahead(engine, full)
@@ -153,7 +148,7 @@ class Compaction:
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
         """Make room after an overflow; return whether that was possible."""
-        if not self.can_make_room(engine.settings) or not isinstance(error, PromptTooLong):
+        if not engine.makes_room or not isinstance(error, PromptTooLong):
             return False
         line = line_for(engine, error)
         if drain(engine) and engine.fullness().used_tokens < line:

@@ -135,13 +135,12 @@ class Notes:
         *,
         ask: AskFork | None = None,
         can_edit: bool = False,
-        on_update: Callable[[Engine], Awaitable[None]] = _do_nothing,
         background: Background | None = None,
     ) -> None:
         """A model writes them if `ask` is given and `can_edit` allows a fork to run the session's tools."""
         self.ask = ask
         self._can_edit = can_edit
-        self._on_update = on_update
+        self._on_update: Callable[[Engine], Awaitable[None]] = _do_nothing
         self._account: SessionAccount | None = None
         self._last_lines: Mapping[str, str] = {}
         """What the engine last wrote, by heading."""
@@ -160,6 +159,10 @@ class Notes:
         self._asked_at = 0.0
         self._is_after_pause = False
         """The cache has died since, so that nobody expects an answer at once."""
+
+    def subscribe(self, on_update: Callable[[Engine], Awaitable[None]]) -> None:
+        """Await this after each update, in the background."""
+        self._on_update = on_update
 
     def file(self, engine: Engine) -> NotesFile:
         if self._file is None:

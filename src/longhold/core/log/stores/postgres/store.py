@@ -19,7 +19,6 @@ import msgspec
 from psycopg import Connection, errors
 
 from longhold.core.log import Header, Loaded
-from longhold.core.log.beside import result_names
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.log import AGENTS, branch_header
@@ -35,6 +34,7 @@ from longhold.core.log.store import (
     check_id,
     is_id,
     new_id,
+    result_names,
 )
 from longhold.core.log.stores.postgres import schema
 from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase

@@ -7,8 +7,14 @@ import pytest
 from longhold.core.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped, Switched
 from longhold.core.messages import Message, Text, ToolUse, Usage, content_from_wire
 from longhold.core.request.billing.preparation import CACHE_EDITS_BETA
-from longhold.core.request.edits import BETA, deleted_tokens, has_edits, place_edits, with_edits
 from longhold.core.request.request import Wire
+from longhold.core.request.server_side import (
+    EDITS_BETA,
+    deleted_tokens,
+    has_edits,
+    place_edits,
+    with_edits,
+)
 from longhold.core.view import View
 
 TEXT = {"type": "text", "text": "on"}
@@ -34,7 +40,7 @@ def spoken(*blocks):
 
 
 def test_the_simulator_knows_the_header():
-    assert BETA == CACHE_EDITS_BETA
+    assert EDITS_BETA == CACHE_EDITS_BETA
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def reads(*ids):
 def view_of(*entries):
     """A view whose frame and model take edits."""
     view = View()
-    able = (Switched(model="simulated/claude-opus-5", reason=""), Framed(betas=(BETA,)))
+    able = (Switched(model="simulated/claude-opus-5", reason=""), Framed(betas=(EDITS_BETA,)))
     for n, entry in enumerate((*entries, *able), 1):
         view.apply(type(entry)(**_fields(entry) | {"n": n}))
     return view
@@ -164,7 +170,7 @@ def test_what_is_rewritten_or_gone_is_not_deleted_as_well():
 
 
 def test_a_session_that_did_not_latch_edits_sends_none():
-    latched = Framed(betas=(BETA,))
+    latched = Framed(betas=(EDITS_BETA,))
     assert has_edits(latched, "simulated/claude-opus-5")
     assert not has_edits(latched, "claude-opus-5")
     assert not has_edits(Framed(), "simulated/claude-opus-5")

@@ -17,10 +17,9 @@ from longhold.core.log.entries import (
     Said,
     Snipped,
     Spilled,
-    references,
-    targets,
 )
 from longhold.core.messages import Opaque, Text, Thinking, ToolUse
+from longhold.core.view.in_force import references, targets
 
 SHAPED = [
     (Spilled(tool_use_id="a", text="", file="f", rests_on=(7,)), (7,), {"a"}),
