@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from longhold.core.messages import (
     Block,
@@ -25,27 +26,24 @@ from longhold.core.messages import (
     is_blank,
     is_thought,
 )
-from longhold.core.models.assemble import parse_input
 from longhold.core.models.capabilities import Capabilities
-from longhold.core.models.chat import chat_kwargs, chat_tool
 from longhold.core.models.clients import DialectName, dialect_of, is_openais_own
 from longhold.core.models.protocol import Request
-from longhold.core.models.responses import (
-    REASONING,
-    blocks_of_item,
-    responses_kwargs,
-    responses_tool,
-)
 from longhold.core.view.block_roles import to_spoken
-from longhold.errors import InvalidArgument
-from longhold.session.arguments import check_block, check_content
-from longhold.session.importing.codex_items import (
+from longhold.core.wire.chat import SYSTEM_ROLES, chat_kwargs, chat_parts, chat_tool
+from longhold.core.wire.messages import parse_input
+from longhold.core.wire.responses import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
+    REASONING,
+    blocks_of_item,
     parse_content,
+    responses_kwargs,
+    responses_tool,
     result_of,
 )
-from longhold.session.importing.openai import SYSTEM_ROLES, chat_parts
+from longhold.errors import InvalidArgument
+from longhold.session.arguments import check_block, check_content
 
 KEY_BYTES = 12
 """Two different messages of one conversation never share a key of this length."""
@@ -215,7 +213,10 @@ def _chat_answer(message: JsonObject, where: str) -> Content:
 def _hear_item(item: JsonObject, where: str) -> Heard:
     kind = item.get("type") or "message"
     if kind in OUTPUT_ITEMS:
-        return Heard("user", (result_of(item),))
+        result = result_of(item)
+        if not isinstance(result.content, str):
+            result = structs.replace(result, content=to_spoken(result.content))
+        return Heard("user", (result,))
     if kind in CONTEXT_ITEMS:
         return Heard("system", (Opaque(raw=item),))
     if kind == "message" and item.get("role") != "assistant":

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from longhold.core.messages import JsonObject, ResultContent, ToolUse
-from longhold.core.models.assemble import parse_input
 from longhold.core.settings import home
 from longhold.core.stages.collapse import open_span
 from longhold.core.tools.context import ToolContext
@@ -17,6 +16,7 @@ from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.engine import Engine
+from longhold.core.wire.messages import parse_input
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import to_plain_object
 

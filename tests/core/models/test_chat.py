@@ -2,7 +2,7 @@
 
 import pytest
 
-from longhold.core.models.chat import chat_kwargs
+from longhold.core.wire.chat import chat_kwargs
 from longhold.errors import RequestRejected
 
 

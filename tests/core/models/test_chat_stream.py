@@ -3,8 +3,9 @@
 import pytest
 
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
-from longhold.core.models.chat import ChatAssembly, usage_from_chat
+from longhold.core.models.assemble import ChatAssembly
 from longhold.core.models.protocol import BlockFinished, Finished, Started, TextDelta, ThinkingDelta
+from longhold.core.wire.chat import usage_from_chat
 from longhold.errors import StreamBroken
 
 

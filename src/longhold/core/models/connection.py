@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from longhold.core.messages import JsonObject
-from longhold.core.models.assemble import Assembly, guard_reading, tame
+from longhold.core.models.assemble import Assembly, ChatAssembly
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.chat import ChatAssembly
 from longhold.core.models.protocol import Event, Request
 from longhold.core.models.translate import translate_errors
+from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import ConfigError, RequestRejected
 
 CONNECT_SECONDS = 5.0

@@ -1,7 +1,7 @@
 """Chat endpoints through OpenAI's SDK: OpenAI itself, vLLM, llama.cpp, Ollama and the like.
 
-A request of the Messages API is converted (`chat`), sent by the SDK, and the chunks of the answer
-are put together to the same events as Claude's (`chat_stream`).
+A request of the Messages API is converted (`wire.chat`), sent by the SDK, and the chunks of the
+answer are put together to the same events as Claude's (`ChatAssembly`).
 """
 
 import os
@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from longhold.core.messages import JsonObject
-from longhold.core.models.chat import ChatAssembly, chat_kwargs
+from longhold.core.models.assemble import ChatAssembly
 from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
+from longhold.core.wire.chat import chat_kwargs
 
 PREFIX = "openai/"
 OPENAI_HOST = "api.openai.com"

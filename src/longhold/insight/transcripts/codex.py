@@ -12,6 +12,7 @@ Written: the system prompt goes into the first record; tools and usage are left 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
 from longhold.core.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
@@ -19,7 +20,7 @@ from longhold.core.messages.usage import WINDOW
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
 from longhold.core.view.items import make_unanswered
-from longhold.session.importing.codex_items import (
+from longhold.core.wire.responses import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
     UNSENT_ITEMS,
@@ -30,6 +31,7 @@ from longhold.session.importing.codex_items import (
 )
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.records import (
+    arguments_of,
     count,
     first_record,
     line,
@@ -168,7 +170,9 @@ class _Reader:
             if self._round is None:
                 self._round = _Round(at, usage=self._usage)
                 self._usage = None
-            self._round.content.extend(answer_of(item, self._account))
+            self._round.content.extend(
+                answer_of(item, partial(arguments_of, account=self._account))
+            )
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         content = _read_content(item)

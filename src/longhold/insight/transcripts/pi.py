@@ -36,8 +36,7 @@ from longhold.core.messages import (
 from longhold.core.models.capabilities import capabilities
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
-from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.parts import (
+from longhold.core.wire.messages import (
     TEXT_FIELDS,
     content_of,
     extra_of,
@@ -46,6 +45,7 @@ from longhold.session.importing.parts import (
     with_extra,
     wrap,
 )
+from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.records import (
     Numbered,
     UnreadableRecord,

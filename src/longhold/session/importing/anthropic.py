@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from longhold.core.log.entries import AnyEntry, Framed, Section
 from longhold.core.messages import Json, JsonObject, Text, message_to_wire
 from longhold.core.view import View
+from longhold.core.wire.messages import content_of
 from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.parts import content_of
 from longhold.session.importing.provider import provider_of
 from longhold.session.importing.records import count, document, message_list
 from longhold.session.importing.writer import ImportAccount, TranscriptWriter

@@ -249,3 +249,11 @@ def _read_joined(
     account.count()
     account.malformed.append((number, reason))
     return MessageList({}, iter(()))
+
+
+def arguments_of(text: str, account: ImportAccount) -> JsonObject:
+    value = decode_record((text or "{}").encode(), account)
+    if isinstance(value, dict):
+        return value
+    account.repaired["arguments that are not an object"] += 1
+    return {"arguments": text}

@@ -1,37 +1,58 @@
-"""A Messages API request converted for a chat endpoint.
+"""The chat-completions codec: requests, messages, calls and tools, both ways.
 
-The same request always becomes the same bytes. What a chat endpoint has no place for is left out
-only where it steers (cache markers, thinking); content is never dropped: a block without a
-counterpart is written as text.
+A request always becomes the same bytes. What a chat endpoint has no place for is left out only
+where it steers (cache markers, thinking); content is never dropped: a block without a counterpart
+is written as text. `ChatWriter` writes messages to be read back: what the format cannot hold is
+left out and counted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from longhold.core.messages import Block, Content, Json, JsonObject, Text, Thinking, ToolUse, Usage
-from longhold.core.messages.usage import count_of, fields_of
-from longhold.core.models.assemble import (
-    NAMELESS,
-    early_end_error,
-    objects,
-    parse_input,
-    text_in,
-    word,
+from longhold.core.messages import (
+    Block,
+    Content,
+    Document,
+    Image,
+    Json,
+    JsonObject,
+    Message,
+    Opaque,
+    ResultContent,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+    block_from_wire,
+    block_to_wire,
+    is_thought,
 )
-from longhold.core.models.protocol import (
-    BlockFinished,
-    Event,
-    Finished,
-    Pulse,
-    Reply,
-    Started,
-    TextDelta,
-    ThinkingDelta,
+from longhold.core.messages.usage import count_of, fields_of
+from longhold.core.wire.messages import (
+    IMAGE_URL_FIELDS,
+    TEXT_FIELDS,
+    block_text,
+    content_of,
+    data_url,
+    extra_of,
+    join_text,
+    outcome_text,
+    source_of,
+    split_results,
+    wire_blocks,
+    with_extra,
 )
 from longhold.errors import RequestRejected
+
+NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
+"""Stands in for what cannot be written, so that it is not taken for absent."""
+
+SYSTEM_ROLES = ("system", "developer")
+
+CALL_FIELDS = frozenset({"id", "type", "function"})
+RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
 
 EFFORTS = frozenset({"low", "medium", "high"})
 
@@ -131,16 +152,6 @@ def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
         yield {"role": "user", "content": texts if is_plain else parts}
 
 
-def outcome_text(result: JsonObject) -> str:
-    """Return a result as text; its pictures follow in the next user message."""
-    lines = []
-    for part in wire_blocks(result.get("content")):
-        is_picture = part["type"] in {"image", "document"}
-        lines.append(f"[{part['type']}: see below]" if is_picture else _text(part))
-    text = "\n".join(lines)
-    return f"Error: {text}" if result.get("is_error") else text
-
-
 def _call(block: JsonObject) -> JsonObject:
     arguments = msgspec.json.encode(block["input"]).decode()
     return {
@@ -160,30 +171,7 @@ def _part(block: JsonObject) -> JsonObject:
             name = block.get("title") or "document.pdf"
             file = {"filename": name, "file_data": f"data:{kind};base64,{data}"}
             return {"type": "file", "file": file}
-    return {"type": "text", "text": _text(block)}
-
-
-def _text(block: JsonObject) -> str:
-    """Return a block as text; one without a counterpart is written as JSON."""
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case {"type": "compaction", "content": str(text)}:
-            return text
-        case {"type": "document", "source": {"type": "text", "data": str(text)}}:
-            return text
-    bare = {key: value for key, value in block.items() if key != "cache_control"}
-    return msgspec.json.encode(bare).decode()
-
-
-def join_text(blocks: Iterable[JsonObject]) -> str:
-    return "\n\n".join(_text(block) for block in blocks)
-
-
-def wire_blocks(content: Json) -> list[JsonObject]:
-    if content is None:
-        return []
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    return {"type": "text", "text": block_text(block)}
 
 
 def chat_tool(tool: JsonObject) -> JsonObject:
@@ -237,134 +225,6 @@ STOP_REASONS = {
     "content_filter": "refusal",
 }
 
-_REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""vLLM and llama.cpp use the first, Ollama and routers the second."""
-
-
-@dataclass(slots=True)
-class _TextBlock:
-    kind: Literal["text", "thinking"]
-    pieces: list[str] = field(default_factory=list)
-
-    def finish(self) -> Block:
-        text = "".join(self.pieces)
-        return Text(text=text) if self.kind == "text" else Thinking(thinking=text)
-
-
-@dataclass(slots=True)
-class _Call:
-    id: str = ""
-    name: str = ""
-    pieces: list[str] = field(default_factory=list)
-
-    def finish(self, otherwise_id: str) -> Block:
-        text = "".join(self.pieces)
-        name = self.name or NAMELESS
-        return ToolUse(id=self.id or otherwise_id, name=name, input=parse_input(text))
-
-
-class ChatAssembly:
-    def __init__(self, request_id: str = "") -> None:
-        self.request_id = request_id
-        self._id = ""
-        self._model = ""
-        self._speech: _TextBlock | None = None
-        self._calls: list[_Call] = []
-        self._places: dict[str, _Call] = {}
-        self._content: list[Block] = []
-        self._reason = ""
-        self._has_refused = False
-        self._usage = Usage()
-        self.has_begun = False
-
-    def feed(self, chunk: JsonObject) -> Sequence[Event]:
-        events: list[Event] = [] if self.has_begun else [self._start(chunk)]
-        if chunk.get("usage"):
-            self._usage = usage_from_chat(chunk["usage"])
-        for choice in objects(chunk.get("choices")):
-            if choice.get("index"):
-                continue
-            events += self._take(fields_of(choice.get("delta")))
-            self._reason = word(choice.get("finish_reason")) or self._reason
-        return events or (Pulse(),)
-
-    def end(self) -> Sequence[Event]:
-        if not self._reason:
-            raise early_end_error(self.request_id, has_begun=self.has_begun)
-        events = [*self._hush()]
-        for number, call in enumerate(self._calls):
-            events += self._add(call.finish(f"call_{self._id}_{number}"))
-        return (*events, Finished(reply=self._reply(tuple(self._content))))
-
-    def _start(self, chunk: JsonObject) -> Event:
-        self.has_begun = True
-        self._id = word(chunk.get("id"))
-        self._model = word(chunk.get("model"))
-        return Started(response_id=self._id, model=self._model)
-
-    def _take(self, delta: Mapping[str, Json]) -> list[Event]:
-        events: list[Event] = []
-        for name in _REASONING_FIELDS:
-            if text := text_in(delta.get(name)):
-                events += self._speak("thinking", text)
-                break
-        if text := text_in(delta.get("content")):
-            events += self._speak("text", text)
-        if text := text_in(delta.get("refusal")):
-            self._has_refused = True
-            events += self._speak("text", text)
-        for part in objects(delta.get("tool_calls")):
-            events += self._hush()
-            self._extend_call(part)
-        return events
-
-    def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[Event]:
-        events = self._hush() if self._speech and self._speech.kind != kind else []
-        if self._speech is None:
-            self._speech = _TextBlock(kind)
-        self._speech.pieces.append(text)
-        index = len(self._content)
-        delta = TextDelta if kind == "text" else ThinkingDelta
-        return [*events, delta(index=index, text=text)]
-
-    def _hush(self) -> list[Event]:
-        speech, self._speech = self._speech, None
-        return self._add(speech.finish()) if speech else []
-
-    def _add(self, block: Block) -> list[Event]:
-        self._content.append(block)
-        return [BlockFinished(index=len(self._content) - 1, block=block)]
-
-    def _extend_call(self, part: JsonObject) -> None:
-        """Add a piece to its call; some servers number every call 0 and tell them apart by id."""
-        place, id = word(part.get("index")), word(part.get("id"))
-        call = self._places.get(place)
-        if call is None or (id and call.id and id != call.id):
-            call = self._places[place] = _Call()
-            self._calls.append(call)
-        function = fields_of(part.get("function"))
-        call.id = call.id or id
-        call.name = call.name or word(function.get("name"))
-        arguments = function.get("arguments")
-        if isinstance(arguments, dict):  # some servers send the object itself
-            arguments = msgspec.json.encode(arguments).decode()
-        call.pieces.append(text_in(arguments))
-
-    def _reply(self, content: Content) -> Reply:
-        reason = STOP_REASONS.get(self._reason, self._reason)
-        if self._has_refused:
-            reason = "refusal"
-        elif self._calls and reason == "end_turn":
-            reason = "tool_use"
-        return Reply(
-            response_id=self._id,
-            model=self._model,
-            content=content,
-            stop_reason=reason,
-            usage=self._usage,
-            request_id=self.request_id,
-        )
-
 
 def usage_from_chat(value: Json) -> Usage:
     """Read a chat endpoint's usage, whose prompt count includes what was cached."""
@@ -380,3 +240,121 @@ def usage_from_chat(value: Json) -> Usage:
         cache_write_tokens=written,
         extra=extra or None,
     )
+
+
+def chat_parts(raw: Json) -> Content:
+    return content_of(raw, _block)
+
+
+def _block(part: Json) -> Block:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
+        case {"type": "image_url", "image_url": {"url": str(url)} as image}:
+            inside = extra_of(image, frozenset({"url"})) or {}
+            extra = inside | (extra_of(part, IMAGE_URL_FIELDS) or {})
+            return Image(source=source_of(url), extra=extra or None)
+        case {"type": "file", "file": {"file_data": str(url), **rest}} if not rest:
+            source = source_of(url)
+            return Document(source=source) if source["type"] == "base64" else Opaque(raw=part)
+    return block_from_wire(part)
+
+
+def decode_tool(raw: Json) -> JsonObject:
+    function = raw.get("function") if isinstance(raw, dict) else None
+    if not isinstance(function, dict) or "parameters" not in function:
+        return raw if isinstance(raw, dict) else {"type": "unknown", "value": raw}
+    return {("input_schema" if k == "parameters" else k): v for k, v in function.items()}
+
+
+class ChatWriter:
+    def __init__(self, lost: Counter[str]) -> None:
+        self._lost = lost
+
+    def message(self, message: Message) -> Iterator[JsonObject]:
+        """Yield one of our messages as the several that the format makes of it."""
+        if message.role == "assistant":
+            yield self._answer(message.content)
+            return
+        results, rest = split_results(message.content)
+        yield from map(self._result, results)
+        if rest:
+            yield {"role": "user", "content": self._content(rest)}
+
+    def _answer(self, content: Content) -> JsonObject:
+        spoken = [block for block in content if not is_thought(block)]
+        self._count("thinking", len(content) - len(spoken))
+        calls = [block for block in spoken if isinstance(block, ToolUse)]
+        rest = [block for block in spoken if not isinstance(block, ToolUse)]
+        self._count("what came between tool calls", spoken != rest + calls)
+        wire: JsonObject = {"role": "assistant", "content": self._content(rest) if rest else None}
+        if calls:
+            wire["tool_calls"] = [_kept_call(call) for call in calls]
+        return wire
+
+    def _result(self, block: ToolResult) -> JsonObject:
+        self._count("error mark of a result", block.is_error)
+        wire: JsonObject = {
+            "role": "tool",
+            "tool_call_id": block.tool_use_id,
+            "content": self._result_content(block.content),
+        }
+        return with_extra(wire, block.extra, RESULT_FIELDS)
+
+    def _result_content(self, content: ResultContent) -> Json:
+        if isinstance(content, str):
+            return content
+        pictures = sum(isinstance(block, Image | Document) for block in content)
+        self._count("picture or file in a result", pictures)
+        return [
+            {"type": "text", "text": NO_PICTURE}
+            if isinstance(block, Image | Document)
+            else self._part(block)
+            for block in content
+        ]
+
+    def _content(self, blocks: Sequence[Block]) -> Json:
+        match blocks:
+            case [Text(text=text, extra=None)]:
+                return text
+        return [self._part(block) for block in blocks]
+
+    def _part(self, block: Block) -> JsonObject:
+        match block:
+            case Text(text=text, extra=extra):
+                return with_extra({"type": "text", "text": text}, extra, TEXT_FIELDS)
+            case Image(source=source, extra=extra) if url := data_url(source):
+                return _image(url, extra or {})
+            case Document(source={"type": "base64"} as source, extra=None) if url := data_url(
+                source
+            ):
+                return {"type": "file", "file": {"file_data": url}}
+            case Image() | Document():
+                self._count("picture or file that is not base64", 1)
+                return {"type": "text", "text": NO_PICTURE}
+        return block_to_wire(block)
+
+    def _count(self, what: str, times: int) -> None:
+        if times:
+            self._lost[what] += times
+
+
+def _image(url: str, extra: JsonObject) -> JsonObject:
+    image = {"url": url}
+    if isinstance(extra.get("detail"), str):
+        image["detail"] = extra["detail"]
+        extra = {key: value for key, value in extra.items() if key != "detail"}
+    return with_extra({"type": "image_url", "image_url": image}, extra, IMAGE_URL_FIELDS)
+
+
+def _kept_call(block: ToolUse) -> JsonObject:
+    function = {"name": block.name, "arguments": msgspec.json.encode(block.input).decode()}
+    fields: JsonObject = {"id": block.id, "type": "function", "function": function}
+    return with_extra(fields, block.extra, CALL_FIELDS)
+
+
+def encode_tool(tool: JsonObject) -> JsonObject:
+    if "name" not in tool or "input_schema" not in tool:
+        return tool
+    fields = {("parameters" if k == "input_schema" else k): v for k, v in tool.items()}
+    return {"type": "function", "function": fields}
