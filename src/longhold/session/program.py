@@ -31,7 +31,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
 from longhold.core.view.block_roles import find_meant
-from longhold.core.wire.chat import SYSTEM_ROLES
+from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from longhold.session.arguments import as_list, check_sections, to_plain_object
 from longhold.session.dialects import (

@@ -257,7 +257,7 @@ class ChatAssembly:
     def feed(self, chunk: JsonObject) -> Sequence[Event]:
         events: list[Event] = [] if self.has_begun else [self._start(chunk)]
         if chunk.get("usage"):
-            self._usage = chat.usage_from_chat(chunk["usage"])
+            self._usage = chat.decode_usage(chunk["usage"])
         for choice in objects(chunk.get("choices")):
             if choice.get("index"):
                 continue
@@ -345,7 +345,7 @@ class ChatAssembly:
 
 def reply_from_responses(raw: JsonObject) -> Reply:
     content = tuple(
-        block for item in raw.get("output") or () for block in responses.blocks_of_item(item)
+        block for item in raw.get("output") or () for block in responses.decode_answer(item)
     )
     reason = str((raw.get("incomplete_details") or {}).get("reason") or "")
     has_calls = any(isinstance(block, ToolUse) for block in content)
@@ -355,5 +355,5 @@ def reply_from_responses(raw: JsonObject) -> Reply:
         content=content,
         stop_reason=responses.STOP_REASONS.get(reason, reason)
         or ("tool_use" if has_calls else "end_turn"),
-        usage=responses.usage_from_responses(raw.get("usage") or {}),
+        usage=responses.decode_usage(raw.get("usage")),
     )

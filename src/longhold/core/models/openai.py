@@ -14,7 +14,7 @@ from longhold.core.models.assemble import ChatAssembly
 from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
-from longhold.core.wire.chat import chat_kwargs
+from longhold.core.wire.chat import encode_request
 
 PREFIX = "openai/"
 OPENAI_HOST = "api.openai.com"
@@ -43,7 +43,7 @@ class OpenAIModel(SdkModel):
 
     def _route(self, request: Request) -> tuple[Any, JsonObject]:
         kwargs = {**request.kwargs, "model": request.kwargs["model"].removeprefix(PREFIX)}
-        return self._client.chat.completions.create, chat_kwargs(
+        return self._client.chat.completions.create, encode_request(
             kwargs,
             limit_field=self._limit_field,
             takes_breakpoints=self.capabilities.cache_breakpoints,

@@ -7,9 +7,9 @@ left out and counted.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
+from msgspec import structs
 
 from longhold.core.messages import (
     Block,
@@ -22,25 +22,35 @@ from longhold.core.messages import (
     Opaque,
     ResultContent,
     Text,
+    Thinking,
     ToolResult,
     ToolUse,
     Usage,
     block_from_wire,
     block_to_wire,
     is_thought,
+    narrow_content,
 )
-from longhold.core.messages.usage import count_of, fields_of
+from longhold.core.messages.usage import fields_of
+from longhold.core.wire import messages
 from longhold.core.wire.messages import (
     IMAGE_URL_FIELDS,
+    SAME_NAME,
     TEXT_FIELDS,
+    UNSPOKEN,
     block_text,
     content_of,
     data_url,
+    encode_input,
     extra_of,
     join_text,
     outcome_text,
+    parse_input,
+    read_arguments,
+    rename,
     source_of,
     split_results,
+    url_of,
     wire_blocks,
     with_extra,
 )
@@ -48,8 +58,6 @@ from longhold.errors import RequestRejected
 
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
 """Stands in for what cannot be written, so that it is not taken for absent."""
-
-SYSTEM_ROLES = ("system", "developer")
 
 CALL_FIELDS = frozenset({"id", "type", "function"})
 RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
@@ -59,12 +67,8 @@ EFFORTS = frozenset({"low", "medium", "high"})
 BREAKPOINT: JsonObject = {"mode": "explicit"}
 """How an endpoint that takes breakpoints wants one written."""
 
-_SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
-_UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
-"""Reasoning is the provider's own; a chat endpoint does not take it back."""
 
-
-def chat_kwargs(
+def encode_request(
     kwargs: JsonObject,
     *,
     limit_field: str = "max_completion_tokens",
@@ -75,34 +79,36 @@ def chat_kwargs(
     Where an endpoint caches by itself, markers on messages say nothing new; those in the system
     prompt part what sessions share from what they do not, and are said where that is possible.
     """
-    messages = list(_messages(kwargs, takes_breakpoints))
-    chat: JsonObject = {"model": kwargs["model"], "messages": messages}
+    chat: JsonObject = {
+        "model": kwargs["model"],
+        "messages": list(_encode_messages(kwargs, takes_breakpoints)),
+    }
     if tools := kwargs.get("tools"):
-        chat["tools"] = [chat_tool(tool) for tool in tools]
-        chat |= _choice(kwargs.get("tool_choice") or {})
+        chat["tools"] = [encode_tool(tool) for tool in tools]
+        chat |= _encode_choice(kwargs.get("tool_choice") or {})
     if kwargs.get("max_tokens") is not None:
         chat[limit_field] = kwargs["max_tokens"]
     if kwargs.get("stop_sequences"):
         chat["stop"] = list(kwargs["stop_sequences"])
-    chat |= {name: kwargs[name] for name in _SAME_NAME if name in kwargs}
+    chat |= {name: kwargs[name] for name in SAME_NAME if name in kwargs}
     return chat | output_options(kwargs.get("output_config") or {})
 
 
-def _messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObject]:
-    system = wire_blocks(kwargs.get("system"))
-    if system:
+def _encode_messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObject]:
+    if system := wire_blocks(kwargs.get("system")):
         parts = _system_parts(system)
         is_plain = not takes_breakpoints or len(parts) == 1
         content: Json = "\n\n".join(part["text"] for part in parts) if is_plain else parts
         yield {"role": "system", "content": content}
     for message in kwargs["messages"]:
+        blocks = wire_blocks(message["content"])
         match message["role"]:
             case "assistant":
-                yield from _assistant(wire_blocks(message["content"]))
+                yield from filter(None, [encode_answer(blocks)])
             case "user":
-                yield from _user(wire_blocks(message["content"]))
+                yield from _encode_user(blocks)
             case role:
-                yield {"role": role, "content": join_text(wire_blocks(message["content"]))}
+                yield {"role": role, "content": join_text(blocks)}
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
@@ -118,19 +124,21 @@ def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
     return parts
 
 
-def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Yield text first, then tool calls; reasoning alone makes no message."""
-    said = [block for block in blocks if block["type"] not in _UNSPOKEN | {"tool_use"}]
-    calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
-    if not said and not calls:
-        return
-    message: JsonObject = {"role": "assistant", "content": join_text(said) if said else None}
-    if calls:
-        message["tool_calls"] = calls
-    yield message
+def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonObject | None:
+    """Return an answer with its text first, then its calls; None for reasoning alone."""
+    texts = [block_text(block) for block in blocks if block["type"] not in UNSPOKEN | {"tool_use"}]
+    calls = [
+        encode_call(block["id"], block["name"], block["input"])
+        for block in blocks
+        if block["type"] == "tool_use"
+    ]
+    if not texts and not calls:
+        return None
+    message = {"role": "assistant", "content": between.join(texts) if texts else None}
+    return message | ({"tool_calls": calls} if calls else {})
 
 
-def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
+def _encode_user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     """Yield each result as a message of its own, then what the user said, with all pictures."""
     results = [block for block in blocks if block["type"] == "tool_result"]
     rest = [block for block in blocks if block["type"] != "tool_result"]
@@ -141,57 +149,47 @@ def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
         if part["type"] in {"image", "document"}
     ]
     for result in results:
-        yield {
-            "role": "tool",
-            "tool_call_id": result["tool_use_id"],
-            "content": outcome_text(result),
-        }
-    if parts := [_part(block) for block in (*pictures, *rest)]:
+        yield _encode_result(result["tool_use_id"], outcome_text(result))
+    if parts := [_encode_part(block) for block in (*pictures, *rest)]:
         is_plain = all(part["type"] == "text" for part in parts)
         texts = "\n\n".join(part["text"] for part in parts) if is_plain else ""
         yield {"role": "user", "content": texts if is_plain else parts}
 
 
-def _call(block: JsonObject) -> JsonObject:
-    arguments = msgspec.json.encode(block["input"]).decode()
-    return {
-        "id": block["id"],
-        "type": "function",
-        "function": {"name": block["name"], "arguments": arguments},
-    }
+def encode_call(id: str, name: str, data: JsonObject) -> JsonObject:
+    function = {"name": name, "arguments": encode_input(data)}
+    return {"id": id, "type": "function", "function": function}
 
 
-def _part(block: JsonObject) -> JsonObject:
+def _encode_part(block: JsonObject) -> JsonObject:
+    url = url_of(block.get("source"))
     match block:
-        case {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}:
-            return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}"}}
-        case {"type": "image", "source": {"type": "url", "url": url}}:
+        case {"type": "image"} if url:
             return {"type": "image_url", "image_url": {"url": url}}
-        case {"type": "document", "source": {"type": "base64", "media_type": kind, "data": data}}:
+        case {"type": "document", "source": {"type": "base64"}} if url:
             name = block.get("title") or "document.pdf"
-            file = {"filename": name, "file_data": f"data:{kind};base64,{data}"}
-            return {"type": "file", "file": file}
+            return {"type": "file", "file": {"filename": name, "file_data": url}}
     return {"type": "text", "text": block_text(block)}
 
 
-def chat_tool(tool: JsonObject) -> JsonObject:
+def _encode_result(id: str, content: Json) -> JsonObject:
+    return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def encode_tool(tool: JsonObject) -> JsonObject:
     """Convert a tool's definition; a kind of chat endpoints' own stays as it is."""
-    if "input_schema" not in tool and (tool.get("type") == "custom" or "function" in tool):
+    if "input_schema" in tool:
+        names = ("name", "description", "input_schema", "strict")
+        fields = {name: tool[name] for name in names if name in tool}
+        return write_tool({k: v for k, v in fields.items() if v or k != "description"})
+    if tool.get("type") == "custom" or "function" in tool:
         return tool
-    if "input_schema" not in tool:
-        raise RequestRejected(
-            f"the tool {tool.get('name')!r} runs on Anthropic's side; leave it out for this model"
-        )
-    function: JsonObject = {"name": tool["name"]}
-    if tool.get("description"):
-        function["description"] = tool["description"]
-    function["parameters"] = tool["input_schema"]
-    if "strict" in tool:
-        function["strict"] = tool["strict"]
-    return {"type": "function", "function": function}
+    raise RequestRejected(
+        f"the tool {tool.get('name')!r} runs on Anthropic's side; leave it out for this model"
+    )
 
 
-def _choice(choice: JsonObject) -> JsonObject:
+def _encode_choice(choice: JsonObject) -> JsonObject:
     chosen: JsonObject = {}
     match choice.get("type"):
         case "any":
@@ -226,27 +224,60 @@ STOP_REASONS = {
 }
 
 
-def usage_from_chat(value: Json) -> Usage:
-    """Read a chat endpoint's usage, whose prompt count includes what was cached."""
-    raw = fields_of(value)
-    details = fields_of(raw.get("prompt_tokens_details"))
-    read = count_of(details.get("cached_tokens"))
-    written = count_of(details.get("cache_write_tokens"))
-    extra = {key: value for key, value in raw.items() if key.endswith("_details") and value}
-    return Usage(
-        input_tokens=max(0, count_of(raw.get("prompt_tokens")) - read - written),
-        output_tokens=count_of(raw.get("completion_tokens")),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        extra=extra or None,
+def decode_usage(value: Json) -> Usage:
+    usage = messages.decode_usage(value, "prompt_tokens", "completion_tokens")
+    details = {k: v for k, v in fields_of(value).items() if k.endswith("_details") and v}
+    return structs.replace(usage, extra=details or None)
+
+
+def decode_message(message: JsonObject) -> Content:
+    match message.get("role"):
+        case "assistant":
+            return decode_answer(message)
+        case "tool" | "function":
+            id = message.get("tool_call_id") or message.get("name") or ""
+            return (decode_result(message, str(id)),)
+    return decode_content(message.get("content"))
+
+
+def decode_answer(message: JsonObject, parse: Callable[[str], JsonObject] = parse_input) -> Content:
+    blocks: list[Block] = []
+    if isinstance(thought := message.get("reasoning_content"), str) and thought:
+        blocks.append(Thinking(thinking=thought))
+    blocks += decode_content(message.get("content"))
+    if refusal := message.get("refusal"):
+        blocks.append(Opaque(raw={"type": "refusal", "refusal": refusal}))
+    if isinstance(calls := message.get("tool_calls"), list):
+        blocks += [decode_call(call, parse) or block_from_wire(call) for call in calls]
+    return tuple(blocks)
+
+
+def decode_call(raw: Json, parse: Callable[[str], JsonObject] = parse_input) -> ToolUse | None:
+    """Read a call; None if it is not one."""
+    match raw:
+        case {"function": {"name": str(name)} as function}:
+            data, extra = read_arguments(function, parse), extra_of(raw, CALL_FIELDS)
+        case {"custom": {"name": str(name), "input": str(text)}}:
+            data, extra = {"input": text}, None
+        case _:
+            return None
+    return ToolUse(id=str(raw.get("id") or ""), name=name, input=data, extra=extra)
+
+
+def decode_result(message: JsonObject, tool_use_id: str) -> ToolResult:
+    content = message.get("content")
+    return ToolResult(
+        tool_use_id=tool_use_id,
+        content=content if isinstance(content, str) else narrow_content(decode_content(content)),
+        extra=extra_of(message, RESULT_FIELDS),
     )
 
 
-def chat_parts(raw: Json) -> Content:
-    return content_of(raw, _block)
+def decode_content(raw: Json) -> Content:
+    return content_of(raw, _decode_part)
 
 
-def _block(part: Json) -> Block:
+def _decode_part(part: Json) -> Block:
     match part:
         case {"type": "text", "text": str(text)}:
             return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
@@ -264,7 +295,7 @@ def decode_tool(raw: Json) -> JsonObject:
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict) or "parameters" not in function:
         return raw if isinstance(raw, dict) else {"type": "unknown", "value": raw}
-    return {("input_schema" if k == "parameters" else k): v for k, v in function.items()}
+    return rename(function, "parameters", "input_schema")
 
 
 class ChatWriter:
@@ -289,16 +320,12 @@ class ChatWriter:
         self._count("what came between tool calls", spoken != rest + calls)
         wire: JsonObject = {"role": "assistant", "content": self._content(rest) if rest else None}
         if calls:
-            wire["tool_calls"] = [_kept_call(call) for call in calls]
+            wire["tool_calls"] = [_write_call(call) for call in calls]
         return wire
 
     def _result(self, block: ToolResult) -> JsonObject:
         self._count("error mark of a result", block.is_error)
-        wire: JsonObject = {
-            "role": "tool",
-            "tool_call_id": block.tool_use_id,
-            "content": self._result_content(block.content),
-        }
+        wire = _encode_result(block.tool_use_id, self._result_content(block.content))
         return with_extra(wire, block.extra, RESULT_FIELDS)
 
     def _result_content(self, content: ResultContent) -> Json:
@@ -324,7 +351,7 @@ class ChatWriter:
             case Text(text=text, extra=extra):
                 return with_extra({"type": "text", "text": text}, extra, TEXT_FIELDS)
             case Image(source=source, extra=extra) if url := data_url(source):
-                return _image(url, extra or {})
+                return _write_image(url, extra or {})
             case Document(source={"type": "base64"} as source, extra=None) if url := data_url(
                 source
             ):
@@ -339,7 +366,7 @@ class ChatWriter:
             self._lost[what] += times
 
 
-def _image(url: str, extra: JsonObject) -> JsonObject:
+def _write_image(url: str, extra: JsonObject) -> JsonObject:
     image = {"url": url}
     if isinstance(extra.get("detail"), str):
         image["detail"] = extra["detail"]
@@ -347,14 +374,11 @@ def _image(url: str, extra: JsonObject) -> JsonObject:
     return with_extra({"type": "image_url", "image_url": image}, extra, IMAGE_URL_FIELDS)
 
 
-def _kept_call(block: ToolUse) -> JsonObject:
-    function = {"name": block.name, "arguments": msgspec.json.encode(block.input).decode()}
-    fields: JsonObject = {"id": block.id, "type": "function", "function": function}
-    return with_extra(fields, block.extra, CALL_FIELDS)
+def _write_call(block: ToolUse) -> JsonObject:
+    return with_extra(encode_call(block.id, block.name, block.input), block.extra, CALL_FIELDS)
 
 
-def encode_tool(tool: JsonObject) -> JsonObject:
+def write_tool(tool: JsonObject) -> JsonObject:
     if "name" not in tool or "input_schema" not in tool:
         return tool
-    fields = {("parameters" if k == "input_schema" else k): v for k, v in tool.items()}
-    return {"type": "function", "function": fields}
+    return {"type": "function", "function": rename(tool, "input_schema", "parameters")}

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -20,9 +20,11 @@ from longhold.core.messages import (
     Json,
     JsonObject,
     ToolResult,
+    Usage,
     block_from_wire,
     block_to_wire,
 )
+from longhold.core.messages.usage import count_of, fields_of
 from longhold.errors import StreamBroken
 
 MOST_DEPTH = 100
@@ -33,6 +35,16 @@ MOST_BITS = 10_000
 
 NAMELESS = "unnamed_tool"
 """The name of a tool use that came without one; there is no such tool, which the model is told."""
+
+SYSTEM_ROLES = ("system", "developer")
+
+UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
+"""Reasoning is the provider's own; another one does not take it back."""
+
+SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
+"""Options of a request that every dialect calls the same."""
+
+Speaker: TypeAlias = Literal["user", "assistant", "system"]
 
 _MISREAD = (AttributeError, TypeError, ValueError, LookupError, RecursionError, OverflowError)
 
@@ -108,6 +120,39 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
     return {key: tame(value) for key, value in parsed.items()}
 
 
+def read_arguments(
+    call: JsonObject, parse: Callable[[str], JsonObject] = parse_input
+) -> JsonObject:
+    """Read a call's arguments: text to be parsed, though some servers send the object itself."""
+    given = call.get("arguments") or ""
+    return given if isinstance(given, dict) else parse(str(given))
+
+
+def encode_input(data: Json) -> str:
+    return msgspec.json.encode(data).decode()
+
+
+def decode_usage(value: Json, prompt: str, answer: str) -> Usage:
+    """Read OpenAI's usage, whose count of the prompt includes what was cached."""
+    raw = fields_of(value)
+    details = fields_of(raw.get(f"{prompt}_details"))
+    read = count_of(details.get("cached_tokens"))
+    written = count_of(details.get("cache_write_tokens"))
+    return Usage(
+        input_tokens=max(0, count_of(raw.get(prompt)) - read - written),
+        output_tokens=count_of(raw.get(answer)),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def speaker_of(role: Json) -> Speaker:
+    """Return whose side a message is on; results of tools are on the user's."""
+    if role in SYSTEM_ROLES:
+        return "system"
+    return "assistant" if role == "assistant" else "user"
+
+
 def block_in(raw: Json) -> Block:
     """Read a block; a tool use without a proper id or name is one all the same."""
     if isinstance(raw, dict) and raw.get("type") == "tool_use":
@@ -170,15 +215,20 @@ def split_results(content: Iterable[Block]) -> tuple[list[ToolResult], list[Bloc
     return results, [block for block in blocks if not isinstance(block, ToolResult)]
 
 
-def data_url(source: JsonObject) -> str | None:
-    """Return a picture's or a file's source as a URL, if one says all there is to it."""
+def url_of(source: Json) -> str | None:
+    """Return a picture's or a file's source as a URL; None if it is neither inline nor linked."""
     match source:
-        case {"type": "base64", "media_type": str(kind), "data": str(data)} if len(source) == 3:
-            url = f"data:{kind};base64,{data}"
-            return url if source_of(url) == source else None
-        case {"type": "url", "url": str(url)} if len(source) == 2:
-            return url if source_of(url) == source else None
+        case {"type": "base64", "media_type": str(kind), "data": str(data)}:
+            return f"data:{kind};base64,{data}"
+        case {"type": "url", "url": str(url)}:
+            return url
     return None
+
+
+def data_url(source: JsonObject) -> str | None:
+    """Return a source as a URL, if one says all there is to it."""
+    url = url_of(source)
+    return url if url is not None and source_of(url) == source else None
 
 
 def source_of(url: str) -> JsonObject:
@@ -207,8 +257,15 @@ def block_text(block: JsonObject) -> str:
             return text
         case {"type": "document", "source": {"type": "text", "data": str(text)}}:
             return text
-    bare = {key: value for key, value in block.items() if key != "cache_control"}
-    return msgspec.json.encode(bare).decode()
+    return encode_input(drop_marks(block))
+
+
+def drop_marks(block: JsonObject) -> JsonObject:
+    return {key: value for key, value in block.items() if key not in CLIENT_MARKS}
+
+
+def rename(fields: JsonObject, old: str, new: str) -> JsonObject:
+    return {(new if key == old else key): value for key, value in fields.items()}
 
 
 def join_text(blocks: Iterable[JsonObject]) -> str:

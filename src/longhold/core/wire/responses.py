@@ -10,9 +10,13 @@ stands. Fields that only serve the client (ids, states, its own metadata) are le
 with the block, and are written beside a rollout's own. Blocks it has no shape for are wrapped whole.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import groupby
+from typing import TypeVar
 
 import msgspec
+from msgspec import structs
 
 from longhold.core.messages import (
     Block,
@@ -30,18 +34,28 @@ from longhold.core.messages import (
     Usage,
     narrow_content,
 )
+from longhold.core.wire import messages
 from longhold.core.wire.chat import output_options
 from longhold.core.wire.messages import (
     IMAGE_URL_FIELDS,
+    SAME_NAME,
     TEXT_FIELDS,
+    UNSPOKEN,
+    Speaker,
+    block_text,
     content_of,
     data_url,
+    drop_marks,
+    encode_input,
     extra_of,
     join_text,
     outcome_text,
     parse_input,
+    rename,
     source_of,
+    speaker_of,
     unwrap,
+    url_of,
     wire_blocks,
     with_extra,
     wrap,
@@ -50,125 +64,6 @@ from longhold.core.wire.messages import (
 REASONING = "reasoning"
 STOP_REASONS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 """Why an answer is incomplete, in the Messages API's words."""
-
-_SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body", "store")
-_UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
-_PLAIN = frozenset({"text", "tool_use", "tool_result", "image", "document"})
-
-
-def responses_kwargs(kwargs: JsonObject) -> JsonObject:
-    """Convert a request to what `client.responses.create` takes."""
-    wanted: JsonObject = {"model": kwargs["model"]}
-    if system := wire_blocks(kwargs.get("system")):
-        wanted["instructions"] = join_text(system)
-    wanted["input"] = [item for message in kwargs["messages"] for item in _items(message)]
-    if tools := kwargs.get("tools"):
-        wanted["tools"] = [responses_tool(tool) for tool in tools]
-    if kwargs.get("max_tokens") is not None:
-        wanted["max_output_tokens"] = kwargs["max_tokens"]
-    wanted |= {name: kwargs[name] for name in _SAME_NAME if name in kwargs}
-    effort = output_options(kwargs.get("output_config") or {}).get("reasoning_effort")
-    return wanted | ({"reasoning": {"effort": effort}} if effort else {})
-
-
-def responses_tool(tool: JsonObject) -> JsonObject:
-    """Convert a tool's definition; one that the provider runs stays as it is."""
-    if "input_schema" not in tool:
-        return tool
-    renamed = {("parameters" if k == "input_schema" else k): v for k, v in tool.items()}
-    return {"type": "function", **renamed}
-
-
-def _items(message: JsonObject) -> Iterator[JsonObject]:
-    """Yield a message's items in order, adjacent text in one."""
-    role, parts = message["role"], list[JsonObject]()
-    for block in wire_blocks(message["content"]):
-        item = _item(block)
-        if item is None:
-            if block["type"] not in _UNSPOKEN:
-                parts.append(_part(role, block))
-            continue
-        yield from _message(role, parts)
-        parts = []
-        yield item
-    yield from _message(role, parts)
-
-
-def _message(role: str, parts: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    if parts:
-        is_text = all(set(part) == {"type", "text"} for part in parts)
-        content: Json = "\n\n".join(part["text"] for part in parts) if is_text else list(parts)
-        yield {"role": role, "content": content}
-
-
-def _item(block: JsonObject) -> JsonObject | None:
-    match block:
-        case {"type": "tool_use", "custom": True}:
-            call = {"type": "custom_tool_call", "call_id": block["id"], "name": block["name"]}
-            return call | {"input": block["input"]["input"]}
-        case {"type": "tool_use"}:
-            arguments = msgspec.json.encode(block["input"]).decode()
-            call = {"type": "function_call", "call_id": block["id"], "name": block["name"]}
-            return call | {"arguments": arguments}
-        case {"type": "tool_result"}:
-            output = {"type": "function_call_output", "call_id": block["tool_use_id"]}
-            return output | {"output": outcome_text(block)}
-    is_item = block["type"] not in _PLAIN | _UNSPOKEN and not str(block["type"]).startswith(
-        "input_"
-    )
-    return {k: v for k, v in block.items() if k != "cache_control"} if is_item else None
-
-
-def _part(role: str, block: JsonObject) -> JsonObject:
-    match block:
-        case {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}:
-            return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
-        case {"type": "image", "source": {"type": "url", "url": url}}:
-            return {"type": "input_image", "image_url": url}
-        case {"type": str(kind)} if kind.startswith("input_"):
-            return block
-    kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": kind, "text": join_text([block])}
-
-
-def blocks_of_item(item: JsonObject) -> Iterator[Block]:
-    """Yield what one item of an answer is made of; what has no block is kept whole."""
-    match item:
-        case {"type": "function_call", "call_id": str(id), "name": str(name)}:
-            yield ToolUse(id=id, name=name, input=parse_input(item.get("arguments") or ""))
-        case {"type": "custom_tool_call", "call_id": str(id), "name": str(name)}:
-            given = {"input": str(item.get("input") or "")}
-            yield ToolUse(id=id, name=name, input=given, extra={"custom": True})
-        case {"type": "message", "content": list(parts)} | {
-            "role": "assistant",
-            "content": list(parts),
-        }:
-            for part in parts:
-                match part:
-                    case {"type": "output_text" | "text" | "input_text", "text": str(text)}:
-                        yield Text(text=text)
-                    case {"type": "refusal", "refusal": str(text)}:
-                        yield Text(text=text)
-                    case dict():
-                        yield Opaque(raw=part)
-        case {"content": str(text)}:
-            yield Text(text=text)
-        case _:
-            yield Opaque(raw=item)
-
-
-def usage_from_responses(raw: JsonObject) -> Usage:
-    """Read usage whose input count includes what was cached."""
-    details = raw.get("input_tokens_details") or {}
-    read = int(details.get("cached_tokens") or 0)
-    written = int(details.get("cache_write_tokens") or 0)
-    return Usage(
-        input_tokens=max(0, int(raw.get("input_tokens") or 0) - read - written),
-        output_tokens=int(raw.get("output_tokens") or 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-    )
-
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
@@ -187,19 +82,144 @@ CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "action", "execution
 RESULT_FIELDS = _CLIENTS_OWN | {"name", "call_id", "output", "is_error", "tools", "execution"}
 THINKING_FIELDS = _CLIENTS_OWN | {"summary", "content", "encrypted_content", "redacted"}
 
-_SPOKEN = {"user": "input_text", "assistant": "output_text"}
+_PLAIN = frozenset({"text", "tool_use", "tool_result", "image", "document"})
+
+_Block = TypeVar("_Block")
 
 
-def answer_of(item: JsonObject, parse: Callable[[str], JsonObject]) -> Content:
+def encode_request(kwargs: JsonObject) -> JsonObject:
+    """Convert a request to what `client.responses.create` takes."""
+    wanted: JsonObject = {"model": kwargs["model"]}
+    if system := wire_blocks(kwargs.get("system")):
+        wanted["instructions"] = join_text(system)
+    wanted["input"] = [item for message in kwargs["messages"] for item in _encode_message(message)]
+    if tools := kwargs.get("tools"):
+        wanted["tools"] = [encode_tool(tool) for tool in tools]
+    if kwargs.get("max_tokens") is not None:
+        wanted["max_output_tokens"] = kwargs["max_tokens"]
+    wanted |= {name: kwargs[name] for name in (*SAME_NAME, "store") if name in kwargs}
+    effort = output_options(kwargs.get("output_config") or {}).get("reasoning_effort")
+    return wanted | ({"reasoning": {"effort": effort}} if effort else {})
+
+
+def encode_tool(tool: JsonObject) -> JsonObject:
+    """Convert a tool's definition; one that the provider runs stays as it is."""
+    if "input_schema" not in tool:
+        return tool
+    return {"type": "function", **rename(tool, "input_schema", "parameters")}
+
+
+def _group(
+    blocks: Iterable[_Block],
+    item_of: Callable[[_Block], JsonObject | None],
+    part_of: Callable[[_Block], JsonObject],
+    message_of: Callable[[list[JsonObject]], JsonObject],
+) -> Iterator[JsonObject]:
+    """Yield a message's items in order; adjacent blocks that are not items make one message."""
+    items = ((item_of(block), block) for block in blocks)
+    for is_part, group in groupby(items, lambda pair: pair[0] is None):
+        if is_part:
+            yield message_of([part_of(block) for _, block in group])
+        else:
+            yield from (item for item, _ in group if item is not None)
+
+
+def _encode_message(message: JsonObject) -> Iterator[JsonObject]:
+    blocks = [block for block in wire_blocks(message["content"]) if block["type"] not in UNSPOKEN]
+    role = message["role"]
+
+    def join(parts: list[JsonObject]) -> JsonObject:
+        is_text = all(set(part) == {"type", "text"} for part in parts)
+        texts = "\n\n".join(part["text"] for part in parts) if is_text else ""
+        return {"role": role, "content": texts if is_text else parts}
+
+    return _group(blocks, _encode_item, partial(_encode_part, role), join)
+
+
+def _encode_item(block: JsonObject) -> JsonObject | None:
+    match block:
+        case {"type": "tool_use", "id": id, "name": name, "input": data}:
+            return encode_call(id, name, data, is_custom=block.get("custom") is True)
+        case {"type": "tool_result", "tool_use_id": id}:
+            return _encode_result(id, outcome_text(block))
+        case {"type": str(kind)} if kind not in _PLAIN and not kind.startswith("input_"):
+            return drop_marks(block)
+    return None
+
+
+def encode_call(id: str, name: str, data: JsonObject, *, is_custom: bool = False) -> JsonObject:
+    """Write a call; a custom tool takes one text, which blocks hold as `input`."""
+    if is_custom:
+        text = str(data.get("input", ""))
+        return {"type": "custom_tool_call", "call_id": id, "name": name, "input": text}
+    arguments = encode_input(data)
+    return {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}
+
+
+def _encode_result(id: str, output: Json) -> JsonObject:
+    return {"type": "function_call_output", "call_id": id, "output": output}
+
+
+def _encode_part(role: str, block: JsonObject) -> JsonObject:
+    match block:
+        case {"type": "image", "source": source} if url := url_of(source):
+            return {"type": "input_image", "image_url": url}
+        case {"type": str(kind)} if kind.startswith("input_"):
+            return block
+    return _encode_text(role, block_text(block))
+
+
+def _encode_text(role: str, text: str) -> JsonObject:
+    return {"type": "output_text" if role == "assistant" else "input_text", "text": text}
+
+
+def decode_item(item: JsonObject) -> tuple[Speaker, Content]:
+    """Read an item of a request, and whose side it is on."""
+    kind = item.get("type") or "message"
+    if kind in OUTPUT_ITEMS:
+        return "user", (decode_result(item),)
+    if kind in CONTEXT_ITEMS:
+        return "system", (Opaque(raw=item),)
+    if is_input_message(item):
+        return speaker_of(item.get("role")), decode_content(item.get("content"))
+    return "assistant", tuple(decode_answer(item))
+
+
+def is_input_message(item: JsonObject) -> bool:
+    return (item.get("type") or "message") == "message" and item.get("role") != "assistant"
+
+
+def decode_answer(item: JsonObject) -> Iterator[Block]:
+    """Yield what one item of an answer is made of; what has no block is kept whole."""
     match item:
-        case {"type": "message"}:
-            return parse_content(item.get("content"))
-        case {"type": "reasoning"}:
-            return (_parse_thinking(item),)
-    return (_call(item, parse),)
+        case {"type": "function_call" | "custom_tool_call" as kind}:
+            given = {key: value for key, value in item.items() if value is not None}
+            call = decode_call({"arguments": "", "input": ""} | given)
+            extra = {"custom": True} if kind == "custom_tool_call" else None
+            yield structs.replace(call, extra=extra) if call else Opaque(raw=item)
+        case {"type": "message", "content": list(parts)} | {
+            "role": "assistant",
+            "content": list(parts),
+        }:
+            for part in parts:
+                match part:
+                    case {"type": "output_text" | "text" | "input_text", "text": str(text)}:
+                        yield Text(text=text)
+                    case {"type": "refusal", "refusal": str(text)}:
+                        yield Text(text=text)
+                    case dict():
+                        yield Opaque(raw=part)
+        case {"content": str(text)}:
+            yield Text(text=text)
+        case _:
+            yield Opaque(raw=item)
 
 
-def result_of(item: JsonObject) -> ToolResult:
+def decode_usage(value: Json) -> Usage:
+    return messages.decode_usage(value, "input_tokens", "output_tokens")
+
+
+def decode_result(item: JsonObject) -> ToolResult:
     content: ResultContent
     has_failed = item.get("is_error") is True
     match item.get("output", item.get("tools")):
@@ -208,7 +228,7 @@ def result_of(item: JsonObject) -> ToolResult:
         case {"content": str(text), **rest}:
             content, has_failed = text, has_failed or rest.get("success") is False
         case list(parts) if "output" in item:
-            content = narrow_content(parse_content(parts))
+            content = narrow_content(decode_content(parts))
         case other:
             content = msgspec.json.encode(other).decode()
     return ToolResult(
@@ -219,11 +239,11 @@ def result_of(item: JsonObject) -> ToolResult:
     )
 
 
-def parse_content(raw: Json) -> Content:
-    return content_of(raw, _block)
+def decode_content(raw: Json) -> Content:
+    return content_of(raw, _decode_part)
 
 
-def _block(part: Json) -> Block:
+def _decode_part(part: Json) -> Block:
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
             return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
@@ -232,7 +252,40 @@ def _block(part: Json) -> Block:
     return unwrap(part)
 
 
-def _parse_thinking(item: JsonObject) -> Block:
+def decode_call(
+    item: JsonObject, parse: Callable[[str], JsonObject] = parse_input
+) -> ToolUse | None:
+    """Read a call of any kind; None if it is not one."""
+    match item:
+        case {"type": "function_call", "name": str(name), "arguments": str(text)}:
+            data = parse(text)
+        case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
+            data = {"input": text}
+        case {"type": "local_shell_call", "action": dict(data)}:
+            name = "local_shell"
+        case {"type": "tool_search_call", "arguments": dict(data)}:
+            name = "tool_search"
+        case _:
+            return None
+    id = item.get("call_id")
+    if item["type"] == "local_shell_call" and not isinstance(id, str):
+        id = item.get("id")
+    if not isinstance(id, str):
+        return None
+    return ToolUse(id=id, name=name, input=data, extra=extra_of(item, CALL_FIELDS))
+
+
+def read_answer(item: JsonObject, parse: Callable[[str], JsonObject]) -> Content:
+    """Read an item of a rollout that the model wrote; unlike in a request, reasoning is a block."""
+    match item:
+        case {"type": "message"}:
+            return decode_content(item.get("content"))
+        case {"type": "reasoning"}:
+            return (_read_thinking(item),)
+    return (decode_call(item, parse) or Opaque(raw=item),)
+
+
+def _read_thinking(item: JsonObject) -> Block:
     sealed = item.get("encrypted_content")
     signature = sealed if isinstance(sealed, str) else ""
     extra = extra_of(item, THINKING_FIELDS) or {}
@@ -251,50 +304,16 @@ def _summary(item: JsonObject) -> str:
     return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
-def _call(item: JsonObject, parse: Callable[[str], JsonObject]) -> Block:
-    match item:
-        case {
-            "type": "function_call",
-            "call_id": str(id),
-            "name": str(name),
-            "arguments": str(text),
-        }:
-            data = parse(text)
-        case {
-            "type": "custom_tool_call",
-            "call_id": str(id),
-            "name": str(name),
-            "input": str(text),
-        }:
-            data = {"input": text}
-        case {"type": "local_shell_call", "call_id": str(id), "action": dict(data)}:
-            name = "local_shell"
-        case {"type": "local_shell_call", "id": str(id), "action": dict(data)}:
-            name = "local_shell"
-        case {"type": "tool_search_call", "call_id": str(id), "arguments": dict(data)}:
-            name = "tool_search"
-        case _:
-            return Opaque(raw=item)
-    return ToolUse(id=id, name=name, input=data, extra=extra_of(item, CALL_FIELDS))
+def write_items(role: str, content: Content) -> Iterator[JsonObject]:
+    """Write a message as the items of a rollout."""
+
+    def join(parts: list[JsonObject]) -> JsonObject:
+        return {"type": "message", "role": role, "content": parts}
+
+    return _group(content, partial(_write_item, role), partial(_write_part, role), join)
 
 
-def items_of(role: str, content: Content) -> Iterator[JsonObject]:
-    """Write a message as items, keeping adjacent text in one."""
-    parts: list[Json] = []
-    for block in content:
-        item = _kept_item(role, block)
-        if item is None:
-            parts.append(_kept_part(role, block))
-            continue
-        if parts:
-            yield {"type": "message", "role": role, "content": parts}
-            parts = []
-        yield item
-    if parts:
-        yield {"type": "message", "role": role, "content": parts}
-
-
-def _kept_item(role: str, block: Block) -> JsonObject | None:
+def _write_item(role: str, block: Block) -> JsonObject | None:
     match block:
         case Thinking(thinking=text, signature=signature, extra=extra):
             summary = [{"type": "summary_text", "text": text}] if text else []
@@ -305,34 +324,26 @@ def _kept_item(role: str, block: Block) -> JsonObject | None:
             hidden = {"type": "reasoning", "summary": [], "encrypted_content": data}
             return with_extra(hidden | {"redacted": True}, extra, THINKING_FIELDS)
         case ToolUse(id=id, name=name, input=data, extra=extra):
-            arguments = msgspec.json.encode(data).decode()
-            call = {"type": "function_call", "name": name, "arguments": arguments, "call_id": id}
-            return with_extra(call, extra, CALL_FIELDS)
+            return with_extra(encode_call(id, name, data), extra, CALL_FIELDS)
         case ToolResult():
-            return _result(block)
+            return _write_result(block)
         case Opaque(raw={"type": str(kind)} as raw):
             return raw if kind in (MODEL_ITEMS if role == "assistant" else CONTEXT_ITEMS) else None
     return None
 
 
-def _result(block: ToolResult) -> JsonObject:
+def _write_result(block: ToolResult) -> JsonObject:
     content = block.content
-    output = (
-        content if isinstance(content, str) else [_kept_part("user", inner) for inner in content]
-    )
-    result: JsonObject = {
-        "type": "function_call_output",
-        "call_id": block.tool_use_id,
-        "output": output,
-    }
+    output = content if isinstance(content, str) else [_write_part("user", one) for one in content]
+    result = _encode_result(block.tool_use_id, output)
     marked = result | ({"is_error": True} if block.is_error else {})
     return with_extra(marked, block.extra, RESULT_FIELDS)
 
 
-def _kept_part(role: str, block: Block) -> JsonObject:
+def _write_part(role: str, block: Block) -> JsonObject:
     match block:
         case Text(text=text, extra=extra):
-            return with_extra({"type": _SPOKEN[role], "text": text}, extra, TEXT_FIELDS)
+            return with_extra(_encode_text(role, text), extra, TEXT_FIELDS)
         case Image(source=source, extra=extra) if url := data_url(source):
             return with_extra({"type": "input_image", "image_url": url}, extra, IMAGE_URL_FIELDS)
     return wrap(block)

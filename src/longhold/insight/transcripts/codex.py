@@ -24,10 +24,10 @@ from longhold.core.wire.responses import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
     UNSENT_ITEMS,
-    answer_of,
-    items_of,
-    parse_content,
-    result_of,
+    decode_content,
+    decode_result,
+    read_answer,
+    write_items,
 )
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.records import (
@@ -135,7 +135,7 @@ class _Reader:
             tuple(held.content), at=held.at, model=self._model, usage=held.usage
         )
         for item, at in held.results:
-            yield self._dialogue.ran(result_of(item), at=at)
+            yield self._dialogue.ran(decode_result(item), at=at)
 
     def _framed(self, meta: JsonObject, at: float) -> Iterator[AnyEntry]:
         instructions = meta.get("base_instructions") or meta.get("instructions")
@@ -158,7 +158,7 @@ class _Reader:
             self._account.skipped[kind] += 1
         elif kind in OUTPUT_ITEMS:
             if self._round is None:
-                yield self._dialogue.ran(result_of(item), at=at)
+                yield self._dialogue.ran(decode_result(item), at=at)
             else:
                 self._round.results.append((item, at))
         elif _is_users(item):
@@ -171,7 +171,7 @@ class _Reader:
                 self._round = _Round(at, usage=self._usage)
                 self._usage = None
             self._round.content.extend(
-                answer_of(item, partial(arguments_of, account=self._account))
+                read_answer(item, partial(arguments_of, account=self._account))
             )
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
@@ -254,7 +254,9 @@ def _is_users(item: JsonObject) -> bool:
 
 def _read_content(item: JsonObject) -> Content:
     return (
-        parse_content(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
+        decode_content(item.get("content"))
+        if item.get("type") == "message"
+        else (Opaque(raw=item),)
     )
 
 
@@ -284,7 +286,7 @@ def write(view: View, *, session: str = "longhold", directory: str = "") -> Iter
         title = {"type": "thread_name_updated", "thread_id": session, "thread_name": view.title}
         yield _record(at, "event_msg", title)
     for message in view.messages():
-        for item in items_of(message.role, message.content):
+        for item in write_items(message.role, message.content):
             yield _record(at, "response_item", item)
 
 

@@ -11,33 +11,14 @@ tool calls (it is put before them). All else reads back the same.
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 
 from longhold.core.log.entries import AnyEntry, Framed, Section
-from longhold.core.messages import (
-    Block,
-    Content,
-    Json,
-    JsonObject,
-    Opaque,
-    Thinking,
-    ToolResult,
-    ToolUse,
-    block_from_wire,
-    text_of,
-)
+from longhold.core.messages import Content, JsonObject, block_from_wire, text_of
 from longhold.core.view import View
-from longhold.core.view.block_roles import to_spoken
-from longhold.core.wire.chat import (
-    CALL_FIELDS,
-    RESULT_FIELDS,
-    SYSTEM_ROLES,
-    ChatWriter,
-    chat_parts,
-    decode_tool,
-    encode_tool,
-)
-from longhold.core.wire.messages import extra_of
+from longhold.core.wire import chat
+from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.provider import provider_of
 from longhold.session.importing.records import arguments_of, count, document, message_list
@@ -61,7 +42,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
         if message.get("role") not in SYSTEM_ROLES:
             first.append((number, message))
             break
-        text = text_of(chat_parts(message.get("content")))
+        text = text_of(chat.decode_content(message.get("content")))
         sections.append(Section(name=message["role"], text=text))
     reader = _Reader(writer)
     yield from reader.dialogue.begin(request, _frame(request, tuple(sections)))
@@ -74,7 +55,7 @@ def _frame(request: JsonObject, sections: tuple[Section, ...]) -> Framed:
     tools = request.get("tools")
     return Framed(
         sections=sections,
-        tools=tuple(decode_tool(tool) for tool in tools) if isinstance(tools, list) else (),
+        tools=tuple(chat.decode_tool(tool) for tool in tools) if isinstance(tools, list) else (),
         options={key: value for key, value in request.items() if key not in _FRAME},
         max_output_tokens=count(limit),
     )
@@ -97,49 +78,25 @@ class _Reader:
             case "function":
                 yield self._result(message, self._function_call)
             case _:
-                content = chat_parts(message.get("content"))
+                content = chat.decode_content(message.get("content"))
                 yield from self.dialogue.spoken(message, number, content, SYSTEM_ROLES)
 
     def _answer(self, message: JsonObject) -> Content:
-        blocks: list[Block] = []
-        thought = message.get("reasoning_content")
-        if isinstance(thought, str) and thought:
-            blocks.append(Thinking(thinking=thought))
-        blocks += chat_parts(message.get("content"))
-        if refusal := message.get("refusal"):
-            blocks.append(Opaque(raw={"type": "refusal", "refusal": refusal}))
-        calls = message.get("tool_calls")
-        blocks += [self._call(call) for call in calls] if isinstance(calls, list) else []
-        if isinstance(function := message.get("function_call"), dict):
-            self._function_call = f"function-call-{self._writer.last + 1}"
-            blocks.append(self._call({"id": self._function_call, "function": function}))
-        return tuple(blocks)
-
-    def _call(self, raw: Json) -> Block:
-        match raw:
-            case {"function": {"name": str(name), "arguments": str(text)}}:
-                return ToolUse(
-                    id=str(raw.get("id") or ""),
-                    name=name,
-                    input=arguments_of(text, self._writer.account),
-                    extra=extra_of(raw, CALL_FIELDS),
-                )
-            case {"custom": {"name": str(name), "input": str(text)}}:
-                return ToolUse(id=str(raw.get("id") or ""), name=name, input={"input": text})
-        return block_from_wire(raw)
+        parse = partial(arguments_of, account=self._writer.account)
+        content = chat.decode_answer(message, parse)
+        if not isinstance(function := message.get("function_call"), dict):
+            return content
+        self._function_call = f"function-call-{self._writer.last + 1}"
+        raw = {"id": self._function_call, "function": function}
+        return (*content, chat.decode_call(raw, parse) or block_from_wire(raw))
 
     def _result(self, message: JsonObject, tool_use_id: str) -> AnyEntry:
-        content = message.get("content")
-        result = ToolResult(
-            tool_use_id=tool_use_id,
-            content=content if isinstance(content, str) else to_spoken(chat_parts(content)),
-            extra=extra_of(message, RESULT_FIELDS),
-        )
+        result = chat.decode_result(message, tool_use_id)
         return self.dialogue.ran(result, origin=str(message.get("id") or ""))
 
 
 def write(view: View, account: ImportAccount | None = None, **_where: str) -> Iterator[bytes]:
-    writer = ChatWriter((account or ImportAccount()).skipped)
+    writer = chat.ChatWriter((account or ImportAccount()).skipped)
     frame = view.frame or Framed()
     messages = (wire for message in view.messages() for wire in writer.message(message))
     return document(_request(view.model, frame), chain(_system(frame), messages))
@@ -155,7 +112,7 @@ def _request(model: str, frame: Framed) -> JsonObject:
     fields: JsonObject = {
         "model": model,
         "max_completion_tokens": frame.max_output_tokens,
-        "tools": [encode_tool(tool) for tool in frame.tools],
+        "tools": [chat.write_tool(tool) for tool in frame.tools],
     }
     return {key: value for key, value in fields.items() if value} | frame.options
 
