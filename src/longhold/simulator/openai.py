@@ -183,10 +183,20 @@ class ServedAnswer:
     def written_tokens(self) -> int:
         return self.fresh_tokens if self.is_written else 0
 
-    @property
-    def cache_details(self) -> JsonObject:
+    def usage(self, prompt: str, answer: str) -> JsonObject:
+        """Return the counts under the names that an endpoint gives them."""
+        read, output = self.match.prompt_tokens, self.fitted.tokens
         cached = self.match.cached_tokens
-        return {"cached_tokens": cached, "cache_write_tokens": self.written_tokens}
+        return {
+            prompt: read,
+            f"{prompt}_details": {
+                "cached_tokens": cached,
+                "cache_write_tokens": self.written_tokens,
+            },
+            answer: output,
+            f"{answer}_details": {"reasoning_tokens": 0},
+            "total_tokens": read + output,
+        }
 
 
 def openai_error(error: ApiError) -> JsonObject:
@@ -297,18 +307,7 @@ def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
         "created": int(served.started),
         "model": body["model"],
         "choices": [choice],
-        "usage": _usage(served),
-    }
-
-
-def _usage(served: ServedAnswer) -> JsonObject:
-    prompt, output = served.match.prompt_tokens, served.fitted.tokens
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": output,
-        "total_tokens": prompt + output,
-        "prompt_tokens_details": served.cache_details,
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "usage": served.usage("prompt_tokens", "completion_tokens"),
     }
 
 

@@ -79,14 +79,6 @@ def _response(
     body: JsonObject, served: ServedAnswer, tools: Mapping[str, JsonObject]
 ) -> JsonObject:
     is_cut = served.reason == "max_tokens"
-    output = served.fitted.tokens
-    usage = {
-        "input_tokens": served.match.prompt_tokens,
-        "input_tokens_details": served.cache_details,
-        "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": served.match.prompt_tokens + output,
-    }
     return {
         "id": new_id("resp_"),
         "object": "response",
@@ -99,7 +91,7 @@ def _response(
         "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)),
         "tool_choice": body.get("tool_choice", "auto"),
         "tools": body.get("tools") or [],
-        "usage": usage,
+        "usage": served.usage("input_tokens", "output_tokens"),
     }
 
 

@@ -9,15 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import msgspec
-
 from longhold.core.messages import (
     Block,
     Content,
     Json,
     JsonObject,
-    Text,
-    Thinking,
     ToolUse,
     Usage,
     usage_from_wire,
@@ -34,7 +30,7 @@ from longhold.core.models.protocol import (
     ThinkingDelta,
 )
 from longhold.core.wire import chat, responses
-from longhold.core.wire.messages import NAMELESS, block_in, objects, parse_input, text_in, word
+from longhold.core.wire.messages import block_in, encode_input, objects, parse_input, text_in, word
 from longhold.errors import StreamBroken
 
 _REPLY_FIELDS = frozenset(
@@ -218,36 +214,14 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 """vLLM and llama.cpp use the first, Ollama and routers the second."""
 
 
-@dataclass(slots=True)
-class _TextBlock:
-    kind: Literal["text", "thinking"]
-    pieces: list[str] = field(default_factory=list)
-
-    def finish(self) -> Block:
-        text = "".join(self.pieces)
-        return Text(text=text) if self.kind == "text" else Thinking(thinking=text)
-
-
-@dataclass(slots=True)
-class _Call:
-    id: str = ""
-    name: str = ""
-    pieces: list[str] = field(default_factory=list)
-
-    def finish(self, otherwise_id: str) -> Block:
-        text = "".join(self.pieces)
-        name = self.name or NAMELESS
-        return ToolUse(id=self.id or otherwise_id, name=name, input=parse_input(text))
-
-
 class ChatAssembly:
     def __init__(self, request_id: str = "") -> None:
         self.request_id = request_id
         self._id = ""
         self._model = ""
-        self._speech: _TextBlock | None = None
-        self._calls: list[_Call] = []
-        self._places: dict[str, _Call] = {}
+        self._speech: _Draft | None = None
+        self._calls: list[_Draft] = []
+        self._places: dict[str, _Draft] = {}
         self._content: list[Block] = []
         self._reason = ""
         self._has_refused = False
@@ -270,7 +244,8 @@ class ChatAssembly:
             raise early_end_error(self.request_id, has_begun=self.has_begun)
         events = [*self._hush()]
         for number, call in enumerate(self._calls):
-            events += self._add(call.finish(f"call_{self._id}_{number}"))
+            call.raw["id"] = call.raw["id"] or f"call_{self._id}_{number}"
+            events += self._add(call.finish())
         return (*events, Finished(reply=self._reply(tuple(self._content))))
 
     def _start(self, chunk: JsonObject) -> Event:
@@ -296,10 +271,9 @@ class ChatAssembly:
         return events
 
     def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[Event]:
-        events = self._hush() if self._speech and self._speech.kind != kind else []
-        if self._speech is None:
-            self._speech = _TextBlock(kind)
-        self._speech.pieces.append(text)
+        events = self._hush() if self._speech and self._speech.raw["type"] != kind else []
+        self._speech = self._speech or _Draft({"type": kind})
+        self._speech.add(kind, text)
         index = len(self._content)
         delta = TextDelta if kind == "text" else ThinkingDelta
         return [*events, delta(index=index, text=text)]
@@ -316,16 +290,16 @@ class ChatAssembly:
         """Add a piece to its call; some servers number every call 0 and tell them apart by id."""
         place, id = word(part.get("index")), word(part.get("id"))
         call = self._places.get(place)
-        if call is None or (id and call.id and id != call.id):
-            call = self._places[place] = _Call()
+        if call is None or (id and call.raw["id"] and id != call.raw["id"]):
+            call = self._places[place] = _Draft({"type": "tool_use", "id": "", "name": ""})
             self._calls.append(call)
         function = fields_of(part.get("function"))
-        call.id = call.id or id
-        call.name = call.name or word(function.get("name"))
+        call.raw["id"] = call.raw["id"] or id
+        call.raw["name"] = call.raw["name"] or word(function.get("name"))
         arguments = function.get("arguments")
         if isinstance(arguments, dict):  # some servers send the object itself
-            arguments = msgspec.json.encode(arguments).decode()
-        call.pieces.append(text_in(arguments))
+            arguments = encode_input(arguments)
+        call.add("partial_json", text_in(arguments))
 
     def _reply(self, content: Content) -> Reply:
         reason = chat.STOP_REASONS.get(self._reason, self._reason)

@@ -7,7 +7,7 @@ left out and counted.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
@@ -38,11 +38,13 @@ from longhold.core.wire.messages import (
     SAME_NAME,
     TEXT_FIELDS,
     UNSPOKEN,
+    Parse,
     block_text,
     content_of,
     data_url,
     encode_input,
     extra_of,
+    join_parts,
     join_text,
     outcome_text,
     parse_input,
@@ -151,9 +153,7 @@ def _encode_user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     for result in results:
         yield _encode_result(result["tool_use_id"], outcome_text(result))
     if parts := [_encode_part(block) for block in (*pictures, *rest)]:
-        is_plain = all(part["type"] == "text" for part in parts)
-        texts = "\n\n".join(part["text"] for part in parts) if is_plain else ""
-        yield {"role": "user", "content": texts if is_plain else parts}
+        yield {"role": "user", "content": join_parts(parts)}
 
 
 def encode_call(id: str, name: str, data: JsonObject) -> JsonObject:
@@ -240,7 +240,7 @@ def decode_message(message: JsonObject) -> Content:
     return decode_content(message.get("content"))
 
 
-def decode_answer(message: JsonObject, parse: Callable[[str], JsonObject] = parse_input) -> Content:
+def decode_answer(message: JsonObject, parse: Parse = parse_input) -> Content:
     blocks: list[Block] = []
     if isinstance(thought := message.get("reasoning_content"), str) and thought:
         blocks.append(Thinking(thinking=thought))
@@ -252,7 +252,7 @@ def decode_answer(message: JsonObject, parse: Callable[[str], JsonObject] = pars
     return tuple(blocks)
 
 
-def decode_call(raw: Json, parse: Callable[[str], JsonObject] = parse_input) -> ToolUse | None:
+def decode_call(raw: Json, parse: Parse = parse_input) -> ToolUse | None:
     """Read a call; None if it is not one."""
     match raw:
         case {"function": {"name": str(name)} as function}:
@@ -331,10 +331,8 @@ class ChatWriter:
     def _result_content(self, content: ResultContent) -> Json:
         if isinstance(content, str):
             return content
-        pictures = sum(isinstance(block, Image | Document) for block in content)
-        self._count("picture or file in a result", pictures)
         return [
-            {"type": "text", "text": NO_PICTURE}
+            self._replace("picture or file in a result")
             if isinstance(block, Image | Document)
             else self._part(block)
             for block in content
@@ -357,9 +355,12 @@ class ChatWriter:
             ):
                 return {"type": "file", "file": {"file_data": url}}
             case Image() | Document():
-                self._count("picture or file that is not base64", 1)
-                return {"type": "text", "text": NO_PICTURE}
+                return self._replace("picture or file that is not base64")
         return block_to_wire(block)
+
+    def _replace(self, what: str) -> JsonObject:
+        self._count(what, 1)
+        return {"type": "text", "text": NO_PICTURE}
 
     def _count(self, what: str, times: int) -> None:
         if times:

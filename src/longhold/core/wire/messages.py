@@ -37,12 +37,16 @@ NAMELESS = "unnamed_tool"
 """The name of a tool use that came without one; there is no such tool, which the model is told."""
 
 SYSTEM_ROLES = ("system", "developer")
+"""Roles whose words hold for the whole conversation: no summary stands for them."""
 
 UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
 """Reasoning is the provider's own; another one does not take it back."""
 
 SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
 """Options of a request that every dialect calls the same."""
+
+Parse: TypeAlias = Callable[[str], JsonObject]
+"""How the text of a call's arguments becomes a tool's input."""
 
 Speaker: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -73,11 +77,19 @@ def _number(value: int | float) -> int | float | None:
     return value if math.isfinite(value) else None
 
 
-def _is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return depth <= 0 or any(_is_deep(one, depth - 1) for one in inner)
-    return False
+def is_deep(value: Json, levels: int = MOST_DEPTH) -> bool:
+    """Return whether a value is nested deeper than this, without recursion, which could overflow."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
 
 
 def word(value: Json) -> str:
@@ -115,14 +127,12 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
         parsed = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return {INVALID_INPUT: text}
-    if not isinstance(parsed, dict) or _is_deep(parsed):
+    if not isinstance(parsed, dict) or is_deep(parsed):
         return {INVALID_INPUT: text}
     return {key: tame(value) for key, value in parsed.items()}
 
 
-def read_arguments(
-    call: JsonObject, parse: Callable[[str], JsonObject] = parse_input
-) -> JsonObject:
+def read_arguments(call: JsonObject, parse: Parse = parse_input) -> JsonObject:
     """Read a call's arguments: text to be parsed, though some servers send the object itself."""
     given = call.get("arguments") or ""
     return given if isinstance(given, dict) else parse(str(given))
@@ -266,6 +276,12 @@ def drop_marks(block: JsonObject) -> JsonObject:
 
 def rename(fields: JsonObject, old: str, new: str) -> JsonObject:
     return {(new if key == old else key): value for key, value in fields.items()}
+
+
+def join_parts(parts: list[JsonObject]) -> Json:
+    """Return parts that are nothing but text as one text, others as they are."""
+    is_plain = all(part.keys() == {"type", "text"} for part in parts)
+    return "\n\n".join(part["text"] for part in parts) if is_plain else parts
 
 
 def join_text(blocks: Iterable[JsonObject]) -> str:

@@ -41,6 +41,7 @@ from longhold.core.wire.messages import (
     SAME_NAME,
     TEXT_FIELDS,
     UNSPOKEN,
+    Parse,
     Speaker,
     block_text,
     content_of,
@@ -48,7 +49,9 @@ from longhold.core.wire.messages import (
     drop_marks,
     encode_input,
     extra_of,
+    join_parts,
     join_text,
+    objects,
     outcome_text,
     parse_input,
     rename,
@@ -125,15 +128,13 @@ def _group(
 
 
 def _encode_message(message: JsonObject) -> Iterator[JsonObject]:
-    blocks = [block for block in wire_blocks(message["content"]) if block["type"] not in UNSPOKEN]
     role = message["role"]
-
-    def join(parts: list[JsonObject]) -> JsonObject:
-        is_text = all(set(part) == {"type", "text"} for part in parts)
-        texts = "\n\n".join(part["text"] for part in parts) if is_text else ""
-        return {"role": role, "content": texts if is_text else parts}
-
-    return _group(blocks, _encode_item, partial(_encode_part, role), join)
+    return _group(
+        [block for block in wire_blocks(message["content"]) if block["type"] not in UNSPOKEN],
+        _encode_item,
+        partial(_encode_part, role),
+        lambda parts: {"role": role, "content": join_parts(parts)},
+    )
 
 
 def _encode_item(block: JsonObject) -> JsonObject | None:
@@ -203,9 +204,10 @@ def decode_answer(item: JsonObject) -> Iterator[Block]:
         }:
             for part in parts:
                 match part:
-                    case {"type": "output_text" | "text" | "input_text", "text": str(text)}:
-                        yield Text(text=text)
-                    case {"type": "refusal", "refusal": str(text)}:
+                    case {"type": "output_text" | "text" | "input_text", "text": str(text)} | {
+                        "type": "refusal",
+                        "refusal": str(text),
+                    }:
                         yield Text(text=text)
                     case dict():
                         yield Opaque(raw=part)
@@ -252,9 +254,7 @@ def _decode_part(part: Json) -> Block:
     return unwrap(part)
 
 
-def decode_call(
-    item: JsonObject, parse: Callable[[str], JsonObject] = parse_input
-) -> ToolUse | None:
+def decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
     """Read a call of any kind; None if it is not one."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(text)}:
@@ -275,7 +275,7 @@ def decode_call(
     return ToolUse(id=id, name=name, input=data, extra=extra_of(item, CALL_FIELDS))
 
 
-def read_answer(item: JsonObject, parse: Callable[[str], JsonObject]) -> Content:
+def read_answer(item: JsonObject, parse: Parse) -> Content:
     """Read an item of a rollout that the model wrote; unlike in a request, reasoning is a block."""
     match item:
         case {"type": "message"}:
@@ -293,24 +293,19 @@ def _read_thinking(item: JsonObject) -> Block:
         extra = {"content": content} | extra
     if item.get("redacted") is True:
         return RedactedThinking(data=signature, extra=extra or None)
-    return Thinking(thinking=_summary(item), signature=signature, extra=extra or None)
-
-
-def _summary(item: JsonObject) -> str:
-    parts = item.get("summary")
-    if not isinstance(parts, list):
-        return ""
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "\n\n".join(text for text in texts if isinstance(text, str))
+    texts = [part.get("text") for part in objects(item.get("summary"))]
+    summary = "\n\n".join(text for text in texts if isinstance(text, str))
+    return Thinking(thinking=summary, signature=signature, extra=extra or None)
 
 
 def write_items(role: str, content: Content) -> Iterator[JsonObject]:
     """Write a message as the items of a rollout."""
-
-    def join(parts: list[JsonObject]) -> JsonObject:
-        return {"type": "message", "role": role, "content": parts}
-
-    return _group(content, partial(_write_item, role), partial(_write_part, role), join)
+    return _group(
+        content,
+        partial(_write_item, role),
+        partial(_write_part, role),
+        lambda parts: {"type": "message", "role": role, "content": parts},
+    )
 
 
 def _write_item(role: str, block: Block) -> JsonObject | None:

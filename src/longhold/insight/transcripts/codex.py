@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
-from longhold.core.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
+from longhold.core.messages import Block, Json, JsonObject, Text, Usage, text_of
 from longhold.core.messages.usage import WINDOW
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
@@ -24,7 +24,7 @@ from longhold.core.wire.responses import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
     UNSENT_ITEMS,
-    decode_content,
+    decode_item,
     decode_result,
     read_answer,
     write_items,
@@ -175,7 +175,7 @@ class _Reader:
             )
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
-        content = _read_content(item)
+        _, content = decode_item(item)
         is_context = text_of(content).startswith(_CONTEXT_OPENINGS)
         is_asked = item.get("role") == "user" and not is_context
         for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
@@ -228,7 +228,7 @@ class _Reader:
         items = [i for i in history if isinstance(i, dict)] if isinstance(history, list) else []
         message = str(compaction.get("message") or "")
         lead = next((i for i, item in enumerate(items) if not _is_users(item)), len(items))
-        blocks = [block for item in items[:lead] for block in _read_content(item)]
+        blocks = [block for item in items[:lead] for block in decode_item(item)[1]]
         summary = to_spoken(blocks) or ((Text(text=message),) if message else ())
         if history is None:
             summary = (*(Text(text=text) for text in self._asked), *summary)
@@ -250,14 +250,6 @@ def _keep_newest(texts: list[str]) -> list[str]:
 def _is_users(item: JsonObject) -> bool:
     kind = str(item.get("type"))
     return kind in CONTEXT_ITEMS or (kind == "message" and item.get("role") != "assistant")
-
-
-def _read_content(item: JsonObject) -> Content:
-    return (
-        decode_content(item.get("content"))
-        if item.get("type") == "message"
-        else (Opaque(raw=item),)
-    )
 
 
 def _usage(raw: JsonObject, window: Json) -> Usage | None:
