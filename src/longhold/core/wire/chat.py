@@ -61,12 +61,12 @@ from longhold.errors import RequestRejected
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
 """Stands in for what cannot be written, so that it is not taken for absent."""
 
-CALL_FIELDS = frozenset({"id", "type", "function"})
-RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
+_CALL_FIELDS = frozenset({"id", "type", "function"})
+_RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
 
-EFFORTS = frozenset({"low", "medium", "high"})
+_EFFORTS = frozenset({"low", "medium", "high"})
 
-BREAKPOINT: JsonObject = {"mode": "explicit"}
+_BREAKPOINT: JsonObject = {"mode": "explicit"}
 """How an endpoint that takes breakpoints wants one written."""
 
 
@@ -120,7 +120,7 @@ def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
     for i, block in enumerate(system):
         texts.append(block.get("text", ""))
         if "cache_control" in block or i == len(system) - 1:
-            end = {"prompt_cache_breakpoint": BREAKPOINT} if "cache_control" in block else {}
+            end = {"prompt_cache_breakpoint": _BREAKPOINT} if "cache_control" in block else {}
             parts.append({"type": "text", "text": "\n\n".join(texts)} | end)
             texts.clear()
     return parts
@@ -130,7 +130,7 @@ def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonOb
     """Return an answer with its text first, then its calls; None for reasoning alone."""
     texts = [block_text(block) for block in blocks if block["type"] not in UNSPOKEN | {"tool_use"}]
     calls = [
-        encode_call(block["id"], block["name"], block["input"])
+        _encode_call(block["id"], block["name"], block["input"])
         for block in blocks
         if block["type"] == "tool_use"
     ]
@@ -156,7 +156,7 @@ def _encode_user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
         yield {"role": "user", "content": join_parts(parts)}
 
 
-def encode_call(id: str, name: str, data: JsonObject) -> JsonObject:
+def _encode_call(id: str, name: str, data: JsonObject) -> JsonObject:
     function = {"name": name, "arguments": encode_input(data)}
     return {"id": id, "type": "function", "function": function}
 
@@ -206,7 +206,7 @@ def _encode_choice(choice: JsonObject) -> JsonObject:
 
 def output_options(config: JsonObject) -> JsonObject:
     chosen: JsonObject = {}
-    if config.get("effort") in EFFORTS:
+    if config.get("effort") in _EFFORTS:
         chosen["reasoning_effort"] = config["effort"]
     match config.get("format"):
         case {"type": "json_schema", "schema": schema}:
@@ -256,7 +256,7 @@ def decode_call(raw: Json, parse: Parse = parse_input) -> ToolUse | None:
     """Read a call; None if it is not one."""
     match raw:
         case {"function": {"name": str(name)} as function}:
-            data, extra = read_arguments(function, parse), extra_of(raw, CALL_FIELDS)
+            data, extra = read_arguments(function, parse), extra_of(raw, _CALL_FIELDS)
         case {"custom": {"name": str(name), "input": str(text)}}:
             data, extra = {"input": text}, None
         case _:
@@ -269,7 +269,7 @@ def decode_result(message: JsonObject, tool_use_id: str) -> ToolResult:
     return ToolResult(
         tool_use_id=tool_use_id,
         content=content if isinstance(content, str) else narrow_content(decode_content(content)),
-        extra=extra_of(message, RESULT_FIELDS),
+        extra=extra_of(message, _RESULT_FIELDS),
     )
 
 
@@ -326,7 +326,7 @@ class ChatWriter:
     def _result(self, block: ToolResult) -> JsonObject:
         self._count("error mark of a result", block.is_error)
         wire = _encode_result(block.tool_use_id, self._result_content(block.content))
-        return with_extra(wire, block.extra, RESULT_FIELDS)
+        return with_extra(wire, block.extra, _RESULT_FIELDS)
 
     def _result_content(self, content: ResultContent) -> Json:
         if isinstance(content, str):
@@ -376,7 +376,7 @@ def _write_image(url: str, extra: JsonObject) -> JsonObject:
 
 
 def _write_call(block: ToolUse) -> JsonObject:
-    return with_extra(encode_call(block.id, block.name, block.input), block.extra, CALL_FIELDS)
+    return with_extra(_encode_call(block.id, block.name, block.input), block.extra, _CALL_FIELDS)
 
 
 def write_tool(tool: JsonObject) -> JsonObject:

@@ -29,11 +29,11 @@ from longhold.errors import StreamBroken
 
 MOST_DEPTH = 100
 """No tool takes deeper input, and JSON readers give up at about a thousand."""
-TOO_DEEP = "(nested too deeply)"
-MOST_BITS = 10_000
+_TOO_DEEP = "(nested too deeply)"
+_MOST_BITS = 10_000
 """Of an integer; Python writes none much longer as text."""
 
-NAMELESS = "unnamed_tool"
+_NAMELESS = "unnamed_tool"
 """The name of a tool use that came without one; there is no such tool, which the model is told."""
 
 SYSTEM_ROLES = ("system", "developer")
@@ -60,7 +60,7 @@ def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
     if isinstance(value, int | float):
         return _number(value)
     if depth <= 0:
-        return TOO_DEEP
+        return _TOO_DEEP
     if isinstance(value, dict):
         return {
             str(key): one if type(one) is str else tame(one, depth - 1)
@@ -73,7 +73,7 @@ def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
 
 def _number(value: int | float) -> int | float | None:
     if isinstance(value, int):
-        return value if value.bit_length() <= MOST_BITS else None
+        return value if value.bit_length() <= _MOST_BITS else None
     return value if math.isfinite(value) else None
 
 
@@ -166,14 +166,14 @@ def speaker_of(role: Json) -> Speaker:
 def block_in(raw: Json) -> Block:
     """Read a block; a tool use without a proper id or name is one all the same."""
     if isinstance(raw, dict) and raw.get("type") == "tool_use":
-        raw = raw | {"id": word(raw.get("id")), "name": word(raw.get("name")) or NAMELESS}
+        raw = raw | {"id": word(raw.get("id")), "name": word(raw.get("name")) or _NAMELESS}
     return block_from_wire(raw)
 
 
-EXTRA = "extra"
+_EXTRA = "extra"
 """Where fields go whose names the format uses for something else."""
 
-WRAPPED = "block"
+_WRAPPED = "block"
 """The type of a part that is one of our blocks, whole, because the format has no shape for it."""
 
 TEXT_FIELDS = frozenset({"type", "text"})
@@ -186,28 +186,28 @@ def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[st
     """Put a block's unknown fields beside the known ones, under another name where they collide."""
     if not extra:
         return fields
-    beside = {key: value for key, value in extra.items() if key not in known and key != EXTRA}
-    under = {key: value for key, value in extra.items() if key in known or key == EXTRA}
-    return fields | beside | ({EXTRA: under} if under else {})
+    beside = {key: value for key, value in extra.items() if key not in known and key != _EXTRA}
+    under = {key: value for key, value in extra.items() if key in known or key == _EXTRA}
+    return fields | beside | ({_EXTRA: under} if under else {})
 
 
 def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
     """Collect the fields that a format does not know, wherever they were put."""
     left_out = known | CLIENT_MARKS
-    under = record.get(EXTRA)
+    under = record.get(_EXTRA)
     beside = {key: value for key, value in record.items() if key not in left_out}
     if isinstance(under, dict):
-        del beside[EXTRA]
+        del beside[_EXTRA]
         beside |= under
     return beside or None
 
 
 def wrap(block: Block) -> JsonObject:
-    return {"type": WRAPPED, "raw": block_to_wire(block)}
+    return {"type": _WRAPPED, "raw": block_to_wire(block)}
 
 
 def unwrap(part: Json) -> Block:
-    if isinstance(part, dict) and part.get("type") == WRAPPED and "raw" in part:
+    if isinstance(part, dict) and part.get("type") == _WRAPPED and "raw" in part:
         part = part["raw"]
     return block_from_wire(part)
 

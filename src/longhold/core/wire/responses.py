@@ -74,16 +74,16 @@ CONTEXT_ITEMS = frozenset(
 )
 """Items the model reads that are no messages; they stand on the user's side."""
 
-MODEL_ITEMS = frozenset({"web_search_call", "image_generation_call"})
+_MODEL_ITEMS = frozenset({"web_search_call", "image_generation_call"})
 
 OUTPUT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 
 UNSENT_ITEMS = frozenset({"ghost_snapshot", "compaction_trigger"})
 
 _CLIENTS_OWN = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
-CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "action", "execution", "call_id"}
-RESULT_FIELDS = _CLIENTS_OWN | {"name", "call_id", "output", "is_error", "tools", "execution"}
-THINKING_FIELDS = _CLIENTS_OWN | {"summary", "content", "encrypted_content", "redacted"}
+_CALL_FIELDS = _CLIENTS_OWN | {"name", "arguments", "input", "action", "execution", "call_id"}
+_RESULT_FIELDS = _CLIENTS_OWN | {"name", "call_id", "output", "is_error", "tools", "execution"}
+_THINKING_FIELDS = _CLIENTS_OWN | {"summary", "content", "encrypted_content", "redacted"}
 
 _PLAIN = frozenset({"text", "tool_use", "tool_result", "image", "document"})
 
@@ -182,7 +182,7 @@ def decode_item(item: JsonObject) -> tuple[Speaker, Content]:
     if kind in CONTEXT_ITEMS:
         return "system", (Opaque(raw=item),)
     if is_input_message(item):
-        return speaker_of(item.get("role")), decode_content(item.get("content"))
+        return speaker_of(item.get("role")), _decode_content(item.get("content"))
     return "assistant", tuple(decode_answer(item))
 
 
@@ -195,7 +195,7 @@ def decode_answer(item: JsonObject) -> Iterator[Block]:
     match item:
         case {"type": "function_call" | "custom_tool_call" as kind}:
             given = {key: value for key, value in item.items() if value is not None}
-            call = decode_call({"arguments": "", "input": ""} | given)
+            call = _decode_call({"arguments": "", "input": ""} | given)
             extra = {"custom": True} if kind == "custom_tool_call" else None
             yield structs.replace(call, extra=extra) if call else Opaque(raw=item)
         case {"type": "message", "content": list(parts)} | {
@@ -230,18 +230,18 @@ def decode_result(item: JsonObject) -> ToolResult:
         case {"content": str(text), **rest}:
             content, has_failed = text, has_failed or rest.get("success") is False
         case list(parts) if "output" in item:
-            content = narrow_content(decode_content(parts))
+            content = narrow_content(_decode_content(parts))
         case other:
             content = msgspec.json.encode(other).decode()
     return ToolResult(
         tool_use_id=str(item.get("call_id") or ""),
         content=content,
         is_error=has_failed,
-        extra=extra_of(item, RESULT_FIELDS),
+        extra=extra_of(item, _RESULT_FIELDS),
     )
 
 
-def decode_content(raw: Json) -> Content:
+def _decode_content(raw: Json) -> Content:
     return content_of(raw, _decode_part)
 
 
@@ -254,7 +254,7 @@ def _decode_part(part: Json) -> Block:
     return unwrap(part)
 
 
-def decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
+def _decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
     """Read a call of any kind; None if it is not one."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(text)}:
@@ -272,23 +272,23 @@ def decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
         id = item.get("id")
     if not isinstance(id, str):
         return None
-    return ToolUse(id=id, name=name, input=data, extra=extra_of(item, CALL_FIELDS))
+    return ToolUse(id=id, name=name, input=data, extra=extra_of(item, _CALL_FIELDS))
 
 
 def read_answer(item: JsonObject, parse: Parse) -> Content:
     """Read an item of a rollout that the model wrote; unlike in a request, reasoning is a block."""
     match item:
         case {"type": "message"}:
-            return decode_content(item.get("content"))
+            return _decode_content(item.get("content"))
         case {"type": "reasoning"}:
             return (_read_thinking(item),)
-    return (decode_call(item, parse) or Opaque(raw=item),)
+    return (_decode_call(item, parse) or Opaque(raw=item),)
 
 
 def _read_thinking(item: JsonObject) -> Block:
     sealed = item.get("encrypted_content")
     signature = sealed if isinstance(sealed, str) else ""
-    extra = extra_of(item, THINKING_FIELDS) or {}
+    extra = extra_of(item, _THINKING_FIELDS) or {}
     if content := item.get("content"):
         extra = {"content": content} | extra
     if item.get("redacted") is True:
@@ -314,16 +314,16 @@ def _write_item(role: str, block: Block) -> JsonObject | None:
             summary = [{"type": "summary_text", "text": text}] if text else []
             thought = {"type": "reasoning", "summary": summary}
             sealed = thought | {"encrypted_content": signature or None}
-            return with_extra(sealed, extra, THINKING_FIELDS)
+            return with_extra(sealed, extra, _THINKING_FIELDS)
         case RedactedThinking(data=data, extra=extra):
             hidden = {"type": "reasoning", "summary": [], "encrypted_content": data}
-            return with_extra(hidden | {"redacted": True}, extra, THINKING_FIELDS)
+            return with_extra(hidden | {"redacted": True}, extra, _THINKING_FIELDS)
         case ToolUse(id=id, name=name, input=data, extra=extra):
-            return with_extra(encode_call(id, name, data), extra, CALL_FIELDS)
+            return with_extra(encode_call(id, name, data), extra, _CALL_FIELDS)
         case ToolResult():
             return _write_result(block)
         case Opaque(raw={"type": str(kind)} as raw):
-            return raw if kind in (MODEL_ITEMS if role == "assistant" else CONTEXT_ITEMS) else None
+            return raw if kind in (_MODEL_ITEMS if role == "assistant" else CONTEXT_ITEMS) else None
     return None
 
 
@@ -332,7 +332,7 @@ def _write_result(block: ToolResult) -> JsonObject:
     output = content if isinstance(content, str) else [_write_part("user", one) for one in content]
     result = _encode_result(block.tool_use_id, output)
     marked = result | ({"is_error": True} if block.is_error else {})
-    return with_extra(marked, block.extra, RESULT_FIELDS)
+    return with_extra(marked, block.extra, _RESULT_FIELDS)
 
 
 def _write_part(role: str, block: Block) -> JsonObject:
