@@ -28,6 +28,7 @@ from longhold.core.messages import (
     Usage,
     block_from_wire,
     block_to_wire,
+    content_from_wire,
     is_thought,
     narrow_content,
 )
@@ -40,7 +41,6 @@ from longhold.core.wire.messages import (
     UNSPOKEN,
     Parse,
     block_text,
-    content_of,
     data_url,
     encode_input,
     extra_of,
@@ -274,7 +274,7 @@ def decode_result(message: JsonObject, tool_use_id: str) -> ToolResult:
 
 
 def decode_content(raw: Json) -> Content:
-    return content_of(raw, _decode_part)
+    return content_from_wire(raw, _decode_part)
 
 
 def _decode_part(part: Json) -> Block:

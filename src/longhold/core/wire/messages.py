@@ -16,7 +16,6 @@ from longhold.core.messages import (
     CLIENT_MARKS,
     INVALID_INPUT,
     Block,
-    Content,
     Json,
     JsonObject,
     ToolResult,
@@ -78,7 +77,7 @@ def _number(value: int | float) -> int | float | None:
 
 
 def is_deep(value: Json, levels: int = MOST_DEPTH) -> bool:
-    """Return whether a value is nested deeper than this, without recursion, which could overflow."""
+    """Return whether a value is nested deeper than this. Recursion could overflow the stack."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not level:
@@ -210,12 +209,6 @@ def unwrap(part: Json) -> Block:
     if isinstance(part, dict) and part.get("type") == _WRAPPED and "raw" in part:
         part = part["raw"]
     return block_from_wire(part)
-
-
-def content_of(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -> Content:
-    if raw is None:
-        return ()
-    return tuple(block_of(part) for part in (raw if isinstance(raw, list) else [raw]))
 
 
 def split_results(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:

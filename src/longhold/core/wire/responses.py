@@ -7,7 +7,7 @@ such as reasoning, are kept as they came and sent back as they were.
 A rollout, which is a file of items, is read into blocks of the Messages API: freeform, shell and
 search calls become tool uses like any other. An unknown item is kept whole, on the side where it
 stands. Fields that only serve the client (ids, states, its own metadata) are left out; others stay
-with the block, and are written beside a rollout's own. Blocks it has no shape for are wrapped whole.
+with the block, and are written next to a rollout's own. A block without a shape is wrapped whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +32,7 @@ from longhold.core.messages import (
     ToolResult,
     ToolUse,
     Usage,
+    content_from_wire,
     narrow_content,
 )
 from longhold.core.wire import messages
@@ -44,7 +45,6 @@ from longhold.core.wire.messages import (
     Parse,
     Speaker,
     block_text,
-    content_of,
     data_url,
     drop_marks,
     encode_input,
@@ -242,7 +242,7 @@ def decode_result(item: JsonObject) -> ToolResult:
 
 
 def _decode_content(raw: Json) -> Content:
-    return content_of(raw, _decode_part)
+    return content_from_wire(raw, _decode_part)
 
 
 def _decode_part(part: Json) -> Block:

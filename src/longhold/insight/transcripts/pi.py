@@ -32,13 +32,13 @@ from longhold.core.messages import (
     ToolResult,
     ToolUse,
     Usage,
+    content_from_wire,
 )
 from longhold.core.models.capabilities import capabilities
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
 from longhold.core.wire.messages import (
     TEXT_FIELDS,
-    content_of,
     extra_of,
     split_results,
     unwrap,
@@ -330,7 +330,7 @@ class _Reader:
 
 
 def _content(raw: Json) -> Content:
-    return content_of(raw, _block)
+    return content_from_wire(raw, _block)
 
 
 def _block(part: Json) -> Block:
