@@ -18,6 +18,7 @@ from longhold.core.stages.compact.compact import NothingToCompact
 from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
+from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import ConfigError
 from longhold.session import Session
 from longhold.session.arguments import as_list, to_plain_object
@@ -29,11 +30,9 @@ from longhold.session.scratch_session import draft_compaction, open_scratch, tak
 Style: TypeAlias = Literal["anthropic", "openai"]
 
 STYLES = {"anthropic": anthropic, "openai": openai}
-SYSTEM = frozenset({"system", "developer"})
-"""Roles whose words hold for the whole conversation: no summary stands for them."""
 ROLES: dict[Style, frozenset[str]] = {
     "anthropic": frozenset({"user", "assistant", "system"}),
-    "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
+    "openai": frozenset({"user", "assistant", "tool", "function"}) | {*SYSTEM_ROLES},
 }
 """Who may speak; any other message would be lost silently."""
 WANTED = "objects with role and content"
@@ -166,7 +165,7 @@ def _texts(content: Json) -> Iterator[str]:
 
 
 def _is_system(message: JsonObject) -> bool:
-    return message.get("role") in SYSTEM
+    return message.get("role") in SYSTEM_ROLES
 
 
 def _style(messages: list[JsonObject]) -> Style:

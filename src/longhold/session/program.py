@@ -30,6 +30,7 @@ from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
+from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from longhold.session.arguments import as_list, check_sections, to_plain_object
 from longhold.session.dialects import (
@@ -40,7 +41,6 @@ from longhold.session.dialects import (
     render_request,
 )
 from longhold.session.following import FollowedList, Following, copy_message
-from longhold.session.importing.openai import SYSTEM_ROLES
 from longhold.session.own_tools import history_over
 from longhold.session.tool_definitions import DeclaredTools, ToolLike, ToolRegistry, read_tools
 

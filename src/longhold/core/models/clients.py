@@ -12,13 +12,12 @@ from urllib.parse import urlsplit
 from longhold.core.messages import Json, JsonObject, Text
 from longhold.core.messages.usage import fields_of
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.assemble import Assembly, block_in, guard_reading, objects, reply_of, tame
-from longhold.core.models.chat import ChatAssembly
+from longhold.core.models.assemble import Assembly, ChatAssembly, reply_from_responses, reply_of
 from longhold.core.models.connection import READ_SECONDS, SdkModel
 from longhold.core.models.openai import OPENAI_HOST, OpenAIModel
 from longhold.core.models.protocol import Event, Finished, Model, Reply, Request, play
-from longhold.core.models.responses import reply_from_responses
 from longhold.core.models.translate import translate_errors
+from longhold.core.wire.messages import block_in, guard_reading, objects, tame
 from longhold.errors import ConfigError, RequestRejected
 
 

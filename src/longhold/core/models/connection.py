@@ -6,11 +6,11 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from longhold.core.messages import JsonObject
-from longhold.core.models.assemble import Assembly, guard_reading, tame
+from longhold.core.models.assemble import Assembly, ChatAssembly
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.chat import ChatAssembly
 from longhold.core.models.protocol import Event, Request
 from longhold.core.models.translate import translate_errors
+from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import ConfigError, RequestRejected
 
 CONNECT_SECONDS = 5.0

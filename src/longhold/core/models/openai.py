@@ -1,7 +1,7 @@
 """Chat endpoints through OpenAI's SDK: OpenAI itself, vLLM, llama.cpp, Ollama and the like.
 
-A request of the Messages API is converted (`chat`), sent by the SDK, and the chunks of the answer
-are put together to the same events as Claude's (`chat_stream`).
+A request of the Messages API is converted (`wire.chat`), sent by the SDK, and the chunks of the
+answer are put together to the same events as Claude's (`ChatAssembly`).
 """
 
 import os
@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from longhold.core.http import is_loopback
 from longhold.core.messages import JsonObject
-from longhold.core.models.chat import ChatAssembly, chat_kwargs
+from longhold.core.models.assemble import ChatAssembly
 from longhold.core.models.connection import NO_KEY, SdkModel
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
+from longhold.core.wire.chat import encode_request
 
 PREFIX = "openai/"
 OPENAI_HOST = "api.openai.com"
@@ -43,7 +44,7 @@ class OpenAIModel(SdkModel):
 
     def _route(self, request: Request) -> tuple[Any, JsonObject]:
         kwargs = {**request.kwargs, "model": request.kwargs["model"].removeprefix(PREFIX)}
-        return self._client.chat.completions.create, chat_kwargs(
+        return self._client.chat.completions.create, encode_request(
             kwargs,
             limit_field=self._limit_field,
             takes_breakpoints=self.capabilities.cache_breakpoints,

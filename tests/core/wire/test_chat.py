@@ -2,12 +2,12 @@
 
 import pytest
 
-from longhold.core.models.chat import chat_kwargs
+from longhold.core.wire.chat import encode_request
 from longhold.errors import RequestRejected
 
 
 def messages(*given, **kwargs):
-    return chat_kwargs({"model": "m", "messages": list(given), **kwargs})["messages"]
+    return encode_request({"model": "m", "messages": list(given), **kwargs})["messages"]
 
 
 def user(*blocks):
@@ -30,7 +30,7 @@ def test_markers_in_the_system_prompt_become_breakpoints_where_they_are_taken():
     mark = {"type": "ephemeral"}
     system = [text("A"), text("B", cache_control=mark), text("C")]
     given = {"model": "m", "messages": [user(text("hi", cache_control=mark))], "system": system}
-    assert chat_kwargs(given, takes_breakpoints=True)["messages"] == [
+    assert encode_request(given, takes_breakpoints=True)["messages"] == [
         {
             "role": "system",
             "content": [
@@ -125,7 +125,7 @@ def test_tools_become_functions():
         "input_schema": {"type": "object"},
         "cache_control": {"type": "ephemeral"},
     }
-    chat = chat_kwargs({"model": "m", "messages": [], "tools": [tool]})
+    chat = encode_request({"model": "m", "messages": [], "tools": [tool]})
     function = {"name": "Read", "description": "Reads.", "parameters": {"type": "object"}}
     assert chat["tools"] == [{"type": "function", "function": function}]
 
@@ -133,7 +133,7 @@ def test_tools_become_functions():
 def test_a_tool_of_the_server_is_refused():
     tools = [{"type": "web_search_20250305", "name": "web_search"}]
     with pytest.raises(RequestRejected, match="web_search"):
-        chat_kwargs({"model": "m", "messages": [], "tools": tools})
+        encode_request({"model": "m", "messages": [], "tools": tools})
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_a_tool_of_the_server_is_refused():
 )
 def test_the_choice_of_tools_is_translated(given, expected):
     tools = [{"name": "Read", "input_schema": {}}]
-    chat = chat_kwargs({"model": "m", "messages": [], "tools": tools, "tool_choice": given})
+    chat = encode_request({"model": "m", "messages": [], "tools": tools, "tool_choice": given})
     assert {key: chat[key] for key in expected} == expected
 
 
 def test_limits_stops_and_formats_are_translated():
-    chat = chat_kwargs(
+    chat = encode_request(
         {
             "model": "m",
             "messages": [],

@@ -3,7 +3,7 @@
 import pytest
 
 from longhold.core.messages import Opaque, Text
-from longhold.session.importing.parts import data_url, extra_of, source_of, unwrap, with_extra, wrap
+from longhold.core.wire.messages import data_url, extra_of, source_of, unwrap, with_extra, wrap
 
 KNOWN = frozenset({"type", "id"})
 
