@@ -29,7 +29,7 @@ from longhold.agent.agent import Agent
 from longhold.agent.terminal.spacing import StageLines
 from longhold.cli import options
 from longhold.cli.agent_options import offline_model, running_agent
-from longhold.cli.output import bar, one_line, percent, report, rewrite_line, say, size, tokens
+from longhold.cli.output import report, rewrite_line, say
 from longhold.core.log.entries import (
     AnyEntry,
     Began,
@@ -51,6 +51,7 @@ from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import JsonObject, text_of
 from longhold.core.messages.rules import violations
+from longhold.core.messages.text import bar, clean_line, human_size, percent, tokens
 from longhold.core.models import Model
 from longhold.core.settings import BudgetSettings, Settings, home
 from longhold.core.turn.loop import Stopped
@@ -166,7 +167,7 @@ class DemoLines:
         if sys.stderr.isatty():
             rewrite_line(" " * COLUMNS)
             rewrite_line("")
-        say(one_line(line, COLUMNS), err=True, dim=True)
+        say(clean_line(line, COLUMNS), err=True, dim=True)
 
     def notice(self, line: str) -> None:
         if line.startswith(DONE):
@@ -181,7 +182,7 @@ class DemoLines:
         if sys.stderr.isatty():
             full = agent.session.fullness()
             share = full.used_tokens / full.window.limit_tokens
-            line = f"[{bar(share, 20)}] {one_line(task, TASK_CHARS)}"
+            line = f"[{bar(share, 20)}] {clean_line(task, TASK_CHARS)}"
             rewrite_line(line.ljust(COLUMNS))
 
 
@@ -234,7 +235,7 @@ def _layer_lines(found: JsonObject) -> list[str]:
     first = made[0] if made else {"before_tokens": 0, "after_tokens": 0, "prefix_read_share": 0.0}
     return [
         f"window    [{bar(used / limit, 30)}] {tokens(used)} of {tokens(limit)}",
-        f"spilled   {len(spilled)} results, {size(sum(spilled))}, to disk with a preview",
+        f"spilled   {len(spilled)} results, {human_size(sum(spilled))}, to disk with a preview",
         f"cleared   {_count_cleared(layers['cleared'])} old results left the view where that was free or paid",
         f"compacted {len(made)} times; the model's call read {percent(first['prefix_read_share'], 1)} of "
         f"its prompt from the cache: {tokens(first['before_tokens'])} → {tokens(first['after_tokens'])}",

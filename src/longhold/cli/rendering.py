@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from longhold.agent.agent import Agent
-from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
-from longhold.agent.terminal.status import where_lines
-from longhold.cli.output import one_line, plain, print_painted, say, show_notice
+from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable, where_lines
+from longhold.cli.output import print_painted, say, show_notice
 from longhold.core.messages import JsonObject, text_of
+from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.models import Finished, Restarted, TextDelta, ThinkingDelta
 from longhold.core.settings import load_settings
 from longhold.core.turn.loop import Continued, LoopEvent, Stopped
@@ -23,7 +23,7 @@ ERROR_CHARS = 200
 
 def show_where(agent: Agent) -> None:
     if lines := where_lines(agent):
-        say("\n".join(map(plain, lines)), err=True, dim=True)
+        say("\n".join(map(clean_text, lines)), err=True, dim=True)
 
 
 def show_notices(agent: Agent) -> None:
@@ -54,17 +54,19 @@ def show(event: LoopEvent) -> None:
             if text_of(reply.content):
                 say()
         case ToolBegan(use=use):
-            given = one_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
-            say(f"· {plain(use.name)} {given}", err=True, dim=True)
+            given = clean_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
+            say(f"· {clean_text(use.name)} {given}", err=True, dim=True)
         case ToolRan(use=use, outcome=outcome) if outcome.is_error:
             line = text_of(outcome.content).strip().partition("\n")[0]
-            say(f"  {plain(use.name)}: {plain(line[:ERROR_CHARS])}", err=True, fg="yellow")
+            say(
+                f"  {clean_text(use.name)}: {clean_text(line[:ERROR_CHARS])}", err=True, fg="yellow"
+            )
         case Restarted(wait_seconds=seconds, error=error):
-            say(f"{plain(str(error))}; trying again in {seconds:.1f} s", err=True, fg="yellow")
+            say(f"{clean_text(str(error))}; trying again in {seconds:.1f} s", err=True, fg="yellow")
         case Continued(reason=reason, detail=detail) if reason != "next_turn":
-            say(plain(detail) or reason.replace("_", " "), err=True, fg="yellow")
+            say(clean_text(detail) or reason.replace("_", " "), err=True, fg="yellow")
         case Stopped(reason=reason, detail=detail) if reason != "completed":
-            because = f": {plain(detail)}" if detail else "."
+            because = f": {clean_text(detail)}" if detail else "."
             say(f"Stopped ({reason.replace('_', ' ')}){because}", err=True, fg="red")
 
 

@@ -13,12 +13,12 @@ from msgspec import structs
 from longhold.agent.permissions.decide import SESSIONS_OWN
 from longhold.cli import options
 from longhold.cli.agent_options import AgentOptions, agent_options
-from longhold.cli.output import json_line, json_out, one_line, say
+from longhold.cli.output import json_line, json_out, say
 from longhold.cli.rendering import INPUT_CHARS, event_json, make_renderer, show_notices, show_where
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import Spent, sum_spending
 from longhold.core.messages import JsonObject, ToolUse, text_of
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_line, exact_dollars, pluralize
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.loop import LoopEvent, Stopped
 from longhold.core.turn.round import ToolRan
@@ -60,7 +60,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
             }
         )
     elif not as_stream:
-        price = "simulated" if chosen.offline else f"${done.spent.usd:.4f}"
+        price = "simulated" if chosen.offline else exact_dollars(done.spent.usd)
         say(f"session {done.session}, {price}", err=True)
     if done.is_nothing:
         say("\n".join(_denied_lines(done.denied)), err=True, fg="red")
@@ -119,7 +119,7 @@ def _denied_lines(denied: Sequence[ToolRan]) -> list[str]:
 
 
 def _shown_input(use: ToolUse) -> str:
-    return one_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
+    return clean_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
 
 
 async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bool) -> RunReport:

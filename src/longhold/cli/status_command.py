@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from longhold.agent.terminal.status import make_status
 from longhold.cli import options
 from longhold.cli.output import report
 from longhold.cli.target import calibrate, open_target
@@ -13,6 +12,7 @@ from longhold.core.log.spending import OwnSpending
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Fullness
+from longhold.core.turn.status import make_status
 from longhold.core.view.gauge import replay
 
 COLUMNS = 120

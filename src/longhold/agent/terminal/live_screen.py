@@ -45,8 +45,8 @@ from prompt_toolkit.styles import Style
 from longhold.agent.terminal.chat_input import ChatInput, OngoingWork
 from longhold.agent.terminal.screen import Tone
 from longhold.agent.terminal.spacing import Spacing
-from longhold.agent.terminal.status import Status
-from longhold.core.messages.display import one_line, plain
+from longhold.core.messages.text import clean_line, clean_text
+from longhold.core.turn.status import Status
 
 if TYPE_CHECKING:
     from longhold.agent.permissions import Question
@@ -370,7 +370,7 @@ class LiveScreen:
         return await self._input.ask(question, is_secret=True)
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        return await self._input.choose(title, [plain(row) for row in rows])
+        return await self._input.choose(title, [clean_text(row) for row in rows])
 
     def half_typed(self) -> str:
         return self._input.buffer.text
@@ -382,7 +382,7 @@ class LiveScreen:
             self._input.replace_text(text)
 
     def suggest(self, text: str) -> None:
-        self._input.offer(one_line(text, self._columns() - 4))
+        self._input.offer(clean_line(text, self._columns() - 4))
 
     @contextmanager
     def working(

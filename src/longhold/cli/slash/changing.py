@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from longhold.agent.terminal.slash import SlashContext
 from longhold.cli.compact_command import edited_text, preview_lines, seam_lines
 from longhold.core.log.entries import Compacted
-from longhold.core.messages.display import one_line
+from longhold.core.messages.text import clean_line
 from longhold.core.stages.compact.draft import CompactionDraft
 from longhold.core.stages.compact.owner import manual_request
 from longhold.core.turn.abort import run_unless_aborted
@@ -136,5 +136,5 @@ async def pin(context: SlashContext, rest: str) -> None:
     engine = context.agent.engine
     if numbers:
         (unpin if is_off else pin_messages)(engine, numbers)
-    found = [f"#{id}  {one_line(text)}" for id, text in list_pinned(engine.view)]
+    found = [f"#{id}  {clean_line(text)}" for id, text in list_pinned(engine.view)]
     context.screen.say("\n".join(found) or "Nothing is pinned.")

@@ -14,7 +14,7 @@ from longhold.cli.context_command import lines as context_lines
 from longhold.cli.cost_command import bill_lines
 from longhold.cli.slash import SLASH
 from longhold.cli.target import OURS, CommandTarget
-from longhold.core.messages.display import plain, tokens
+from longhold.core.messages.text import clean_text, tokens
 from longhold.core.settings import home
 from longhold.core.settings.reading import set_value
 from longhold.core.view.gauge import replay
@@ -98,11 +98,12 @@ async def memory(context: SlashContext, rest: str) -> None:
 async def hooks(context: SlashContext, rest: str) -> None:
     plan = load_hooks(Path.cwd())
     lines = [
-        f"{hook.event:<18} {plain(hook.matcher) or 'any':<16} {plain(hook.command)}"
+        f"{hook.event:<18} {clean_text(hook.matcher) or 'any':<16} {clean_text(hook.command)}"
         for hook in plan.hooks
     ]
     lines += [
-        f"not trusted yet: {plain(str(each.file))}; `longhold trust`" for each in plan.untrusted
+        f"not trusted yet: {clean_text(str(each.file))}; `longhold trust`"
+        for each in plan.untrusted
     ]
     context.screen.say("\n".join(lines) or "No hook is configured.")
 

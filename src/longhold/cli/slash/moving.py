@@ -13,7 +13,7 @@ from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
 from longhold.core.log.titles import NOTHING_SAID
 from longhold.core.messages import text_of
-from longhold.core.messages.display import dollars, one_line
+from longhold.core.messages.text import clean_line, dollars
 
 LISTED_SESSIONS = 50
 """To resume; older ones are found with `longhold sessions`."""
@@ -30,7 +30,7 @@ async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
     if not asked:
         context.screen.say("Nothing was said yet; there is nothing to go back to.")
         return None
-    rows = [f"{f'#{entry.n}':<7}{one_line(text_of(entry.content))}" for entry in reversed(asked)]
+    rows = [f"{f'#{entry.n}':<7}{clean_line(text_of(entry.content))}" for entry in reversed(asked)]
     picked = await context.screen.choose("Go back to before which message?", rows)
     if picked is None:
         return None
@@ -96,5 +96,5 @@ def _session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
         known = session_summary(paths.get(session.id), facts)
         at = datetime.fromtimestamp(clamp_time(known.last_at) or session.modified)
         cost = dollars(known.usd) if known.calls else ""
-        rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {one_line(store.title(session))}")
+        rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {clean_line(store.title(session))}")
     return rows

@@ -5,7 +5,7 @@ from typing import get_args
 
 from longhold.agent.terminal.slash import SlashContext
 from longhold.core.log.spending import ASIDE
-from longhold.core.messages.display import plain, tokens
+from longhold.core.messages.text import clean_text, tokens
 from longhold.core.models import open_model
 from longhold.core.models.capabilities import known_models
 from longhold.core.policy.advice import window_at_cost
@@ -40,7 +40,7 @@ async def dream(context: SlashContext, rest: str) -> None:
         context.screen.say("Stopped; nothing was changed.")
         return
     undo = f" `/memory undo {done.commit.id}` undoes it." if done.commit else ""
-    context.screen.say(plain(f"{done.line.capitalize()}.{undo}"))
+    context.screen.say(clean_text(f"{done.line.capitalize()}.{undo}"))
 
 
 _MODES = {
@@ -54,13 +54,13 @@ _MODES = {
 async def agents(context: SlashContext, rest: str) -> None:
     supervisor = context.agent.supervisor
     running = supervisor.lines() if supervisor else []
-    context.screen.say("\n".join(map(plain, running)) or "No agent is running.")
+    context.screen.say("\n".join(map(clean_text, running)) or "No agent is running.")
 
 
 async def stop(context: SlashContext, rest: str) -> None:
     supervisor = context.agent.supervisor
     is_stopped = bool(rest and supervisor and await supervisor.stop(rest, by_user=True))
-    context.screen.say(f"{plain(rest)} {'was stopped' if is_stopped else 'is not running'}.")
+    context.screen.say(f"{clean_text(rest)} {'was stopped' if is_stopped else 'is not running'}.")
 
 
 async def jobs(context: SlashContext, rest: str) -> None:
@@ -70,7 +70,7 @@ async def jobs(context: SlashContext, rest: str) -> None:
         job = await agent.jobs.stop(which.strip())
         context.screen.say(f"{job.name} was stopped.")
     for job in agent.jobs.running():
-        context.screen.say("\n   ".join(map(plain, (job.line(), *job.doing))))
+        context.screen.say("\n   ".join(map(clean_text, (job.line(), *job.doing))))
     if not agent.jobs.running():
         context.screen.say("No job is running.")
 

@@ -29,7 +29,7 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.messages import ToolUse
-from longhold.core.messages.text import clean_line, pluralize
+from longhold.core.messages.text import clean_line, exact_dollars, pluralize
 
 FOCUS_CHARS = 200
 """Of what a summary was asked to dwell on."""
@@ -138,7 +138,7 @@ def _describe_other(entry: AnyEntry) -> str:
         case Switched(model=model, reason=reason):
             return f"{model} answers from here on" + (f" ({reason})" if reason else "")
         case CacheBroke(detail=detail, lost_tokens=lost, usd=usd, expected=expected):
-            said = f"{lost:,} tokens were not read from the cache (${usd:.4f}): {detail}"
+            said = f"{lost:,} tokens were not read from the cache ({exact_dollars(usd)}): {detail}"
             return f"{said} (expected: {expected})" if expected else said
         case Failed(what=what, error=error):
             return f"{what}: {' '.join(error.split())[:200]}"

@@ -25,6 +25,7 @@ from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.memory.tool import Shown
 from longhold.core.messages import text_of
+from longhold.core.messages.text import byte_count, first_bytes
 from longhold.core.messages.words import words_of
 from longhold.core.settings import MemorySettings
 from longhold.core.turn.engine import Engine
@@ -66,11 +67,10 @@ def render(
 
 def _cut(text: str, limits: MemorySettings) -> str:
     kept = "\n".join(text.split("\n")[: limits.recall_file_lines])
-    if len(kept.encode()) > limits.recall_file_bytes:
-        kept = kept.encode()[: limits.recall_file_bytes].decode(errors="ignore")
+    kept = first_bytes(kept, limits.recall_file_bytes)
     if kept == text:
         return text
-    return f"{kept}\n[Cut: {len(kept.encode()):,} of {len(text.encode()):,} bytes are shown.]"
+    return f"{kept}\n[Cut: {byte_count(kept):,} of {byte_count(text):,} bytes are shown.]"
 
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]

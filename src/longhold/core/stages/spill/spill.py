@@ -15,7 +15,7 @@ from longhold.core.log.retention import sweep
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import byte_count
+from longhold.core.messages.text import byte_count, human_size
 from longhold.core.stages.spill.budget import (
     Arrived,
     Budgets,
@@ -24,7 +24,7 @@ from longhold.core.stages.spill.budget import (
     plan_alone,
     plan_together,
 )
-from longhold.core.stages.spill.preview import human_size, preview, repetition
+from longhold.core.stages.spill.preview import preview, repetition
 from longhold.core.tools.describe import HISTORY, description_of
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.large_results import write_result
