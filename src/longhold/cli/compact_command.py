@@ -213,7 +213,11 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
         if arguments.is_session and not (arguments.is_written or arguments.is_preview):
             log = open_for_writing(arguments.target.name)
             session = stack.enter_context(
-                Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
+                Session.over(
+                    log,
+                    arguments.settings,
+                    hooks=lambda engine: CompactionHooks(after=_events(arguments, engine).after),
+                )
             )
         paper = open_scratch(
             session.view.history if session else arguments.target.history,
@@ -278,10 +282,6 @@ def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
         return verdict
 
     return CompactionEvents(ask=ask, say=partial(engine.say, hidden=True))
-
-
-def _after_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
-    return CompactionHooks(after=_events(arguments, engine).after)
 
 
 def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:

@@ -59,7 +59,8 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
     most = settings.page.sessions
     if len(files) > most:
         say(f"{len(files):,} sessions; the page has the newest {most} (page.sessions)", err=True)
-    shared = _share_room(settings.page, min(len(files), most))
+    room = settings.page.text_bytes // min(len(files), most)
+    shared = replace(settings.page, text_bytes=room)
     for number, file in enumerate(files[:most], 1):
         try:
             yield page_data(open_target(str(file.path)), settings, page=shared, id=str(number))
@@ -81,10 +82,6 @@ def read_modified(file: SessionFile) -> float:
         return file.path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _share_room(page: PageSettings, sessions: int) -> PageSettings:
-    return replace(page, text_bytes=page.text_bytes // sessions)
 
 
 def page_data(

@@ -25,7 +25,7 @@ from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, N
 from longhold.core.memory.paths import INDEX, check_name, memory_place, team_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
-from longhold.core.messages.text import ago, clean_text
+from longhold.core.messages.text import ago, clean_text, list_some
 from longhold.core.settings import home, load_settings
 from longhold.core.settings.files import write_private
 
@@ -276,8 +276,7 @@ def _list_waiting_elsewhere() -> Iterator[str]:
 
 def _commit_line(commit: Commit) -> str:
     files = [one.file for one in commit.changes if one.file != INDEX] or [INDEX]
-    named = ", ".join(files[:4]) + (f" and {len(files) - 4} more" if len(files) > 4 else "")
-    return f"{commit.id:>5}  {ago(commit.at):>14}  {commit.by:<10}  {clean_text(commit.why)}  ({named})"
+    return f"{commit.id:>5}  {ago(commit.at):>14}  {commit.by:<10}  {clean_text(commit.why)}  ({list_some(files, 4)})"
 
 
 def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:

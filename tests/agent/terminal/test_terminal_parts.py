@@ -18,7 +18,7 @@ from longhold.agent.terminal.slash import unknown_command
 from longhold.agent.terminal.spacing import Spacing
 from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, draw_folded
 from longhold.cli.slash import SLASH
-from longhold.cli.slash.changing import CompactWords
+from longhold.cli.slash_commands import CompactWords
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import TextDelta
 from longhold.core.tools.protocol import Outcome

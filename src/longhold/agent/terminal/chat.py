@@ -8,7 +8,7 @@ import asyncio
 import importlib
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from longhold.agent.agent import Agent
@@ -76,15 +76,6 @@ def _may_suggest(agent: Agent) -> bool:
     engine = agent.engine
     is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
     return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
-
-
-async def _next_words_of(agent: Agent) -> str:
-    try:
-        reply = await agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
-    except LongholdError:
-        return ""
-    words = clean_line(reply.text.strip().strip('"'), MOST_CHARS + 1)
-    return "" if NONE in words or len(words) > MOST_CHARS else words
 
 
 HALF_TYPED_SECONDS = 0.5
@@ -257,8 +248,11 @@ class Turns:
             self._suggesting = asyncio.create_task(self._suggest())
 
     async def _suggest(self) -> None:
-
-        self.screen.suggest(await _next_words_of(self.agent))
+        words = ""
+        with suppress(LongholdError):
+            reply = await self.agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
+            words = clean_line(reply.text.strip().strip('"'), MOST_CHARS + 1)
+        self.screen.suggest("" if NONE in words or len(words) > MOST_CHARS else words)
 
     async def _stop_suggesting(self) -> None:
         from longhold.core.turn.abort import stop

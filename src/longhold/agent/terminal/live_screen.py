@@ -108,7 +108,10 @@ def _make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
         _text(
             lambda: [("class:working", parts.working())], Condition(lambda: bool(parts.working()))
         ),
-        _text(lambda: _draw_queued(parts.queued()), Condition(lambda: bool(parts.queued()))),
+        _text(
+            lambda: [("class:queued", "\n".join(parts.queued()))],
+            Condition(lambda: bool(parts.queued())),
+        ),
         Window(char="─", height=1, style="class:rule"),
         _text(
             lambda: [("class:prompt", parts.question())], Condition(lambda: bool(parts.question()))
@@ -129,10 +132,6 @@ def _text(text: Callable[[], AnyFormattedText], when: Condition) -> ConditionalC
 def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
     is_first = line == 0 and wrap == 0
     return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
-
-
-def _draw_queued(lines: list[str]) -> StyleAndTextTuples:
-    return [("class:queued", "\n".join(lines))]
 
 
 class KeyTarget(Protocol):

@@ -128,6 +128,11 @@ def count_fitting_lines(lines: Sequence[str], budget: int, count: Callable[[str]
     return bisect_right(sizes, budget, key=lambda n: count("\n".join(lines[:n])))
 
 
+def list_some(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def pluralize(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 

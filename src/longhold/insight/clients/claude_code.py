@@ -35,6 +35,11 @@ JUST_NOW = 8
 """Entries at the end of a transcript among which a compaction is the one that was just made."""
 WORDS_CHARS, NAMES = 400, 60
 """Of one message of the user's, and how many names."""
+KEEP = "Later work refers to what follows, so the summary must keep it word for word."
+LOST = (
+    "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
+    " record, not a new request; the whole history can be searched with search_history."
+)
 
 
 def status_line(given: JsonObject, now: float) -> str:
@@ -90,7 +95,7 @@ def keep(given: JsonObject) -> str:
         is_over = given.get("hook_event_name") != "PreCompact"
         names, words = _list_at_stake(history, is_over=is_over)
         if names or words:
-            return _write_lost(names, words) if is_over else _write_keep(names, words)
+            return _write(LOST if is_over else KEEP, names, words)
     return ""
 
 
@@ -111,21 +116,9 @@ def _list_at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[
     return [name for name, _ in last.lost][:NAMES], words[::-1]
 
 
-def _write_keep(names: Sequence[str], words: Sequence[str]) -> str:
-    parts = ["Later work refers to what follows, so the summary must keep it word for word."]
-    return _bound(parts, names, words)
-
-
-def _write_lost(names: Sequence[str], words: Sequence[str]) -> str:
-    parts = [
-        "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
-        " record, not a new request; the whole history can be searched with search_history."
-    ]
-    return _bound(parts, names, words)
-
-
-def _bound(parts: list[str], names: Sequence[str], words: Sequence[str]) -> str:
+def _write(intro: str, names: Sequence[str], words: Sequence[str]) -> str:
     """List the names, then the user's words, the latest first, as far as there is room."""
+    parts = [intro]
     if names:
         parts.append("Names in use: " + ", ".join(clean_line(name, 200) for name in names))
     left = KEPT_CHARS - sum(map(len, parts))
