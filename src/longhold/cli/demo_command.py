@@ -213,14 +213,10 @@ def _layer_lines(found: JsonObject) -> list[str]:
     layers, used, limit = found["layers"], found["used_tokens"], found["window_tokens"]
     spilled, made, notes = layers["spilled_bytes"], layers["compacted"], found["notes"]
     first = made[0] if made else {"before_tokens": 0, "after_tokens": 0, "prefix_read_share": 0.0}
-    # the reasons begin with a count: `cleared 8 old results, …`
-    cleared = [
-        int(word) for why in layers["cleared"] for word in why.split()[1:2] if word.isdecimal()
-    ]
     return [
         f"window    [{bar(used / limit, 30)}] {tokens(used)} of {tokens(limit)}",
         f"spilled   {len(spilled)} results, {human_size(sum(spilled))}, to disk with a preview",
-        f"cleared   {sum(cleared)} old results left the view where that was free or paid",
+        f"cleared   {layers['cleared_results']} old results left the view where that was free or paid",
         f"compacted {len(made)} times; the model's call read {percent(first['prefix_read_share'], 1)} of "
         f"its prompt from the cache: {tokens(first['before_tokens'])} → {tokens(first['after_tokens'])}",
         f"notes     updated {notes['updates']} times, and stood in for "
@@ -340,7 +336,18 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "layers": {
             "spilled_bytes": [entry.bytes for entry in _of(Spilled, history) if entry.file],
             "cleared": [entry.why for entry in _of(Cleared, history)],
-            "compacted": [_compaction(entry, history) for entry in compacted],
+            "cleared_results": sum(len(entry.ids) for entry in _of(Cleared, history)),
+            "compacted": [
+                {
+                    "by": entry.by,
+                    "before_tokens": entry.before_tokens,
+                    "after_tokens": entry.after_tokens,
+                    "names_survived": entry.survived,
+                    "prefix_read_share": _prefix_read([e for e in history if e.n < entry.n]),
+                    "why": entry.why,
+                }
+                for entry in compacted
+            ],
             "restored": len(_of(Restored, history)),
             "tasks_still_verbatim": sum(task in seen for task in TASKS),
         },
@@ -360,17 +367,6 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
 
 def _of(kind: type[T], history: Sequence[AnyEntry]) -> list[T]:
     return [entry for entry in history if isinstance(entry, kind)]
-
-
-def _compaction(entry: Compacted, history: Sequence[AnyEntry]) -> JsonObject:
-    return {
-        "by": entry.by,
-        "before_tokens": entry.before_tokens,
-        "after_tokens": entry.after_tokens,
-        "names_survived": entry.survived,
-        "prefix_read_share": _prefix_read([e for e in history if e.n < entry.n]),
-        "why": entry.why,
-    }
 
 
 def _prefix_read(before: Sequence[AnyEntry]) -> float:
