@@ -8,10 +8,10 @@ from dataclasses import asdict
 import click
 
 from longhold.cli import options
-from longhold.cli.output import ago, dollars, percent, report_all, tokens
+from longhold.cli.output import report_all
 from longhold.cli.target import CommandTarget, open_targets
 from longhold.core.log.unique_answers import MAIN
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import ago, dollars, percent, pluralize, tokens
 from longhold.insight.calls import (
     CallReport,
     Totals,

@@ -8,21 +8,12 @@ from typing import Any
 import click
 
 from longhold.cli import options
-from longhold.cli.output import (
-    ago,
-    dollars,
-    format_recorded,
-    one_line,
-    percent,
-    report_all,
-    say,
-    tokens,
-)
+from longhold.cli.output import format_recorded, report_all, say
 from longhold.cli.target import OURS, CommandTarget, open_targets
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import Spent, is_own
 from longhold.core.log.stores import default_store
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import ago, clean_line, dollars, percent, pluralize, tokens
 from longhold.core.policy.advice import (
     FRAME_TOKENS,
     SUMMARY_TOKENS,
@@ -126,7 +117,7 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     if found.turns:
         yield "\nmost expensive turns"
     for turn in sorted(found.turns, key=lambda turn: -turn.item.usd)[:TOP_TURNS]:
-        said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
+        said = clean_line(turn.said, SAID_CHARS) or "(before the first message)"
         calls = pluralize(turn.item.calls, "call")
         yield f"  {turn.number:>4}  {_money(turn.item)}  {calls:>10}  {said}"
     if days:

@@ -6,12 +6,13 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.agent_options import running_agent
 from longhold.cli.memory_command import memory_store
-from longhold.cli.output import plain, report, say
+from longhold.cli.options import running_agent
+from longhold.cli.output import report, say
 from longhold.core.memory.dream import DreamReport, dream
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.paths import team_directory
+from longhold.core.messages.text import clean_text
 from longhold.core.models import open_model
 from longhold.core.settings import Settings, load_settings
 
@@ -59,7 +60,7 @@ async def _dream_with_model(
 
 
 def _summary(done: DreamReport, dry_run: bool) -> str:
-    left = "".join(f"\nLeft out: {plain(file)}, {why}." for file, why in done.dropped.items())
+    left = "".join(f"\nLeft out: {clean_text(file)}, {why}." for file, why in done.dropped.items())
     if dry_run:
         return f"Would do: {done.line}.{left}"
     undo = f" To undo it: longhold memory undo {done.commit.id}" if done.commit else ""

@@ -6,9 +6,9 @@ from itertools import chain
 import click
 
 from longhold.cli import options
-from longhold.cli.output import dollars, one_line, percent, report_all, tokens
+from longhold.cli.output import report_all
 from longhold.cli.target import CommandTarget, open_targets
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
 from longhold.insight.explain import Act, ExplainedTurn, explain
 
 
@@ -35,7 +35,7 @@ def _describe(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]
 
 
 def _lines(number: int, turn: ExplainedTurn) -> list[str]:
-    said = one_line(turn.said) or "(before the first message)"
+    said = clean_line(turn.said) or "(before the first message)"
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
     prompt = turn.spent.tokens - turn.spent.output_tokens
     facts = [

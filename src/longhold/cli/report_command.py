@@ -14,19 +14,16 @@ from typing import Any
 import click
 
 from longhold.cli import options
-from longhold.cli.output import (
+from longhold.cli.output import encoded_out, format_unrecorded, progress_bar, report, say
+from longhold.core.messages.text import (
+    clean_line,
+    clean_text,
     dollars,
-    encoded_out,
-    format_unrecorded,
-    one_line,
     percent,
-    plain,
-    progress_bar,
-    report,
-    say,
+    pluralize,
+    shorten_path,
     tokens,
 )
-from longhold.core.messages.text import pluralize
 from longhold.insight.index import SessionIndex, open_index
 from longhold.insight.places import SessionFile, default_roots, find_sessions
 from longhold.insight.report import DIMENSIONS, Spending, SpendingGroup, SpendingReport, make_report
@@ -119,7 +116,7 @@ def _first_day(since: str) -> str:
 def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
     if not found.sessions:
         yield "No session with calls was found. Looked in:"
-        yield from (f"  {plain(str(root))}" for root in roots)
+        yield from (f"  {clean_text(str(root))}" for root in roots)
         yield "Name a directory or files, or give --since all."
         return
     yield from _verdict(found)
@@ -164,20 +161,15 @@ def _table(name: str, groups: Sequence[SpendingGroup], most: int) -> Iterator[st
     yield f"\n{f'by {name}':<{NAME_CHARS}} {'cost':>9} {'avoidable':>10} {'calls':>7} {'tokens':>8}"
     for group in shown:
         spent = group.spending
+        place = shorten_path(clean_text(group.name), NAME_CHARS)
         avoidable = dollars(spent.avoidable_usd) if spent.avoidable_usd else ""
         yield (
-            f"{_name(group.name):<{NAME_CHARS}} {dollars(spent.usd):>9} {avoidable:>10}"
+            f"{place:<{NAME_CHARS}} {dollars(spent.usd):>9} {avoidable:>10}"
             f" {spent.calls:>7,} {tokens(spent.all):>8}"
-            f"  {one_line(group.title, TITLE_CHARS)}"
+            f"  {clean_line(group.title, TITLE_CHARS)}"
         ).rstrip()
     if rest := len(groups) - len(shown):
         yield f"{rest:,} {'earlier' if in_order else 'more'}; --by {name} lists all"
-
-
-def _name(name: str) -> str:
-    """Shorten a long name; the end of a path says more than its start."""
-    name = plain(name)
-    return name if len(name) <= NAME_CHARS else f"…{name[1 - NAME_CHARS :]}"
 
 
 def _csv(found: SpendingReport, by: str) -> bytes:
@@ -193,5 +185,5 @@ def _csv(found: SpendingReport, by: str) -> bytes:
 
 def _cell(name: str) -> str:
     """Keep a terminal from obeying a foreign name, and a spreadsheet from reading it as a formula."""
-    name = plain(name).strip()
+    name = clean_text(name).strip()
     return f"'{name}" if name[:1] in ("=", "+", "-", "@") else name

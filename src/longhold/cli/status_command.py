@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from longhold.agent.terminal.status import make_status
 from longhold.cli import options
 from longhold.cli.output import report
 from longhold.cli.target import calibrate, open_target
 from longhold.core.log.spending import OwnSpending
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Fullness
+from longhold.core.turn.status import make_status
 from longhold.core.view.gauge import ViewSize, replay
 
 COLUMNS = 120

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from longhold.core.http import LOOPBACK, Headers, is_loopback
+from longhold.core.messages.text import one_line
 from longhold.core.settings import GatewaySettings
 from longhold.gateway.answer import PassingAnswer
 from longhold.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
@@ -50,7 +51,7 @@ def _return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def _make_reason_header(reason: str) -> tuple[bytes, bytes]:
-    line = " ".join(reason.split())[:LONGEST_REASON]
+    line = one_line(reason)[:LONGEST_REASON]
     return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from longhold.core.log.spending import Budget, FileLedger, Spent
 from longhold.core.messages import Usage
+from longhold.core.messages.text import exact_dollars
 from longhold.core.settings import BudgetSettings
 
 NOBODY = "all"
@@ -60,7 +61,7 @@ class TenantBudgets:
         if spent < self._usd:
             return ""
         return (
-            f"the budget of ${self._usd:.2f} a day is spent (${spent:.2f}); it begins anew at "
+            f"the budget of {exact_dollars(self._usd)} a day is spent ({exact_dollars(spent)}); it begins anew at "
             "midnight, and gateway.tenant_usd_per_day sets it"
         )
 

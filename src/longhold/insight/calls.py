@@ -37,7 +37,7 @@ from longhold.core.request.cache.breaks import (
 )
 from longhold.core.request.cache.monitor import list_announced
 from longhold.core.request.cache.moves import find_change
-from longhold.core.request.lifetime import life_of, seconds_of
+from longhold.core.request.lifetime import life_of, seconds_of, written_lifetime
 
 RESTARTS = ("<command-name>/exit<", "<command-name>/quit<", "<command-name>/resume<")
 """What a transcript shows where its agent was quit or resumed."""
@@ -309,7 +309,7 @@ class _CallReader:
         return False
 
     def _begun(self, answer: UniqueAnswer) -> LoggedCall:
-        self._lifetime = _lifetime(answer.usage, self._lifetime)
+        self._lifetime = written_lifetime(answer.usage, self._lifetime)
         return LoggedCall(
             answer=answer,
             start=_start(answer.first, self._waiting),
@@ -336,12 +336,6 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
     return entry.at
 
 
-def _lifetime(usage: Usage, last: str) -> str:
-    if usage.written_1h_tokens:
-        return "1h"
-    return "5m" if usage.cache_write_5m_tokens else last
-
-
 def _complete_asked(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
     """Return the newest request, with the hashes it omitted because they had not changed."""
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
@@ -365,7 +359,7 @@ def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
 def _fork_call(entry: Forked, lifetime: str) -> CallReport:
     """Report a fork's call; its entry is written when it has finished."""
     start = entry.at - entry.seconds if entry.at else 0.0
-    life = life_of(entry.model, _lifetime(entry.usage, lifetime))
+    life = life_of(entry.model, written_lifetime(entry.usage, lifetime))
     return replace(_price_call(entry.n, entry, start, life), source=entry.source)
 
 

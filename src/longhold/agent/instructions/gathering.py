@@ -26,6 +26,7 @@ from longhold.agent.instructions.places import (
 )
 from longhold.agent.tools.globs import glob_expression
 from longhold.core.messages import Json
+from longhold.core.messages.text import list_some
 from longhold.core.settings import front_matter
 from longhold.core.settings.project import UnusableFile, read_text
 
@@ -372,9 +373,8 @@ class _Gatherer:
     def report_dropped(self) -> None:
         if not self._dropped:
             return
-        named = ", ".join(map(str, self._dropped[:NAMED]))
-        more = f" and {len(self._dropped) - NAMED:,} more" if len(self._dropped) > NAMED else ""
-        self.notices.append(f"more than {MAX_FILES} instruction files; left out: {named}{more}")
+        named = list_some([str(path) for path in self._dropped], NAMED)
+        self.notices.append(f"more than {MAX_FILES} instruction files; left out: {named}")
 
     def _is_wanted(self, candidate: InstructionCandidate, patterns: tuple[str, ...]) -> bool:
         """Return whether a rule applies to the touched file; one without `paths` applies to all."""

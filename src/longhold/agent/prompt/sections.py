@@ -21,6 +21,7 @@ from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.git import git_variables
 from longhold.agent.tools.process import find_program, run
 from longhold.core.log.entries import Section
+from longhold.core.messages.text import clean_document, clean_text
 from longhold.core.settings import PromptSettings
 
 LINE_CHARS = 200
@@ -93,11 +94,7 @@ async def _ask(directory: Path, *words: str) -> str | None:
 
 
 def _lines(text: str) -> str:
-    shown = (
-        "".join(char if char.isprintable() else "?" for char in line[:LINE_CHARS])
-        for line in text.split("\n")
-    )
-    return "\n".join(shown)
+    return "\n".join(clean_text(line[:LINE_CHARS], instead="?") for line in text.split("\n"))
 
 
 def _cut(text: str, chars: int) -> str:
@@ -227,7 +224,7 @@ def servers_news(
 
 
 def _server(offer: ServerOffer) -> str:
-    said = "".join(c for c in offer.instructions if c.isprintable() or c in "\n\t").strip()
+    said = clean_document(offer.instructions, instead="").strip()
     if len(said) > SERVER_CHARS:
         said = f"{said[:SERVER_CHARS]}… (cut)"
     names = ", ".join(offer.names) or "none"

@@ -19,6 +19,7 @@ from longhold.agent.permissions.decide import MODES, Mode, pick_narrower
 from longhold.agent.permissions.sources import SettingsSection
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
+from longhold.core.messages.text import one_line
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
     is_on,
@@ -110,7 +111,7 @@ def read_definition(text: str, file: Path, source: DefinitionSource) -> Definiti
         raise UnreadableFrontMatter(
             f"{FORK!r} is reserved for forks of the conversation; choose another name"
         )
-    description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
+    description = one_line(text_in(fields, "description"))[:DESCRIPTION_CHARS]
     if not description or not prompt:
         raise UnreadableFrontMatter("it has no description or no prompt")
     hooks, servers, own_servers = _programs(fields)

@@ -37,6 +37,7 @@ from longhold.agent.subagents.tasks import team_tool
 from longhold.agent.subagents.teammates import Teammates
 from longhold.core.log.protocol import StoredMail
 from longhold.core.log.store import FileStore, new_id
+from longhold.core.messages.text import one_line
 from longhold.core.settings.files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool
@@ -392,7 +393,7 @@ def _body_of(given: SendMessageInput) -> MailBody:
     """Convert a model's input to a mail body, or say what is missing."""
     match given.message:
         case str(text):
-            summary = " ".join(given.summary.split())[:SUMMARY_CHARS]
+            summary = one_line(given.summary)[:SUMMARY_CHARS]
             if not summary:
                 raise Refused("Give a summary of five to ten words with the message.")
             return Note(text=text, summary=summary)

@@ -15,6 +15,7 @@ from longhold.agent.subagents.order import Finish, Order, Worker
 from longhold.agent.subagents.teammates import Teammates
 from longhold.agent.subagents.worktree import KeptWorktree, finish
 from longhold.core.messages import ToolUse
+from longhold.core.messages.text import clean_text, one_line, shorten
 from longhold.core.turn.background import JobProgress
 from longhold.core.turn.loop import LoopEvent
 from longhold.core.turn.round import ToolBegan, ToolRan
@@ -130,7 +131,7 @@ def progress_line(use: ToolUse | None) -> str:
 
 
 def accept_line(said: str) -> str:
-    line = " ".join(said.split()).strip(" .'\"`")
+    line = one_line(said).strip(" .'\"`")
     words = line.split()
     fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
     is_short = len(line) <= WORDS[1] * WORD_CHARS
@@ -151,8 +152,7 @@ def _program(command: str) -> str:
 
 
 def _word(text: str) -> str:
-    shown = "".join(char for char in "_".join(text.split()) if char.isprintable())
-    return (shown if len(shown) <= WORD_CHARS else f"{shown[: WORD_CHARS - 1]}…") or "unnamed"
+    return shorten(clean_text("_".join(text.split()), instead=""), WORD_CHARS) or "unnamed"
 
 
 STOP_SECONDS = 5.0

@@ -19,6 +19,7 @@ from longhold.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from longhold.agent.subagents.names import LEAD, PATTERN, check_agent_name
 from longhold.agent.subagents.order import Finish, Order
 from longhold.agent.subagents.tasks import TaskList
+from longhold.core.messages.text import one_line
 from longhold.core.settings import home
 from longhold.core.settings.files import private_directory
 from longhold.errors import ConfigError
@@ -84,7 +85,7 @@ class Teammates:
         if self.team is not None:
             notice = IdleNotice(
                 reason="available",
-                summary=" ".join(done.text.split())[:SUMMARY_CHARS],
+                summary=one_line(done.text)[:SUMMARY_CHARS],
                 task=order.task[:SUMMARY_CHARS],
             )
             id = secrets.token_hex(8)

@@ -20,6 +20,7 @@ from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Asked, Forked, Replied
 from longhold.core.log.unique_answers import MAIN, day_of, paid_calls
 from longhold.core.messages import Usage
+from longhold.core.messages.text import dollars, exact_dollars
 from longhold.core.messages.usage import add_fields
 from longhold.core.models.prices import usage_cost
 from longhold.core.settings import BudgetSettings, home
@@ -173,7 +174,7 @@ def _describe_excess(what: str, spent: Spent, max_usd: float, max_tokens: int) -
         f"{spent.output_tokens:,} output"
     )
     if max_usd and spent.usd >= max_usd:
-        return f"the {what}'s ${max_usd:.2f} are spent (${spent.usd:.4f} on {parts})"
+        return f"the {what}'s {dollars(max_usd)} are spent ({exact_dollars(spent.usd)} on {parts})"
     if max_tokens and spent.tokens >= max_tokens:
         return f"the {what}'s {max_tokens:,} tokens are spent ({spent.tokens:,} on {parts})"
     return ""
@@ -250,8 +251,8 @@ class OwnSpending:
         if not expected_usd or own.usd + expected_usd <= max(floor, share * total.usd):
             return ""
         return (
-            f"the engine spent ${own.usd:.4f} of ${total.usd:.4f} on itself, and a call of about "
-            f"${expected_usd:.4f} is over its share, {share:.1%} (budget.own_share)"
+            f"the engine spent {exact_dollars(own.usd)} of {exact_dollars(total.usd)} on itself, and a call of about "
+            f"{exact_dollars(expected_usd)} is over its share, {share:.1%} (budget.own_share)"
         )
 
 

@@ -27,6 +27,7 @@ from longhold.core.memory.tidy import TidyPlan, dangling_links, most_removed, pl
 from longhold.core.memory.tool import MEMORY, NO_REASON, READS, ROOT, memory_tool
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import Usage, text_of
+from longhold.core.messages.text import one_line
 from longhold.core.models.protocol import Finished
 from longhold.core.settings import DreamSettings
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
@@ -219,10 +220,10 @@ def observer(steps: Steps) -> Callable[[RoundEvent], None]:
                     steps.looks += 1
                 phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
                 given = " ".join(map(str, use.input.values()))
-                steps.add(phase, f"{use.name} {' '.join(given.split())}"[:STEP_CHARS])
+                steps.add(phase, f"{use.name} {one_line(given)}"[:STEP_CHARS])
             case Finished(reply=reply):
                 steps.answers += 1
-                if said := " ".join(text_of(reply.content).split()):
+                if said := one_line(text_of(reply.content)):
                     steps.add(steps.phase, said[:STEP_CHARS])
             case _:
                 pass

@@ -14,6 +14,7 @@ from typing import Self
 
 from longhold.core.memory.memory import KINDS, Memory, MemoryKind
 from longhold.core.memory.paths import INDEX
+from longhold.core.messages.text import byte_count, clean_text, first_bytes, one_line, shorten
 from longhold.core.settings import MemorySettings
 
 TITLE_CHARS = 40
@@ -61,8 +62,7 @@ def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
 
 
 def index_line(one: IndexLine) -> str:
-    title = _flatten(one.name)
-    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+    title = shorten(_flatten(one.name), TITLE_CHARS)
     line = f"- [{title}]({one.file}): {_flatten(one.description)}"
     return line if len(line) < INDEX_LINE_CHARS else line[: INDEX_LINE_CHARS - 2].rstrip() + "…"
 
@@ -76,9 +76,9 @@ def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     lines = text.splitlines(keepends=True)
     kept = "".join(lines[:INDEX_LINES])
     caps = [f"{INDEX_LINES} lines"] if len(lines) > INDEX_LINES else []
-    if len(kept.encode()) > limits.index_bytes:
+    if byte_count(kept) > limits.index_bytes:
         caps.append(f"{limits.index_bytes:,} bytes")
-        cut = kept.encode()[: limits.index_bytes].decode(errors="ignore")
+        cut = first_bytes(kept, limits.index_bytes)
         kept = cut[: cut.rfind("\n") + 1]
     if not caps:
         return text
@@ -101,4 +101,4 @@ def _note_unlisted(count: int) -> str:
 
 
 def _flatten(text: str) -> str:
-    return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))
+    return clean_text(one_line(text)).replace("[", " ").replace("]", " ")

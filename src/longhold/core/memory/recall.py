@@ -25,6 +25,7 @@ from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.memory.tool import Shown
 from longhold.core.messages import text_of
+from longhold.core.messages.text import byte_count, first_bytes
 from longhold.core.messages.words import words_of
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkRequest, Prefix
@@ -73,11 +74,10 @@ def render(key: str, memory: Memory, *, changed: tuple[str, ...], now: float) ->
 
 def _cut(text: str) -> str:
     kept = "\n".join(text.split("\n")[:RECALL_FILE_LINES])
-    if len(kept.encode()) > RECALL_FILE_BYTES:
-        kept = kept.encode()[:RECALL_FILE_BYTES].decode(errors="ignore")
+    kept = first_bytes(kept, RECALL_FILE_BYTES)
     if kept == text:
         return text
-    return f"{kept}\n[Cut: {len(kept.encode()):,} of {len(text.encode()):,} bytes are shown.]"
+    return f"{kept}\n[Cut: {byte_count(kept):,} of {byte_count(text):,} bytes are shown.]"
 
 
 Choose: TypeAlias = Callable[[str, str], Awaitable[Sequence[str]]]

@@ -29,6 +29,7 @@ from longhold.core.memory.memory import (
 from longhold.core.memory.paths import INDEX, check_memory_name
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
+from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -155,7 +156,7 @@ class _Commands:
         doomed = self._below(name) if name else {}
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
-        reason = " ".join(given.why.split()) or NO_REASON
+        reason = one_line(given.why) or NO_REASON
         removals = [
             MemoryChange(file=file, text=None, expected=version, reason=reason)
             for file, version in doomed.items()

@@ -17,7 +17,7 @@ from longhold.core.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import clean_line, pluralize
+from longhold.core.messages.text import clean_line, list_some, pluralize
 from longhold.core.stages.prefix_lock import drops_thinking, may_move
 from longhold.core.stages.snip import newest_turn
 from longhold.core.tools.describe import description_of
@@ -143,8 +143,7 @@ def _counted_line(span: Span) -> str:
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
     facts = [pluralize(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
     if files := list(dict.fromkeys(path for use in uses for path in _paths(use))):
-        more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
-        facts.append(f"files {', '.join(files[:NAMED_FILES])}{more}")
+        facts.append(f"files {list_some(files, NAMED_FILES)}")
     if errors := sum(result.is_error for item in rounds for result in item.results):
         facts.append(pluralize(errors, "error"))
     facts.append(f"last {_ending(rounds[-1])}")

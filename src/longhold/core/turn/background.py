@@ -17,6 +17,7 @@ from longhold.core.log.entries import Failed
 from longhold.core.log.queued_job import LEAVES
 from longhold.core.log.spending import Spent, price_call
 from longhold.core.messages import ToolUse
+from longhold.core.messages.text import exact_dollars
 from longhold.core.models.protocol import Finished
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
@@ -75,7 +76,7 @@ class JobProgress:
         facts = [self.phase, f"{self.answers} answers", f"{self.calls} tool calls"]
         if self.files:
             facts.append(f"changed {', '.join(self.files)}")
-        return ", ".join((*facts, f"${self.spent.usd:.4f}"))
+        return ", ".join((*facts, exact_dollars(self.spent.usd)))
 
 
 def _is_writing(use: ToolUse) -> bool:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from longhold.core.request.billing.pieces import Lifetime, Marker
+from longhold.core.request.billing.pieces import Marker
 from longhold.core.request.billing.prompt import Prompt
 from longhold.core.request.billing.settings import BillingSettings
+from longhold.core.request.lifetime import Lifetime, seconds_of
 
 LOOKBACK_POSITIONS = 20  # per marker, the marked block included
-LIFETIME_SECONDS: dict[Lifetime, float] = {"5m": 300.0, "1h": 3_600.0}
 EVERYONE = "*"  # the workspace of entries with global scope
 SWEEP_EVERY = 4_096  # commits between removals of dead entries: keeps memory flat, costs nothing
 
@@ -103,7 +103,7 @@ class PromptCache:
         return False
 
     def _fresh(self, lifetime: Lifetime, now: float) -> CacheEntry:
-        seconds = LIFETIME_SECONDS[lifetime] * self._settings.lifetime_ratio
+        seconds = seconds_of(lifetime) * self._settings.lifetime_ratio
         return CacheEntry(lifetime, now + seconds)
 
 

@@ -14,10 +14,10 @@ import msgspec
 
 from longhold.core.request.billing.request import ApiRequest, JsonObject
 from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.lifetime import Lifetime
 from longhold.core.request.tool_references import is_deferred
 
 PromptTier = Literal["tools", "system", "messages"]
-Lifetime = Literal["5m", "1h"]
 
 DIGEST_BYTES = 16  # 128 bits: no collision in any session anyone will have
 NOT_READ = ("cache_control", "cache_reference")  # fields a model never sees

@@ -29,7 +29,7 @@ from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import day_of
 from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
 from longhold.core.messages.measure import measure_content, measure_text
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import exact_dollars, pluralize
 from longhold.core.models.capabilities import capabilities
 from longhold.core.request.lifetime import seconds_of
 from longhold.core.request.server_side import OPTION, deleted_tokens, has_edits
@@ -49,7 +49,6 @@ from longhold.core.stages.clear.policy import (
     plan_served,
     server_clears,
     take_snapshot,
-    usd,
 )
 from longhold.core.stages.prefix_lock import drops_thinking, may_move
 from longhold.core.tools.describe import (
@@ -216,7 +215,7 @@ def _plan_alone(beside: Beside, now: Snapshot, standing: CacheStanding) -> Clear
     if not standing.can_move or beside.tokens < max(1, now.scale_tokens(IDLE_LEAST_TOKENS)):
         return None
     saved = now.write_usd(beside.tokens)
-    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; the next call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = f"cleared {beside.described}, for free, as {now.cold}{money}"
     return ClearPlan(way="idle", batch=Batch(), why=why, cost_usd=-saved)
 

@@ -26,7 +26,7 @@ from longhold.core.log.entries import (
     Switched,
 )
 from longhold.core.messages import ToolUse
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import exact_dollars, pluralize
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import (
     NEEDED_REREAD,
@@ -418,7 +418,7 @@ def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
-    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; the next call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = f"{_describe(taken, now)} for free, as {now.cold}{money}"
     return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
@@ -463,7 +463,7 @@ def _question(result: Candidate) -> str:
 
 def _plan_edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
-    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; each call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = f"{_describe(batch, now)} inside the provider's cache{money}"
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
@@ -476,11 +476,9 @@ def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan
     found = now.payback(batch)
     if found is None or not found.worth_it:
         return None
-    money = (
-        f"it costs {usd(found.cost_now_usd)} now and saves {usd(found.saved_per_call_usd)} a call"
-    )
+    money = f"it costs {exact_dollars(found.cost_now_usd)} now and saves {exact_dollars(found.saved_per_call_usd)} a call"
     if found.cost_now_usd <= 0:
-        money = f"the next call costs {usd(-found.cost_now_usd)} less"
+        money = f"the next call costs {exact_dollars(-found.cost_now_usd)} less"
     why = f"{_describe(batch, now)}: {money}"
     return ClearPlan(way="paid", batch=batch, why=why, cost_usd=found.cost_now_usd)
 
@@ -499,7 +497,7 @@ def _plan_at_line(
         return None
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0
-    money = f"; it costs {usd(cost)}" if cost > 0 else ""
+    money = f"; it costs {exact_dollars(cost)}" if cost > 0 else ""
     why = f"{_describe(batch, now)}, so that nothing needs to be compacted yet{money}"
     return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
 
@@ -525,11 +523,6 @@ def _describe(batch: Batch, now: Snapshot) -> str:
             f"took {pluralize(known, 'result')} out of the text that the provider was to leave out"
         )
     return ", and ".join(parts)
-
-
-def usd(amount: float) -> str:
-    """Format an amount so that a small one does not read as $0.00."""
-    return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"
 
 
 def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
@@ -563,7 +556,7 @@ def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
     """Describe what is new, with the provider's own token count where it reports one."""
     size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
-    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; each call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = (
         f"the provider cleared {pluralize(len(found), 'result')} on its side, {size} tokens, "
         f"taken to be the oldest{money}"

@@ -14,7 +14,7 @@ from longhold.core.log.results import BODY_FILE_BYTES, Body
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import byte_count
+from longhold.core.messages.text import byte_count, human_size
 from longhold.core.stages.spill.budget import (
     Arrived,
     Budgets,
@@ -23,7 +23,7 @@ from longhold.core.stages.spill.budget import (
     plan_alone,
     plan_together,
 )
-from longhold.core.stages.spill.preview import human_size, preview, repetition
+from longhold.core.stages.spill.preview import preview, repetition
 from longhold.core.tools.describe import HISTORY, description_of
 from longhold.core.turn.engine import Engine, keep_long
 from longhold.core.view import View
