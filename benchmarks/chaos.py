@@ -24,7 +24,7 @@ from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.chaos import ChaosModel
 from longhold.core.models.steady import Patience
 from longhold.core.turn.loop import Continued, Stopped
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 

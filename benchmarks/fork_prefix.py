@@ -40,7 +40,7 @@ from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Prefix, make_
 from longhold.core.turn.fork.run import PrefixLeader
 from longhold.core.turn.round import Toolbox
 from longhold.errors import ConfigError
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import (
     BrainAnswer,
     BrainRequest,

@@ -28,7 +28,7 @@ from longhold.core.tools.protocol import Outcome, Tool
 from longhold.core.turn.answering import Models
 from longhold.core.turn.loop import Loop
 from longhold.core.turn.round import Toolbox
-from longhold.session import Session
+from longhold.session.session import Session
 
 MODEL = "claude-opus-4-6"
 RESULT = "a line of output that a tool gave\n" * 60

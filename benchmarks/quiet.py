@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from longhold.core.log.entries import CacheBroke
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 

@@ -1,25 +1,28 @@
-"""The shape of the source tree in numbers; `tests/test_shape.py` holds them.
+"""The shape of the source tree in numbers; `tests/test_shape.py` holds them to its limits.
 
-`top_level`: names directly under `src/longhold`, without `__pycache__`, `py.typed` and
-`__main__.py`. `levels`: of the import contract in `pyproject.toml`. `src_lines`: lines of Python,
-the simulator's left out. `settings`: fields made with `setting(...)` that `Settings` reaches.
-
-`outside_assignments`: attributes of another object assigned after it was built. Counted are
-assignments (also augmented, annotated, by `for` and by `with`) and calls of `setattr` whose
-target is `x.attr`, unless
-
-- x is `self` or `cls`;
-- x is a record of the module itself: its class, named by an annotation or by the call that built
-  it, is defined in the same module. Where neither names a class, a class of the module that
-  declares `attr` will do. A chain such as `self.x.attr` never qualifies. These are counted as
-  `own_records`;
-- `ALLOWED` gives a reason.
-
-`retired_names`: modules, classes, functions and methods whose whole name, without leading
-underscores and whatever its case, is one that was given up (`RETIRED`).
-
-`double_names`: public classes and type aliases whose name another one has. `cycles`: packages
-that import each other.
+- `top_level`: folders and files directly under `src/longhold`, except `__init__.py`, `__main__.py`
+  and `py.typed`.
+- `levels`: of the import contracts in `pyproject.toml`.
+- `src_lines`, `modules`: of Python, everything included.
+- `settings`: declared with `setting(default, why)`.
+- `commands`: listed by `longhold --help`.
+- `public_names`: in `longhold.__all__`.
+- `doc_pages`: Markdown files under `docs`.
+- `single_importer_modules`: modules that exactly one other module imports. Packages
+  (`__init__.py`) are not counted.
+- `session_modules`, `session_lines`: modules of Longhold, and their lines, that
+  `from longhold import Session` loads in a new process.
+- `outside_assignments`: attributes of another object assigned after it was built. Counted are
+  assignments (also augmented, annotated, by `for` and by `with`) and calls of `setattr` whose
+  target is `x.attr`, unless x is `self` or `cls`, x is a record of the module itself, or `ALLOWED`
+  gives a reason. A record of the module is an x whose class, named by an annotation or by the call
+  that built it, is defined in the same module. Where neither names a class, a class of the module
+  that declares `attr` will do. A chain such as `self.x.attr` never qualifies. These are counted as
+  `own_records`.
+- `retired_names`: modules, classes, functions and methods whose whole name, without leading
+  underscores and whatever its case, was given up (`RETIRED`).
+- `double_names`: public classes and type aliases that share a name.
+- `cycles`: packages that import each other, the core's among themselves included.
 
     python benchmarks/shape.py [--json] [--list]
 """
@@ -29,22 +32,29 @@ import ast
 import functools
 import graphlib
 import json
+import os
+import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "longhold"
 SETTERS = {"setattr", "object.__setattr__"}
-NOT_COUNTED = {"__pycache__", "py.typed", "__main__.py"}
+NOT_COUNTED = {"__pycache__", "py.typed", "__init__.py", "__main__.py"}
 
 ALLOWED = {
-    ("models/local.py", "params"): "the library's parameters are set by attribute only",
-    ("models/translate.py", "broken"): "an exception's cause, where `raise from` is not possible",
-    ("simulator/serving.py", "server"): "the web server is stopped by attribute only",
+    ("core/models/local.py", "params"): "the library's parameters are set by attribute only",
+    (
+        "core/models/translate.py",
+        "broken",
+    ): "an exception's cause, where `raise from` is not possible",
+    ("core/http.py", "server"): "the web server is stopped by attribute only",
 }
 """File and object of the assignments that another library's interface asks for, and why."""
 
@@ -100,7 +110,6 @@ RETIRED = frozenset(
         "stock",
         "ways",
         "moment",
-        "tally",
         "stand_in",
         "served",
         "watch",
@@ -152,9 +161,19 @@ class Module:
         return self.path.relative_to(SOURCE).as_posix()
 
     @property
-    def package(self) -> str:
-        """The name directly under `src/longhold` that it belongs to."""
-        return self.file.partition("/")[0].removesuffix(".py")
+    def name(self) -> str:
+        """As it is imported: `longhold.core.view.view`; a package without `__init__`."""
+        parts = self.file.removesuffix(".py").split("/")
+        return ".".join(("longhold", *(part for part in parts if part != "__init__")))
+
+    @property
+    def lines(self) -> int:
+        return len(self.path.read_bytes().splitlines())
+
+    @functools.cached_property
+    def imports(self) -> frozenset[str]:
+        """The modules and packages of Longhold that it imports."""
+        return frozenset(name for node in ast.walk(self.tree) for name in _imported(node))
 
     @functools.cached_property
     def tree(self) -> ast.Module:
@@ -176,23 +195,21 @@ def top_level() -> list[str]:
     return sorted(path.name for path in SOURCE.iterdir() if path.name not in NOT_COUNTED)
 
 
-def contract() -> dict[str, object]:
-    """Return the import contract."""
+def contracts() -> list[dict[str, Any]]:
+    """Return the import contracts."""
     found = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (only,) = found["tool"]["importlinter"]["contracts"]
-    assert isinstance(only, dict)
-    return only
+    listed: list[dict[str, Any]] = found["tool"]["importlinter"]["contracts"]
+    return listed
 
 
-def levels() -> list[str]:
-    layers = contract()["layers"]
-    assert isinstance(layers, list)
-    return layers
+def levels() -> dict[str, list[str]]:
+    """Return the levels inside each package that has any, low ones last."""
+    layered = (one for one in contracts() if one["type"] == "layers")
+    return {container: one["layers"] for one in layered for container in one["containers"]}
 
 
 def src_lines() -> int:
-    counted = (module for module in modules() if module.package != "simulator")
-    return sum(len(module.path.read_bytes().splitlines()) for module in counted)
+    return sum(module.lines for module in modules())
 
 
 def settings() -> int:
@@ -200,6 +217,47 @@ def settings() -> int:
 
     groups = get_type_hints(Settings).values()
     return sum("spec" in one.metadata for group in groups for one in fields(group))
+
+
+def commands() -> int:
+    printed = _in_a_new_process("from longhold.cli import cli; cli.main(['--help'])")
+    return len(re.findall(r"^  [a-z][a-z-]+  ", printed, re.M))
+
+
+def public_names() -> int:
+    """Count the names in `longhold.__all__`."""
+    (package,) = (module for module in modules() if module.file == "__init__.py")
+    for node in package.tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return len(ast.literal_eval(node.value))
+    return 0
+
+
+def doc_pages() -> int:
+    return len(list((ROOT / "docs").rglob("*.md")))
+
+
+def single_importers() -> list[str]:
+    """List the modules that exactly one other module imports."""
+    importers = Counter(name for module in modules() for name in module.imports - {module.name})
+    counted = (module for module in modules() if module.path.stem != "__init__")
+    return [module.file for module in counted if importers[module.name] == 1]
+
+
+@functools.cache
+def session_modules() -> list[Module]:
+    """List the modules that a program loads with `Session`."""
+    code = "from longhold import Session; import sys; print(*sys.modules)"
+    loaded = set(_in_a_new_process(code).split())
+    return [module for module in modules() if module.name in loaded]
+
+
+def _in_a_new_process(code: str) -> str:
+    """Return what a program prints that imports this tree and nothing else of ours."""
+    environment = os.environ | {"PYTHONPATH": str(SOURCE.parent)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def assignments() -> tuple[list[Place], list[Place]]:
@@ -247,17 +305,20 @@ def cycles() -> list[str]:
     """Return one circle of packages that import each other, if there is any."""
     imports: defaultdict[str, set[str]] = defaultdict(set)
     for module in modules():
-        for node in ast.walk(module.tree):
-            for name in _imported(node):
-                parts = name.split(".")
-                if parts[0] == "longhold" and len(parts) > 1 and parts[1] != module.package:
-                    imports[module.package].add(parts[1])
-    del imports["__init__"]  # it names what the others define
+        package = _package(module.name)
+        imports[package] |= {_package(name) for name in module.imports} - {package, "longhold"}
+    del imports["longhold"]  # it names what the others define
     try:
         tuple(graphlib.TopologicalSorter(imports).static_order())
     except graphlib.CycleError as error:
         return list(error.args[1])
     return []
+
+
+def _package(name: str) -> str:
+    """Return the package of a module: `longhold.agent`, or `longhold.core.view` in the core."""
+    parts = name.split(".")
+    return ".".join(parts[: 3 if parts[1:2] == ["core"] else 2])
 
 
 def _declared(node: ast.ClassDef) -> Iterator[str]:
@@ -333,12 +394,34 @@ def _public_type(node: ast.stmt) -> str:
     return ""
 
 
-def _imported(node: ast.AST) -> list[str]:
+@functools.cache
+def _names() -> frozenset[str]:
+    return frozenset(module.name for module in modules())
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom) and node.module:
-        if node.module == "longhold":
-            return [f"longhold.{alias.name}" for alias in node.names]
-        return [node.module]
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for alias in node.names:
+            inside = f"{node.module}.{alias.name}"
+            yield from _names() & {inside} or _names() & {node.module}
+    elif isinstance(node, ast.Import):
+        yield from _names() & {alias.name for alias in node.names}
+
+
+COUNTS: dict[str, Callable[[], int]] = {
+    "top_level": lambda: len(top_level()),
+    "levels": lambda: sum(map(len, levels().values())),
+    "src_lines": src_lines,
+    "modules": lambda: len(modules()),
+    "settings": settings,
+    "commands": commands,
+    "public_names": public_names,
+    "doc_pages": doc_pages,
+    "single_importer_modules": lambda: len(single_importers()),
+    "session_modules": lambda: len(session_modules()),
+    "session_lines": lambda: sum(module.lines for module in session_modules()),
+}
+"""What has a limit or a target."""
 
 
 def main() -> None:
@@ -353,11 +436,9 @@ def main() -> None:
             print(f"{title}:", *places, sep="\n  ")
         print("double:", *(f"{name}: {', '.join(at)}" for name, at in doubles.items()), sep="\n  ")
         print("top level:", *top_level())
+        print("single importer:", *single_importers(), sep="\n  ")
     found = {
-        "top_level": len(top_level()),
-        "levels": len(levels()),
-        "src_lines": src_lines(),
-        "settings": settings(),
+        **{name: count() for name, count in COUNTS.items()},
         "outside_assignments": len(outside),
         "own_records": len(own),
         "retired_names": len(retired),
@@ -368,7 +449,7 @@ def main() -> None:
         by_file = Counter(place.file for place in outside).most_common(10)
         print("outside assignments by file:", *(f"{n:>4}  {file}" for file, n in by_file), sep="\n")
         for key, value in found.items():
-            print(f"{key:>20}  {value}")
+            print(f"{key:>24}  {value}")
     print(json.dumps(found))
 
 

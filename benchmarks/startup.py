@@ -1,9 +1,10 @@
-"""How long `import longhold` and `longhold --help` take, beside `import anthropic`.
+"""How long `import longhold` and `longhold --help` take, compared with `import anthropic`.
 
 Each figure is the best of several fresh processes, the interpreter's own start included. The
 kinds take turns, so that a busy machine slows all of them alike; one round before the first
-writes the bytecode. `import_ratio` and `help_ratio` are shares of `import anthropic`;
-`names_ms` is what loading every public name takes, for comparison.
+writes the bytecode. `import_ratio`, `help_ratio` and `session_ratio` (the first use of
+`longhold.Session`) are shares of `import anthropic`; `names_ms` is what loading every public name
+takes, for comparison.
 
     python benchmarks/startup.py [--rounds 7] [--json]
 """
@@ -19,6 +20,7 @@ KINDS = {
     "anthropic": ("-c", "import anthropic"),
     "import": ("-c", "import longhold"),
     "help": ("-m", "longhold", "--help"),
+    "session": ("-c", "import longhold; longhold.Session"),
     "names": ("-c", "from longhold import *"),
 }
 
@@ -39,8 +41,8 @@ def measure(rounds: int) -> dict[str, float]:
     runs = [{kind: once(words) for kind, words in KINDS.items()} for _ in range(rounds)]
     best = {kind: min(run[kind] for run in runs) for kind in KINDS}
     return {
-        "import_ratio": round(best["import"] / best["anthropic"], 4),
-        "help_ratio": round(best["help"] / best["anthropic"], 4),
+        f"{kind}_ratio": round(best[kind] / best["anthropic"], 4)
+        for kind in ("import", "help", "session")
     } | {f"{kind}_ms": round(took, 1) for kind, took in best.items()}
 
 

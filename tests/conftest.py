@@ -8,7 +8,6 @@ import itertools
 import os
 import secrets
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,12 @@ from hypothesis import HealthCheck, settings
 HERE = Path(__file__).parent
 RECORDED = HERE.parent.parent / "shared" / "data" / "transcripts"
 
+CHILDREN = HERE / "support" / "children"
+
 sys.path[:0] = [str(HERE / "support"), str(HERE)]  # what tests share
+
+import children.sitecustomize  # noqa: E402, F401 - sockets reach loopback and nothing else
+import programs  # noqa: E402
 
 QUICK_EXAMPLES = 120
 """Enough to find most of what there is within seconds."""
@@ -40,31 +44,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background
 
 FOR_THE_SUITE = ("LONGHOLD_TEST_", "LONGHOLD_REWRITE_")
 """Variables that steer the tests themselves."""
-LOOPBACK = ("127.", "::1", "localhost")
-
-
-class NetworkForbidden(RuntimeError):
-    """A test tried to leave the machine."""
+OF_A_USER = (
+    "LONGHOLD_",
+    "XDG_",
+    "GIT_CONFIG",
+    "GIT_AUTHOR",
+    "GIT_COMMITTER",
+    "ANTHROPIC_",
+    "OPENAI_",
+)
+"""Variables that would let whoever runs the tests have a say in them."""
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _stay_on_this_machine() -> Iterator[None]:
-    """Let sockets reach loopback and nothing else."""
+def _stay_on_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give programs that tests start only what every machine has, and no network."""
+    links = programs.link_programs(tmp_path_factory.getbasetemp() / "programs")
+    programs.link_python(links)
+    path = os.pathsep.join(filter(None, (str(CHILDREN), os.environ.get("PYTHONPATH"))))
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("connect", "connect_ex"):
-            patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+        patch.setenv("PATH", str(links))
+        patch.setenv("PYTHONPATH", path)
+        patch.setenv("GIT_ALLOW_PROTOCOL", "file")
         yield
-
-
-def _guarded(connect):
-    def guarded(self: socket.socket, address):
-        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(
-            LOOPBACK
-        ):
-            raise NetworkForbidden(f"a test wanted to reach {address!r}")
-        return connect(self, address)
-
-    return guarded
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -86,10 +88,11 @@ def _quick_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give each test an empty home and none of the settings and sessions of whoever runs it."""
     for name in list(os.environ):
-        if name.startswith("LONGHOLD_") and not name.startswith(FOR_THE_SUITE):
+        if name.startswith(OF_A_USER) and not name.startswith(FOR_THE_SUITE):
             monkeypatch.delenv(name)
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("LONGHOLD_HOME", str(home))
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.setenv(name, str(home / "nowhere"))
 

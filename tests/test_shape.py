@@ -5,6 +5,8 @@ import importlib
 import importlib.util
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +28,15 @@ def _shape():
 shape = _shape()
 SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
-FILE_LINES = 400
+LIMITS = {"src_lines": 83_000, "modules": 490, "settings": 230, "top_level": 9}
+"""The size of the tree, everything included: today's, rounded up. Raising one needs a page in
+`docs/decisions`; the round ends at 75,000 lines, 480 modules and 140 settings."""
+FILE_LINES = 600
 """A file longer than this lacks an idea."""
 FUNCTION_LINES = 50
 """So does a function."""
+FOLDER_MODULES = 45
+"""A folder with more is a list, not a structure; the round ends at 40."""
 
 FORBIDDEN = ("Manager", "Service", "Helper", "Handler", "Util", "Impl", "Common", "Misc")
 
@@ -38,44 +45,55 @@ def _functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_every_source_file_keeps_the_house_shape(path):
+def _violations(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    assert ast.get_docstring(tree), "a module says what it is for"
-    assert len(text.splitlines()) <= FILE_LINES
-    long = [
-        f"{f.name}: {f.end_lineno - f.lineno + 1} lines"
-        for f in _functions(tree)
-        if (f.end_lineno or 0) - f.lineno + 1 > FUNCTION_LINES
-    ]
-    assert not long
-    classes = [n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
-    assert not [name for name in classes for word in FORBIDDEN if word in name]
+    if not ast.get_docstring(tree):
+        yield "does not say what it is for"
+    if (lines := len(text.splitlines())) > FILE_LINES:
+        yield f"has {lines} lines"
+    for function in _functions(tree):
+        if (lines := function.end_lineno - function.lineno + 1) > FUNCTION_LINES:
+            yield f"{function.name} has {lines} lines"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(word in node.name for word in FORBIDDEN):
+            yield f"{node.name} is named by what everything is"
 
 
-def test_the_top_level_is_small():
-    assert len(shape.top_level()) <= 24
+def test_every_source_file_keeps_the_house_shape():
+    found = [f"{path.relative_to(ROOT)}: {what}" for path in SOURCES for what in _violations(path)]
+    assert found == []
 
 
-def test_the_import_contract_is_short_and_covers_everything():
-    assert len(shape.levels()) <= 14
-    assert shape.contract()["exhaustive"] is True
-    named = set(" ".join(shape.levels()).replace("|", " ").replace(":", " ").split())
-    there = {name.removesuffix(".py") for name in shape.top_level()} - {"__init__"}
-    assert there | {"__main__"} == named
+def test_no_folder_is_a_long_list():
+    folders = Counter(path.parent.relative_to(ROOT) for path in SOURCES)
+    assert [str(folder) for folder, count in folders.items() if count > FOLDER_MODULES] == []
+
+
+def test_the_source_stays_small():
+    counted = {name: shape.COUNTS[name]() for name in LIMITS}
+    assert {name: count for name, count in counted.items() if count > LIMITS[name]} == {}
+
+
+def test_the_import_contracts_cover_everything():
+    layered = [one for one in shape.contracts() if one["type"] == "layers"]
+    assert [one.get("exhaustive") for one in layered] == [True, True]
+    for container, layers in shape.levels().items():
+        folder = ROOT.joinpath("src", *container.split("."))
+        named = set(" ".join(layers).replace("|", " ").split())
+        there = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+        assert named == there - {"__init__", "__pycache__"}
+    assert set(shape.levels()) == {"longhold", "longhold.core"}
+
+
+def test_the_simulator_uses_the_core_only():
+    (rule,) = [one for one in shape.contracts() if one["type"] == "forbidden"]
+    assert rule["source_modules"] == ["longhold.simulator"]
+    assert "longhold.session" in rule["forbidden_modules"]
 
 
 def test_no_packages_import_each_other():
     assert shape.cycles() == []
-
-
-def test_the_source_stays_small():
-    assert shape.src_lines() <= 75_500
-
-
-def test_settings_are_few():
-    assert shape.settings() <= 138
 
 
 def test_nothing_is_assigned_from_outside():

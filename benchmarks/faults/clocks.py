@@ -16,7 +16,7 @@ from longhold.core.log.store import FileStore
 from longhold.core.messages.rules import violations
 from longhold.core.settings import Settings
 from longhold.errors import LongholdError
-from longhold.session import Session
+from longhold.session.session import Session
 
 HOUR, YEAR = 3_600.0, 31_557_600.0
 JUMPS = (HOUR, -HOUR, 10 * YEAR, -10 * YEAR)

@@ -16,7 +16,7 @@ from longhold.core.log.store import FileStore
 from longhold.core.messages.rules import violations
 from longhold.core.settings import Settings
 from longhold.errors import LongholdError
-from longhold.session import Session
+from longhold.session.session import Session
 
 OPERATIONS = ("open", "write", "fsync", "ftruncate", "replace", "link", "mkdir")
 WAYS = ("ENOSPC", "EIO", "EACCES", "short")

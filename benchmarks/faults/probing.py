@@ -11,7 +11,7 @@ from longhold.core.tools.protocol import Outcome, Tool
 from longhold.core.turn.answering import Models
 from longhold.core.turn.loop import Loop
 from longhold.core.turn.round import Toolbox
-from longhold.session import Session
+from longhold.session.session import Session
 
 
 async def _look(given: dict, tool_context: ToolContext) -> Outcome:

@@ -17,7 +17,7 @@ from longhold.core.models.steady import Patience
 from longhold.core.request.billing.errors import ERROR_TYPES
 from longhold.core.turn.loop import Loop, Stopped
 from longhold.errors import LongholdError
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.faults import STREAM_FAULTS

@@ -27,7 +27,7 @@ from kill_resume import words_for
 from longhold.cli import main
 from longhold.core.messages import JsonObject
 from longhold.core.turn.repair import INTERRUPTED, MAY_HAVE_RUN
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 

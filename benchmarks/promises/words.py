@@ -23,7 +23,7 @@ from longhold.core.messages import JsonObject
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.settings import CompactSettings, MemorySettings, NotesSettings, Settings
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 

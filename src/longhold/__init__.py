@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from longhold.errors import LongholdError
     from longhold.insight.context import Context, describe
     from longhold.insight.transcripts.formats import open_transcript, read_lines
-    from longhold.session import Session
     from longhold.session.compact_messages import CompactedMessages, compact
+    from longhold.session.session import Session
     from longhold.session.sync import sync
     from longhold.session.tool_definitions import Tool
 
@@ -54,7 +54,7 @@ _MODULES = {
     "core.log.store": ("FileStore",),
     "core.messages.rules": ("violations",),
     "insight.context": ("Context", "describe"),
-    "session": ("Session",),
+    "session.session": ("Session",),
     "session.compact_messages": ("CompactedMessages", "compact"),
     "session.sync": ("sync",),
     "session.tool_definitions": ("Tool",),

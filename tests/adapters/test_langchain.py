@@ -18,7 +18,7 @@ from bookkeeping import (
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.messages import text_of
 from longhold.errors import LogLocked
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 

@@ -14,7 +14,7 @@ from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.protocol import collect
 from longhold.core.request.server_side import deleted_tokens
 from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, Settings
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text, tool_use
 

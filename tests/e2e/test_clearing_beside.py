@@ -12,7 +12,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.protocol import collect
 from longhold.core.settings import CacheSettings, ClearSettings, Settings
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 

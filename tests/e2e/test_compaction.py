@@ -15,7 +15,7 @@ from longhold.core.settings import (
 )
 from longhold.core.stages.compact import compact
 from longhold.errors import PromptTooLong
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text
 

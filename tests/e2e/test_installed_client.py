@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
+from programs import PATH, find
 
 pytestmark = [
     pytest.mark.optional,
@@ -41,7 +41,7 @@ def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_pa
     project = tmp_path / "project"
     project.mkdir()
     environment = {
-        "PATH": os.environ["PATH"],
+        "PATH": PATH,
         "PYTHONPATH": os.pathsep.join(map(str, sys.path)),
         "HOME": str(tmp_path),
         "LONGHOLD_HOME": str(tmp_path / "longhold"),
@@ -75,7 +75,7 @@ def test_pi_gives_back_what_its_compaction_lost_and_searches_its_history(tmp_pat
     client = _client("pi")
     place = tmp_path / ".pi" / "agent"
     environment = {
-        "PATH": os.environ["PATH"],
+        "PATH": PATH,
         "PYTHONPATH": os.pathsep.join(map(str, sys.path)),
         "HOME": str(tmp_path),
         "LONGHOLD_HOME": str(tmp_path / "longhold"),
@@ -124,8 +124,7 @@ def _said(pi: subprocess.Popen[str], command: dict[str, str], end: str) -> list[
 
 
 def _client(name: str) -> str:
-    places = os.environ.get("LONGHOLD_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
-    found = shutil.which(name, path=places)
+    found = find(name)
     if found is None:
         pytest.skip(f"{name} is not on this machine")
     return found

@@ -14,7 +14,7 @@ from longhold.core.models.openai import OpenAIModel
 from longhold.core.settings import Settings, WindowSettings
 from longhold.core.turn.loop import Stopped
 from longhold.core.view import fold
-from longhold.session import Session
+from longhold.session.session import Session
 from raw_server import Say, serving
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 5}

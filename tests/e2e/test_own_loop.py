@@ -8,7 +8,7 @@ import pytest
 
 from longhold.core.messages.rules import violations
 from longhold.core.models.clients import reply_from
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 

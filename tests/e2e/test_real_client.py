@@ -6,7 +6,6 @@ key and its home are ours. LONGHOLD_TEST_CLIENT names a binary to use instead of
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 from dataclasses import dataclass, replace
@@ -17,10 +16,11 @@ import pytest
 from command_line import longhold
 from longhold.core.messages import ToolUse
 from longhold.core.messages.rules import violations
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import thinking
 from longhold.simulator.brains.digest import DigestBrain
+from programs import PATH, find
 
 pytestmark = [
     pytest.mark.optional,
@@ -82,7 +82,7 @@ def client(tmp_path_factory):
     """Install the client; nothing from its packages runs while that happens."""
     if given := os.environ.get("LONGHOLD_TEST_CLIENT"):
         return Path(given)
-    npm = shutil.which("npm")
+    npm = find("npm")
     if npm is None:
         pytest.skip("npm, which installs the client, is not on this machine")
     place = tmp_path_factory.mktemp("client")
@@ -130,7 +130,7 @@ def _surroundings(home: Path, url: str, elsewhere: socket.socket) -> dict[str, s
     """An environment of our own: all but loopback goes to a proxy that only counts."""
     proxy = f"http://127.0.0.1:{elsewhere.getsockname()[1]}"
     return {
-        "PATH": os.environ["PATH"],
+        "PATH": PATH,
         "HOME": str(home),
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "simulated",

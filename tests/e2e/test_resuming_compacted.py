@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from command_line import longhold
 from generated_sessions import generate
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
+from programs import PATH, find
 
 pytestmark = [
     pytest.mark.optional,
@@ -114,8 +114,7 @@ def transcript(tmp_path, project):
 
 
 def _client(name: str) -> Path:
-    places = os.environ.get("LONGHOLD_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
-    found = shutil.which(name, path=places)
+    found = find(name)
     if found is None:
         pytest.skip(f"{name} is not on this machine")
     return Path(found)
@@ -138,7 +137,7 @@ def _run(words: list[str | Path], project: Path, **environment: str) -> str:
     done = subprocess.run(
         words,
         cwd=project,
-        env={"PATH": os.environ["PATH"], "NO_PROXY": "127.0.0.1", **SILENT, **environment},
+        env={"PATH": PATH, "NO_PROXY": "127.0.0.1", **SILENT, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ from longhold.core.log.entries import CacheBroke, Failed, Forked, Recalled, Reme
 from longhold.core.messages import text_of
 from longhold.core.settings import BudgetSettings, Settings
 from longhold.errors import InvalidArgument
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.session.sync import sync
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use

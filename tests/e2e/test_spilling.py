@@ -13,7 +13,7 @@ from longhold.core.messages import Thinking
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.settings import NotesSettings, load_settings
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 

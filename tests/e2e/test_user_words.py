@@ -6,7 +6,7 @@ import pytest
 from longhold.core.log.entries import Compacted
 from longhold.core.messages import text_of
 from longhold.core.settings import CompactSettings, NotesSettings, Settings, WindowSettings
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
 

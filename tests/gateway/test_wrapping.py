@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from longhold import load
 from longhold.core.log.entries import Replied
 from longhold.core.settings import home
 from longhold.gateway.wrapping import environment_for, upstreams_in, with_options
+from programs import find
 
 ASKS = """
 import sys, anthropic
@@ -141,8 +141,7 @@ def test_other_commands_are_run_as_they_are():
         assert made == ["make", "test"]
 
 
-PLACES = os.pathsep.join((os.environ.get("LONGHOLD_TEST_CLIENTS", ""), os.environ["PATH"]))
-CLAUDE, CODEX, PI = (shutil.which(name, path=PLACES) for name in ("claude", "codex", "pi"))
+CLAUDE, CODEX, PI = (find(name) for name in ("claude", "codex", "pi"))
 asks_a_client = pytest.mark.skipif(
     os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1" or not (CLAUDE and CODEX and PI),
     reason="LONGHOLD_TEST_OPTIONAL=1 runs clients found on the path or in LONGHOLD_TEST_CLIENTS",

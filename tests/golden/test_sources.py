@@ -46,13 +46,18 @@ def test_the_source_on_the_page_is_the_source():
 
 
 def test_the_tree_on_the_page_is_the_tree():
-    folder, listed = Path(), set()
+    above, listed = [Path()], set()
     (tree,) = (block.body for block in Page(path=PAGE).of("tree"))
     for line in tree.splitlines():
-        name = line.split()[0]
-        path = folder / name if line.startswith("  ") else Path(name)
-        folder = path if not line.startswith("  ") else folder
-        listed.add(str(path))
+        depth = (len(line) - len(line.lstrip())) // 2
+        path = above[depth] / line.split()[0]
+        above[depth + 1 :] = [path]
+        listed.add(path)
         assert (SOURCE / path).exists(), line
-    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name[0] != "_"}
+    folders = {
+        path.relative_to(SOURCE)
+        for parent in (SOURCE, SOURCE / "core")
+        for path in parent.iterdir()
+        if path.is_dir() and path.name[0] != "_"
+    }
     assert folders - listed == set()

@@ -8,9 +8,9 @@ from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.view import fold
-from longhold.session import Session
 from longhold.session.preview import natural_seams, preview
 from longhold.session.scratch_session import draft_compaction, open_scratch
+from longhold.session.session import Session
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)

@@ -7,8 +7,7 @@ from longhold.core.messages import Text, text_of
 from longhold.core.models.protocol import collect
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import NotInHistory
-from longhold.session import Session
-from longhold.session.session import rewind_point
+from longhold.session.session import Session, rewind_point
 
 MODEL = "claude-opus-4-6"
 HISTORY = [

@@ -12,7 +12,6 @@ from longhold.core.settings import Settings, home
 from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
-from longhold.session import Session
 from longhold.session.scratch_session import (
     carry_over,
     draft_compaction,
@@ -20,6 +19,7 @@ from longhold.session.scratch_session import (
     open_scratch,
     take,
 )
+from longhold.session.session import Session
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)

@@ -4,7 +4,6 @@ import base64
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+from programs import find
+
+CHROMIUM = next(filter(None, map(find, ("chromium", "chromium-browser"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
 FLAGS = (

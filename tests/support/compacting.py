@@ -24,7 +24,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import Forks, make_placeholders
 from longhold.core.turn.round import Toolbox
-from longhold.session import Session
+from longhold.session.session import Session
 
 FREE, BINDS = "claude-opus-4-6", "claude-sonnet-5-5"
 HOOKS = ("before", "after", "restore", "greet", "renew", "progress")

@@ -8,8 +8,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from programs import PATH, find
+
 PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt/postgresql")
-DIES_WITH_US = ("setpriv", "--pdeathsig", "INT") if shutil.which("setpriv") else ()
+DIES_WITH_US = (SETPRIV, "--pdeathsig", "INT") if (SETPRIV := find("setpriv")) else ()
 """A test run that is killed leaves no server behind, where the system can see to that."""
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """For tests: nothing has to survive the machine."""
@@ -17,7 +19,7 @@ QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 def programs() -> Path | None:
     """Find where `initdb` and `postgres` are; None if they are not installed."""
-    if found := shutil.which("postgres"):
+    if found := find("postgres"):
         return Path(found).resolve().parent
     known = [path for place in PLACES for path in sorted(Path(place).glob("**/bin/postgres"))]
     return known[-1].parent if known else None
@@ -54,6 +56,7 @@ class PostgresServer:
             self._process = subprocess.Popen(
                 [*DIES_WITH_US, str(self._programs / "postgres"), "-D", self._data, *arguments],
                 user=self._user,
+                env=os.environ | {"PATH": PATH},
                 cwd=self.directory,
                 stdout=log,
                 stderr=log,
@@ -82,6 +85,7 @@ class PostgresServer:
         return subprocess.run(
             [str(self._programs / program), *arguments],
             user=self._user,
+            env=os.environ | {"PATH": PATH},
             cwd=self.directory,
             stdout=subprocess.DEVNULL,
             check=is_checked,

@@ -27,7 +27,7 @@ from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, 
 from longhold.core.messages import JsonObject
 from longhold.core.models.protocol import Request
 from longhold.errors import LongholdError
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.session.sync import sync
 
 

@@ -16,7 +16,7 @@ from longhold.core.settings import Settings
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
 from longhold.errors import SessionExists
-from longhold.session import Session
+from longhold.session.session import Session
 
 OPEN_SESSIONS = 100
 """Each open session has a descriptor and holds its view in memory."""

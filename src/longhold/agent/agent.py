@@ -31,7 +31,7 @@ from longhold.core.turn.engine import Engine, Fullness
 from longhold.core.turn.fork import ForkReply, ForkRequest
 from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
 from longhold.errors import ConfigError
-from longhold.session import Session
+from longhold.session.session import Session
 
 NUMBER_DIGITS = 12
 """A longer number is no budget but part of something else."""

@@ -61,8 +61,8 @@ from longhold.core.turn.loop import Loop
 from longhold.core.turn.round import Toolbox
 from longhold.core.turn.telemetry import Telemetry
 from longhold.core.view.window import window_for
-from longhold.session import Session
 from longhold.session.own_tools import history_over
+from longhold.session.session import Session
 
 CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
 """What work on a project cannot do without."""

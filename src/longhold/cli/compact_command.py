@@ -39,7 +39,6 @@ from longhold.core.turn.engine import Engine
 from longhold.errors import RequestRejected, StoreError
 from longhold.insight.resume import client_session
 from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format
-from longhold.session import Session
 from longhold.session.preview import Preview, Seam, natural_seams, preview
 from longhold.session.scratch_session import (
     carry_over,
@@ -48,6 +47,7 @@ from longhold.session.scratch_session import (
     open_scratch,
     take,
 )
+from longhold.session.session import Session
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SEAM_CHARS = 60

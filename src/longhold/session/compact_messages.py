@@ -20,12 +20,12 @@ from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import ConfigError
-from longhold.session import Session
 from longhold.session.arguments import as_list, to_plain_object
 from longhold.session.importing import anthropic, openai
 from longhold.session.importing.provider import provider_of
 from longhold.session.importing.writer import TranscriptWriter
 from longhold.session.scratch_session import draft_compaction, open_scratch, take
+from longhold.session.session import Session
 
 Style: TypeAlias = Literal["anthropic", "openai"]
 

@@ -17,7 +17,7 @@ from longhold.core.stages.compact.segment import tokens_of
 from longhold.core.stages.compact.writing import OUTPUT_TOKENS
 from longhold.core.view import View
 from longhold.core.view.items import Item, Round, Spoken
-from longhold.session import Session
+from longhold.session.session import Session
 
 SEAMS = 5
 """More than this is no longer a suggestion."""

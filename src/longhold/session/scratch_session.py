@@ -22,7 +22,7 @@ from longhold.core.stages.compact.draft import CompactionDraft, record_draft
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
 from longhold.core.stages.compact.survival import check_survival, recent_names
 from longhold.core.turn.engine import Engine
-from longhold.session import Session
+from longhold.session.session import Session
 
 PAPER = "paper"
 """What the log that is thrown away is called."""

@@ -575,7 +575,7 @@ def test_what_is_proved_leaves_a_real_shell_nothing_to_write(tmp_path_factory, t
     subprocess.run(
         ["bash", "-c", text],
         cwd=place,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(place)},
+        env={"PATH": os.environ["PATH"], "HOME": str(place)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=20,

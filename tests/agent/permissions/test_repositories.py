@@ -51,7 +51,7 @@ def test_no_layout_and_no_setting_makes_git_run_a_program(tools, tmp_path, progr
     place = tmp_path / "project"
     directory = HOSTILE[kind](place, str(script))
     places = Places(roots=(place,), cwd=directory)
-    plain = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    plain = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     allowed = [c for c in COMMANDS if _judge(tools, c, places).outcome == "allow"]
     for command in allowed:
         _run(command, directory, reading_variables(plain))
@@ -78,7 +78,7 @@ def test_the_environment_alone_disarms_what_has_a_known_name(tmp_path, program):
     script, trace = program
     for kind in ("a file watcher", "a bare repository", "a common directory"):
         directory = HOSTILE[kind](tmp_path / kind.replace(" ", "-"), str(script))
-        _run("git status; git diff", directory, git_variables({"PATH": "/usr/bin:/bin"}))
+        _run("git status; git diff", directory, git_variables({"PATH": os.environ["PATH"]}))
     assert not trace.exists()
 
 
@@ -117,7 +117,7 @@ async def test_no_hook_runs_beside_what_is_allowed(tools, tmp_path, program, com
         context = ToolContext(root=place, home=tmp_path, scratch=tmp_path / "scratch")
         await BASH.run({"command": command}, context)
         assert not trace.exists()
-    _run(command, place, {"PATH": "/usr/bin:/bin"})
+    _run(command, place, {"PATH": os.environ["PATH"]})
     assert trace.exists()
 
 
@@ -164,7 +164,7 @@ def test_a_forged_repository_does_not_open_another_one(tools, tmp_path, forge):
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=place,
-            env=reading_variables({"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}),
+            env=reading_variables({"PATH": os.environ["PATH"], "HOME": str(tmp_path)}),
             capture_output=True,
             timeout=20,
         )
@@ -179,5 +179,5 @@ def test_a_program_of_the_project_is_not_the_one_it_is_called_like(tools, tmp_pa
     tool.chmod(0o755)
     places = Places(roots=(tmp_path / "project",), cwd=tmp_path / "project")
     assert _judge(tools, "ls", places).outcome == "allow"
-    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
     assert _judge(tools, "ls", places).outcome == "deny"

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 
 import pytest
 
@@ -10,16 +9,18 @@ from longhold.agent.tools.process import group_members
 from longhold.agent.tools.shells import shells_of
 
 RIPGREP = shutil.which("rg")
+from programs import find, link_programs
 
 
 @pytest.fixture(params=["ripgrep", "stand-in"])
-def program(request, tool_context):
+def program(request, tool_context, tmp_path_factory):
     """Run a test with each of the two programs that can search."""
+    place = "/nowhere"
     if request.param == "ripgrep":
-        if RIPGREP is None:
+        if find("rg") is None:
             pytest.skip("ripgrep is not installed")
-        return
-    tool_context.variables = {**tool_context.variables, "PATH": "/nowhere"}
+        place = str(link_programs(tmp_path_factory.mktemp("ripgrep"), ["rg"]))
+    tool_context.variables = {**tool_context.variables, "PATH": place}
 
 
 pytestmark = pytest.mark.usefixtures("program")

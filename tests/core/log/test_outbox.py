@@ -5,7 +5,7 @@ import pytest
 from longhold.core.log import outbox
 from longhold.core.log.entries import Dreamt, Failed, Remembered, Said
 from longhold.core.messages import Text
-from longhold.session import Session
+from longhold.session.session import Session
 
 
 @pytest.fixture

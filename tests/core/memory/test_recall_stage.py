@@ -9,7 +9,7 @@ from longhold.core.log.entries import Failed, Recalled, Said
 from longhold.core.memory.recall import RecallStage, Recollection
 from longhold.core.messages import Text, Usage, text_of
 from longhold.core.models.protocol import Reply
-from longhold.session import Session
+from longhold.session.session import Session
 
 FOUND = Recollection(names=("a.md",), text="<reminder>a</reminder>", bytes=22)
 

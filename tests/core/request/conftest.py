@@ -7,7 +7,7 @@ import pytest
 
 from longhold.core.log.entries import CacheBroke, Section
 from longhold.core.models.protocol import Request
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 

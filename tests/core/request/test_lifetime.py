@@ -7,7 +7,7 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.request.lifetime import betas_for, lifetime_for
 from longhold.core.request.request import DIAGNOSIS, GLOBAL_SCOPE, Caching, build
 from longhold.core.settings import CacheSettings, Settings
-from longhold.session import Session
+from longhold.session.session import Session
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from longhold.core.log.spending import Spent
 from longhold.core.messages import Text
 from longhold.core.settings import StoreSettings
 from longhold.errors import LogLocked
+from programs import find
 
-PGBOUNCER = os.environ.get("LONGHOLD_TEST_PGBOUNCER") or shutil.which("pgbouncer")
+PGBOUNCER = os.environ.get("LONGHOLD_TEST_PGBOUNCER") or find("pgbouncer")
 SESSIONS, TURNS = 6, 15
 
 

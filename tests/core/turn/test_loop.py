@@ -23,7 +23,7 @@ from longhold.core.turn.answering import Models
 from longhold.core.turn.loop import Continued, Loop, Stopped, StopVerdict
 from longhold.core.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
 from longhold.errors import ModelError, StoreError
-from longhold.session import Session
+from longhold.session.session import Session
 
 MODEL = "claude-opus-4-6"
 

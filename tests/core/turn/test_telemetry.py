@@ -28,7 +28,7 @@ from longhold.core.settings import Settings, load_settings
 from longhold.core.turn.telemetry import CallSpan, Count, Event, Signals, Telemetry
 from longhold.core.view import fold
 from longhold.errors import ConfigError
-from longhold.session import Session
+from longhold.session.session import Session
 
 MODEL = "claude-sonnet-4-6"
 COUNTED = "claude-opus-4-6"
@@ -142,7 +142,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_time():
 
 def test_nothing_is_imported_or_reported_unless_it_is_switched_on(tmp_path):
     code = (
-        "import sys; from longhold.session import Session\n"
+        "import sys; from longhold.session.session import Session\n"
         f"s = Session.open(model={MODEL!r}, system='', tools=[]); s.user('hi'); s.close()\n"
         "print(any(name.startswith('opentelemetry') for name in sys.modules))"
     )

@@ -7,7 +7,7 @@ from longhold.core.log.entries import Replied, Section
 from longhold.core.messages import Text, Usage
 from longhold.core.turn.engine import Engine
 from longhold.errors import PrefixMoved
-from longhold.session import Session
+from longhold.session.session import Session
 
 
 async def _two_calls(session: Session, between) -> None:

@@ -6,7 +6,7 @@ from compacting import SUMMARY
 from longhold.core.log.entries import Compacted, Failed
 from longhold.core.messages import Text
 from longhold.core.stages.compact.thrash import is_broken
-from longhold.session import Session
+from longhold.session.session import Session
 
 NOW = 1_000_000.0
 

@@ -14,7 +14,7 @@ from longhold.core.models.protocol import Reply
 from longhold.core.settings import NotesSettings, Settings, home
 from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile
-from longhold.session import Session
+from longhold.session.session import Session
 
 SETTINGS = Settings(notes=NotesSettings(first_tokens=100, growth_tokens=50))
 TURNS = 200

@@ -12,7 +12,7 @@ from longhold.core.models.scripted import ScriptedModel
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.fork import Forks
 from longhold.core.turn.round import Toolbox
-from longhold.session import Session
+from longhold.session.session import Session
 
 MODEL = "claude-opus-5-5"
 

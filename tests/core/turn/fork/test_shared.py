@@ -16,7 +16,7 @@ from longhold.core.turn.fork import ForkRequest, Forks, make_placeholders
 from longhold.core.turn.fork.prefix import STARTED
 from longhold.core.turn.round import Denied, Toolbox
 from longhold.errors import ModelUnavailable, PrefixMoved
-from longhold.session import Session
+from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 

@@ -8,7 +8,7 @@ and the writer's fence make harmless.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -76,7 +76,8 @@ class JobQueue:
     async def work(self, *, at_once: int = 1, is_endless: bool = True) -> None:
         """Run jobs, `at_once` side by side, until stopped by a signal, or until none is left."""
         await self._sweep()
-        sweeping = asyncio.create_task(self._sweep_on(), name="longhold-sweep")
+        ended = asyncio.Event()
+        sweeping = asyncio.create_task(self._sweep_until(ended), name="longhold-sweep")
         try:
             await self._app.run_worker_async(
                 queues=[self._name],
@@ -87,11 +88,17 @@ class JobQueue:
                 delete_jobs="successful",
             )
         finally:
-            sweeping.cancel()
+            ended.set()
+            # Cancelled in the middle of its query, the sweep would leave its connection to the
+            # pool with a command still running on it.
+            await asyncio.gather(sweeping, return_exceptions=True)
 
-    async def _sweep_on(self) -> None:
+    async def _sweep_until(self, ended: asyncio.Event) -> None:
         while True:
-            await asyncio.sleep(self._settings.worker_beat_seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), self._settings.worker_beat_seconds)
+            if ended.is_set():
+                return
             await self._sweep()
 
     async def _sweep(self) -> None:
