@@ -48,8 +48,7 @@ from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.request.server_side import declare_clearing
 from longhold.core.settings import Settings, load_settings
-from longhold.core.stages.compact.compact import Compaction
-from longhold.core.stages.compact.owner import CompactionHooks, manual_request
+from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage, manual_request
 from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import Layers, build_layers
@@ -100,7 +99,7 @@ def _forks_over(engine: Engine, client: object) -> Forks:
 class Recovery:
     """One session's failures since its last answer."""
 
-    def __init__(self, compact: Compaction, sleep: Callable[[float], Awaitable[None]]) -> None:
+    def __init__(self, compact: CompactionStage, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
         self._attempt = 0

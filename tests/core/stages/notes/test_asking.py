@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from longhold.core.settings import NotesSettings
-from longhold.core.stages.notes.asking import ask_for_update, template
+from longhold.core.stages.notes.update import ask_for_update, template
 
 SETTINGS = NotesSettings(section_tokens=100, total_tokens=250)
 FILE = Path("/s/notes.draft.md")

@@ -76,9 +76,9 @@ class Ready:
 
 
 class FromNotes:
-    def __init__(self, notes: Notes, facts: FactsFold | None = None) -> None:
+    def __init__(self, notes: Notes, facts: FactsFold) -> None:
         self._notes = notes
-        self._facts = facts or FactsFold()
+        self._facts = facts
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:
