@@ -18,7 +18,6 @@ from longhold.core.log.store import Store
 from longhold.core.messages import Content, Json, JsonObject, ToolResult, text_of
 from longhold.core.models.capabilities import capabilities, is_known
 from longhold.core.models.clients import DialectName
-from longhold.core.models.limits import ask_limits
 from longhold.core.models.protocol import Request
 from longhold.core.request.frame import frame, replace_tools
 from longhold.core.settings import Settings, home, load_settings
@@ -347,6 +346,9 @@ class Program:
         if own is not None:  # a model of ours says it itself
             self.configure(Wishes(window=own.window_tokens), "the model says so")
             return
+        # Imported here because the table knows most models.
+        from longhold.core.models.limits import ask_limits
+
         limits = await ask_limits(self._client, model) if self._client is not None else None
         if limits is not None:
             self.configure(Wishes(window=limits.window_tokens), f"the server of {model} says so")

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import (
@@ -55,7 +55,7 @@ from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine, Fullness
-from longhold.core.turn.fork import AskFork, Forks, make_placeholders, mark_wanted
+from longhold.core.turn.fork import AskFork, make_placeholders, mark_wanted
 from longhold.core.turn.round import Toolbox
 from longhold.core.turn.telemetry import Telemetry
 from longhold.core.turn.undo import redo, undo
@@ -78,6 +78,9 @@ from longhold.session.own_tools import answer, call_of, context_over
 from longhold.session.program import Program, Wishes, memory_over, open_log, retraction, settings_of
 from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
 
+if TYPE_CHECKING:
+    from longhold.core.turn.fork.run import Forks
+
 
 def _check_client(client: object) -> None:
     """Raise at once, before anything is made, if a client cannot be used."""
@@ -85,8 +88,11 @@ def _check_client(client: object) -> None:
         wrap_client(client, "")
 
 
-def _forks_over(engine: Engine, client: object) -> Forks:
+def _forks_over(engine: Engine, client: object) -> "Forks":
     """Let questions to the model pass through the caller's client, on forks without tools."""
+    # Imported here because without a client no model is asked.
+    from longhold.core.turn.fork.run import Forks
+
     context = context_over(engine)
     return Forks(
         parent=engine,

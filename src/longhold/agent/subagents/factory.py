@@ -44,7 +44,7 @@ from longhold.core.tools.describe import MEMORY
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import Models
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import Forks
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Allowed, Denied
 from longhold.errors import LongholdError
 

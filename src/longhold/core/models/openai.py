@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 
 from longhold.core.messages import JsonObject
 from longhold.core.models.chat import ChatAssembly, chat_kwargs
-from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback
+from longhold.core.models.clients import OPENAI_HOST
+from longhold.core.models.connection import NO_KEY, SdkModel, ThreadedModel, is_loopback
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
 
 PREFIX = "openai/"
-OPENAI_HOST = "api.openai.com"
-"""Takes only `max_completion_tokens`; most other servers know only `max_tokens`."""
 
 
 class OpenAIModel(SdkModel):
@@ -51,3 +50,6 @@ class OpenAIModel(SdkModel):
     async def _events(self, stream: Any, assembly: ChatAssembly) -> AsyncIterator[JsonObject]:
         async for chunk in stream:
             yield chunk.to_dict(warnings=False)
+
+
+class ThreadedOpenAI(ThreadedModel, OpenAIModel): ...
