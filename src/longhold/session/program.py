@@ -203,7 +203,7 @@ class Program:
         return render_request(request, self.dialect().name, able, self._client)
 
     def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
-        self._registry.declare(found.traits)
+        self._registry.traits.update(found.traits)
         self.configure(Wishes(), why)
         return self._listed(found.definitions)
 

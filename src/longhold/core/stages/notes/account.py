@@ -148,8 +148,7 @@ class SessionAccount:
                 self._change(turn, step)
             case Look(kind="read", path=path, error="", id=id):
                 turn.read += 1
-                file = self._file(path, id)
-                file.reads += 1
+                self._file(path, id).reads += 1
             case CommandFact():
                 self._command(turn, step)
             case PlanFact(is_approved=True):
@@ -177,27 +176,25 @@ class SessionAccount:
         if only_looks(step.text):
             return
         text = cut(one_line(step.text), COMMAND_CHARS)
-        ran = self.commands.pop(text, CommandRun(text=text))
-        self.commands[text] = ran  # the newest stands last
+        ran = self.commands.get(text) or CommandRun(text=text)
+        _put_last(self.commands, text, ran, COMMANDS)
         ran.times += 1
         ran.failed += step.has_failed
         ran.is_failing, ran.last = step.has_failed, step.id
         ran.outcome = telling_lines(step.output, OUTCOME_CHARS)
-        _forget(self.commands, COMMANDS)
 
     def _mistake(self, id: int, what: str, error: str) -> None:
-        what, error = cut(one_line(what), COMMAND_CHARS), one_line(error)[:400]
-        self.mistakes.pop((what, error), None)
-        self.mistakes[what, error] = id
-        _forget(self.mistakes, ERRORS)
+        key = cut(one_line(what), COMMAND_CHARS), one_line(error)[:400]
+        _put_last(self.mistakes, key, id, ERRORS)
 
     def _learn(self, thought: str, id: int) -> None:
         for found in conclusions(thought, THOUGHT_CHARS):
-            self.learnt.pop(found, None)
-            self.learnt[found] = id
-        _forget(self.learnt, LEARNT)
+            _put_last(self.learnt, found, id, LEARNT)
 
 
-def _forget(known: dict[_Key, _Known], most: int) -> None:
+def _put_last(known: dict[_Key, _Known], key: _Key, value: _Known, most: int) -> None:
+    """Put the newest last, and drop the oldest beyond `most`."""
+    known.pop(key, None)
+    known[key] = value
     while len(known) > most:
         del known[next(iter(known))]
