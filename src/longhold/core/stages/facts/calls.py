@@ -329,10 +329,8 @@ class _Gathering:
 
     def _end_turn(self) -> None:
         if self._words is not None or self._steps:
-            number = self._number if self._words is not None else max(self._number, 0)
-            self._turns.append(
-                TurnFacts(number=number, words=self._words, steps=tuple(self._steps))
-            )
+            steps = tuple(self._steps)
+            self._turns.append(TurnFacts(number=self._number, words=self._words, steps=steps))
         self._words, self._steps = None, []
 
 

@@ -18,8 +18,7 @@ import msgspec
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.settings import NotesSettings, home
-from longhold.core.stages.notes.account import SessionAccount
-from longhold.core.stages.notes.engine_lines import engine_sections
+from longhold.core.stages.notes.account import SessionAccount, engine_sections
 from longhold.core.stages.notes.file import NotesOnDisk, notes_of
 from longhold.core.stages.notes.notes import SOURCE, TOOLS, tell_failure
 from longhold.core.stages.notes.page import NotesPage, merge_texts, read_template
