@@ -59,6 +59,10 @@ class CommitLine:
     author: str = ""
 
 
+def unwrap(text: str) -> str:
+    return _WRAPPER.sub("", text).strip()
+
+
 def commits_in(output: str) -> list[CommitLine]:
     return [
         CommitLine(hash=hash, branch=branch, subject=subject.strip())
@@ -90,7 +94,7 @@ def only_looks(command: str) -> bool:
 
 def telling_lines(output: str, chars: int) -> str:
     """Return the lines that say how a command ended, on one line."""
-    output = _WRAPPER.sub("", output).strip()
+    output = unwrap(output)
     if len(output) <= chars:
         return one_line(output)
     lines = [line.strip() for line in output.splitlines() if line.strip()]

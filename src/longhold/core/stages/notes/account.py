@@ -159,7 +159,8 @@ class SessionAccount:
                 self._change(turn, step)
             case Look(kind="read", path=path, error="", id=id):
                 turn.read += 1
-                self._file(path, id).reads += 1
+                file = self._file(path, id)
+                file.reads += 1
             case CommandFact():
                 self._command(turn, step)
             case PlanFact(is_approved=True):
