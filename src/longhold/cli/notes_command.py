@@ -11,7 +11,6 @@ from longhold.core.log import Log, load
 from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
 from longhold.core.settings import home
-from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import (
     NAME,
     NotesFile,
@@ -24,6 +23,7 @@ from longhold.core.stages.notes.file import (
     rebuild_page,
 )
 from longhold.core.stages.notes.page import NotesPage, read_page
+from longhold.core.stages.notes.update import template
 from longhold.errors import LogLocked, LongholdError
 
 

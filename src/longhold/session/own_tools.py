@@ -10,10 +10,7 @@ from pathlib import Path
 
 from longhold.core.messages import ResultContent, ToolUse
 from longhold.core.settings import home
-from longhold.core.stages.collapse import open_span
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.history.history import History, is_shown
-from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.engine import Engine
 from longhold.core.wire.messages import read_arguments
@@ -22,6 +19,11 @@ from longhold.session.arguments import to_plain_object
 
 
 def history_over(engine: Engine) -> Tool:
+    # Imported here because sessions without the History tool need no index of their history.
+    from longhold.core.stages.collapse import open_span
+    from longhold.core.tools.history.history import History, is_shown
+    from longhold.core.tools.history.tool import history_tool
+
     history = History(
         lambda: engine.view.history,
         directory=engine.directory,

@@ -8,23 +8,20 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
 from longhold.core.log.store import Store
-from longhold.core.memory.session_memory import MemoryJobs
-from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import Content, Json, JsonObject, ToolResult, text_of
 from longhold.core.models.capabilities import capabilities, is_known
 from longhold.core.models.clients import DialectName
-from longhold.core.models.limits import ask_limits
 from longhold.core.models.protocol import Request
 from longhold.core.request.frame import frame, replace_tools
 from longhold.core.settings import Settings, home, load_settings
-from longhold.core.tools.describe import HISTORY
+from longhold.core.tools.describe import HISTORY, MEMORY
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
@@ -43,6 +40,9 @@ from longhold.session.dialects import (
 from longhold.session.following import FollowedList, Following, copy_message
 from longhold.session.own_tools import history_over
 from longhold.session.tool_definitions import DeclaredTools, ToolLike, ToolRegistry, read_tools
+
+if TYPE_CHECKING:
+    from longhold.core.memory.session_memory import MemoryJobs
 
 Differences = dict[str, dict[str, Json]]
 
@@ -119,8 +119,11 @@ def memory_over(
     background: Background,
     notify: Callable[[str], None],
     clock: Callable[[], float],
-) -> MemoryJobs:
+) -> "MemoryJobs":
     """Give a session the memories of its directory; without `ask` they are recalled by words."""
+    # Imported here because sessions have no memory unless they ask for it.
+    from longhold.core.memory.session_memory import MemoryJobs
+
     return MemoryJobs(
         engine=engine,
         root=Path(engine.log.header.directory or "."),
@@ -135,7 +138,7 @@ def memory_over(
 
 
 def _with_memory(
-    sections: tuple[Section, ...], before: tuple[Section, ...], memory: MemoryJobs | None
+    sections: tuple[Section, ...], before: tuple[Section, ...], memory: "MemoryJobs | None"
 ) -> tuple[Section, ...]:
     """Add what the prompt says about memory, as it was said `before`, so that the prompt is stable."""
     if memory is None:
@@ -152,7 +155,7 @@ class Program:
         engine: Engine,
         registry: ToolRegistry | None = None,
         client: object = None,
-        memory: MemoryJobs | None = None,
+        memory: "MemoryJobs | None" = None,
     ) -> None:
         self._engine = engine
         self._client = client
@@ -199,7 +202,7 @@ class Program:
         return render_request(request, self.dialect().name, able, self._client)
 
     def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
-        self._registry.declare(found.traits)
+        self._registry.traits.update(found.traits)
         self.configure(Wishes(), why)
         return self._listed(found.definitions)
 
@@ -343,6 +346,9 @@ class Program:
         if own is not None:  # a model of ours says it itself
             self.configure(Wishes(window=own.window_tokens), "the model says so")
             return
+        # Imported here because the table knows most models.
+        from longhold.core.models.limits import ask_limits
+
         limits = await ask_limits(self._client, model) if self._client is not None else None
         if limits is not None:
             self.configure(Wishes(window=limits.window_tokens), f"the server of {model} says so")

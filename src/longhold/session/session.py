@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import (
@@ -46,17 +46,15 @@ from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.request.server_side import declare_clearing
 from longhold.core.settings import Settings, load_settings
-from longhold.core.stages.compact.compact import Compaction
-from longhold.core.stages.compact.owner import CompactionHooks, manual_request
+from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage, manual_request
 from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine, Fullness
-from longhold.core.turn.fork import AskFork, Forks, make_placeholders, mark_wanted
+from longhold.core.turn.fork import AskFork, make_placeholders, mark_wanted
 from longhold.core.turn.round import Toolbox
-from longhold.core.turn.telemetry import Telemetry
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view import View
 from longhold.errors import ModelError, NotInHistory, PromptTooLong, RequestRejected, SessionClosed
@@ -77,6 +75,9 @@ from longhold.session.own_tools import answer, call_of, context_over
 from longhold.session.program import Program, Wishes, memory_over, open_log, retraction, settings_of
 from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
 
+if TYPE_CHECKING:
+    from longhold.core.turn.fork.run import Forks
+
 
 def _check_client(client: object) -> None:
     """Raise at once, before anything is made, if a client cannot be used."""
@@ -84,8 +85,11 @@ def _check_client(client: object) -> None:
         wrap_client(client, "")
 
 
-def _forks_over(engine: Engine, client: object) -> Forks:
+def _forks_over(engine: Engine, client: object) -> "Forks":
     """Let questions to the model pass through the caller's client, on forks without tools."""
+    # Imported here because without a client no model is asked.
+    from longhold.core.turn.fork.run import Forks
+
     context = context_over(engine)
     return Forks(
         parent=engine,
@@ -98,7 +102,7 @@ def _forks_over(engine: Engine, client: object) -> Forks:
 class Recovery:
     """One session's failures since its last answer."""
 
-    def __init__(self, compact: Compaction, sleep: Callable[[float], Awaitable[None]]) -> None:
+    def __init__(self, compact: CompactionStage, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
         self.reset()
@@ -146,6 +150,15 @@ def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
 
 def _ignore(_line: str) -> None:
     pass
+
+
+def _make_telemetry(engine: Engine) -> Callable[[Engine], None] | None:
+    if not engine.settings.telemetry.on:
+        return None
+    # Imported here because telemetry is off by default.
+    from longhold.core.turn.telemetry import Telemetry
+
+    return Telemetry(engine)
 
 
 class Session:
@@ -260,7 +273,7 @@ class Session:
             notify=notify,
             recall=jobs.stage if jobs else None,
             learn=jobs.after_turn if jobs else None,
-            telemetry=Telemetry(engine),
+            telemetry=_make_telemetry(engine),
         )
         program = Program(engine, registry, client, jobs)
         return cls(engine, layers, ask=ask, program=program, sleep=sleep)

@@ -7,8 +7,6 @@ import pytest
 
 from longhold.agent.tools.process import group_members
 from longhold.agent.tools.shells import shells_of
-
-RIPGREP = shutil.which("rg")
 from programs import find, link_programs
 
 

@@ -27,7 +27,8 @@ from longhold.core.models.protocol import Event, Model, Request
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Permit, Prefix
+from longhold.core.turn.fork import ForkReply, ForkRequest, Permit, Prefix
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.loop import Stopped
 from longhold.core.view import fold
 from longhold.errors import StoreError

@@ -24,12 +24,13 @@ from longhold.core.memory.memory import MemoryBusy, parse, stamp
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
-from longhold.core.memory.tool import MEMORY, NO_REASON, READS, ROOT, memory_tool
+from longhold.core.memory.tool import NO_REASON, READS, ROOT, memory_tool
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import Usage, text_of
 from longhold.core.messages.text import one_line
 from longhold.core.models.protocol import Finished
 from longhold.core.settings import DreamSettings
+from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
 from longhold.core.turn.round import RoundEvent, ToolBegan
 from longhold.errors import LongholdError

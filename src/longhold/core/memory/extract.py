@@ -23,9 +23,10 @@ from longhold.core.memory.index import IndexLine
 from longhold.core.memory.memory import MemoryConflict, stamp
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore
-from longhold.core.memory.tool import MEMORY, MemoryPlace, memory_call, memory_tool, usable_tools
+from longhold.core.memory.tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import ToolUse, Usage
+from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
 from longhold.errors import LongholdError
 

@@ -31,13 +31,12 @@ from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
 from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.describe import description_of
+from longhold.core.tools.describe import MEMORY, description_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.turn.fork import Permit
 from longhold.core.turn.round import Allowed, Denied
 from longhold.core.view import View
 
-MEMORY = "memory"
 ROOT = "/memories"
 FOUND = 10
 """Files that a search lists; one page of descriptions to choose from."""

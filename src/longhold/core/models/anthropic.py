@@ -19,7 +19,13 @@ from longhold.core.messages import Json, JsonObject
 from longhold.core.messages.usage import count_of
 from longhold.core.models.assemble import Assembly
 from longhold.core.models.capabilities import without_window
-from longhold.core.models.connection import NO_KEY, SdkModel, load_extra
+from longhold.core.models.connection import (
+    NO_KEY,
+    READ_SECONDS,
+    SdkModel,
+    ThreadedModel,
+    load_extra,
+)
 from longhold.core.models.protocol import Request
 from longhold.core.models.translate import explain, read_fault, translate_errors
 from longhold.core.settings.reading import ANTHROPIC, saved_key
@@ -94,6 +100,13 @@ class AnthropicModel(SdkModel):
             if kind == "message_stop":
                 await _drain(lines)
             yield event
+
+
+class ThreadedAnthropic(ThreadedModel, AnthropicModel):
+    def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
+        """Set a time limit; without one the SDK insists on streaming."""
+        endpoint, kwargs = AnthropicModel._route(self, request, method)
+        return endpoint, kwargs | {"timeout": READ_SECONDS}
 
 
 def wire_name(model: str) -> str:

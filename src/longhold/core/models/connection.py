@@ -1,5 +1,6 @@
 """What models behind a provider's SDK share: the client, how a stream is read, and its absence."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -8,7 +9,8 @@ from typing import Any, ClassVar
 from longhold.core.messages import JsonObject
 from longhold.core.models.assemble import Assembly, ChatAssembly
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.protocol import Event, Request
+from longhold.core.models.clients import reply_from
+from longhold.core.models.protocol import Event, Request, play
 from longhold.core.models.translate import translate_errors
 from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import ConfigError, RequestRejected
@@ -95,6 +97,24 @@ class SdkModel:
 
     def _events(self, stream: Any, assembly: Any) -> AsyncIterator[JsonObject]:
         raise NotImplementedError
+
+
+class ThreadedModel(SdkModel):
+    """A model behind a synchronous client: called in a thread, its answer yielded when it is whole.
+
+    An aborted call runs to its end in the thread.
+    """
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        create, kwargs = self._route(request)
+        with translate_errors():
+            response = await asyncio.to_thread(create, **kwargs)
+        for event in play(reply_from(response)):
+            yield event
+
+    async def count(self, request: Request) -> int | None:
+        """Answer None: sizes are estimated where a thread would have to wait for them."""
+        return None
 
 
 def load_extra(module: str, *, extra: str) -> ModuleType:

@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 from longhold.core.http import is_loopback
 from longhold.core.messages import JsonObject
 from longhold.core.models.assemble import ChatAssembly
-from longhold.core.models.connection import NO_KEY, SdkModel
+from longhold.core.models.clients import OPENAI_HOST
+from longhold.core.models.connection import NO_KEY, SdkModel, ThreadedModel
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
 from longhold.core.wire.chat import encode_request
 
 PREFIX = "openai/"
-OPENAI_HOST = "api.openai.com"
-"""Takes only `max_completion_tokens`; most other servers know only `max_tokens`."""
 
 
 class OpenAIModel(SdkModel):
@@ -53,3 +52,6 @@ class OpenAIModel(SdkModel):
     async def _events(self, stream: Any, assembly: ChatAssembly) -> AsyncIterator[JsonObject]:
         async for chunk in stream:
             yield chunk.to_dict(warnings=False)
+
+
+class ThreadedOpenAI(ThreadedModel, OpenAIModel): ...

@@ -32,7 +32,6 @@ from longhold.core.log.entries import (
 from longhold.core.log.shared import FileRecords
 from longhold.core.log.spending import price_call
 from longhold.core.memory.session_memory import MemoryJobs
-from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import JsonObject, Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.models.capabilities import capabilities
@@ -45,6 +44,7 @@ from longhold.core.stages.compact.segment import Segment, kept_rounds, shown_pat
 from longhold.core.stages.compact.summary import HEADINGS
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers
+from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import AfterTurn, Engine, Stage

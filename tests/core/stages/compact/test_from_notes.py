@@ -14,8 +14,8 @@ from longhold.core.messages.rules import violations
 from longhold.core.settings import NotesSettings, home
 from longhold.core.stages.compact.draft import FILLED_RATIO
 from longhold.core.stages.compact.owner import Before, CompactRequest
-from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile
+from longhold.core.stages.notes.update import template
 from longhold.core.view.items import Round, Spoken
 
 KEPT = NotesSettings(keep_tokens=10_000, keep_messages=2)
@@ -250,7 +250,7 @@ async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
     full(one)
     file, _ = noted(one)
     await one.stage.make_ready(one.engine)
-    ready = one.stage._from_notes._ready
+    ready = one.stage.load()._from_notes._ready
     assert ready is not None
     file.path.write_text(file.path.read_text().replace("The mast is up.", "The mast fell."))
     await one.stage(one.engine)
@@ -262,7 +262,7 @@ async def test_what_waited_for_an_answer_when_a_text_was_made_ready_is_not_lost(
     full(one)
     one.engine.say("Now the harbour, please.")
     await one.stage.make_ready(one.engine)
-    assert one.stage._from_notes._ready is not None
+    assert one.stage.load()._from_notes._ready is not None
     one.turn_open("more", words=900)
     one.answered("done")
     await one.stage(one.engine)

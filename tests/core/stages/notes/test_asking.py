@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from longhold.core.stages.notes.asking import ask_for_update, template
+from longhold.core.stages.notes.update import ask_for_update, template
 
 FILE = Path("/s/notes.draft.md")
 

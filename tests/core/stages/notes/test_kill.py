@@ -12,8 +12,8 @@ from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, Usage
 from longhold.core.models.protocol import Reply
 from longhold.core.settings import NotesSettings, Settings, home
-from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile
+from longhold.core.stages.notes.update import template
 from longhold.session.session import Session
 
 SETTINGS = Settings(notes=NotesSettings(first_tokens=100, growth_tokens=50))

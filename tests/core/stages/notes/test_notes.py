@@ -15,7 +15,7 @@ from longhold.agent.build import build_agent
 from longhold.core.log.entries import CacheBroke, Failed, Forked, Noted
 from longhold.core.models import open_model
 from longhold.core.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
-from longhold.core.stages.notes.notes import TAIL_TOKENS
+from longhold.core.stages.notes.update import TAIL_TOKENS
 from longhold.core.view.entry_list import BLOCK, RECENT
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, tool_use

@@ -1,4 +1,4 @@
-"""Layer 4: past the line, history becomes a summary.
+"""Layer 4: past the line, history becomes a summary. `owner` has the stage that calls this.
 
 A compaction is planned on the view, written by the first way that works (`fallbacks`), combined with
 facts from the log and made to fit (`draft`), and only then recorded: until then nothing has changed,
@@ -50,6 +50,7 @@ from longhold.core.stages.compact.thrash import (
     is_thrashing,
     may_ask_models,
 )
+from longhold.core.stages.notes.notes import Notes
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine, Fullness
@@ -59,7 +60,6 @@ from longhold.core.view.items import Spoken
 from longhold.errors import (
     ContextOverflow,
     LongholdError,
-    ModelError,
     PromptTooLong,
     RequestRejected,
     StoreError,
@@ -78,36 +78,29 @@ class NothingToCompact(RequestRejected):
 
 
 class Compaction:
-    """The compact stage of one session: past the line, and on request."""
+    """The compactions of one session."""
 
     def __init__(
         self,
         *,
-        ask: AskFork | None = None,
-        hooks: CompactionHooks | None = None,
-        from_notes: FromNotes | None = None,
-        background: Background | None = None,
-        facts: FactsFold | None = None,
+        ask: AskFork | None,
+        hooks: CompactionHooks,
+        notes: Notes | None,
+        background: Background,
     ) -> None:
-        """Without `ask` no model is asked; `from_notes` is tried before any summary.
-
-        `facts` is shared with whoever else reads the log, so that it is read once.
-        """
-        self._facts = facts or FactsFold()
-        self.hooks = hooks or CompactionHooks()
+        self._facts = FactsFold()
+        self.hooks = hooks
         self._ask = ask
         self._past = CompactionOutcomes()
         self._fallbacks = Fallbacks(ask, self._past)
-        self._from_notes = from_notes
-        self._prefetch = Prefetch((background or Background()).job(PREFETCH))
+        self._from_notes = FromNotes(notes, self._facts) if notes is not None else None
+        self._prefetch = Prefetch(background.job(PREFETCH))
         self._guard = Guard(self._past)
         self._refused_in = 0
         """The message of the turn in which a hook's refusal was reported."""
 
-    async def __call__(self, engine: Engine) -> None:
-        settings, full = engine.settings.compact, engine.fullness()
-        if not engine.makes_room or settings.reactive_only:
-            return
+    async def run(self, engine: Engine, full: Fullness) -> None:
+        """Compact past the line; before it, begin a summary for later if that is due."""
         if full.used_tokens < full.window.auto_tokens:
             self._look_ahead(engine, full)
             return
@@ -146,10 +139,7 @@ class Compaction:
             or (self._from_notes is not None and self._from_notes.waits(engine))
         )
 
-    async def recover(self, engine: Engine, error: ModelError) -> bool:
-        """Make room after an overflow; return whether that was possible."""
-        if not engine.makes_room or not isinstance(error, PromptTooLong):
-            return False
+    async def recover(self, engine: Engine, error: PromptTooLong) -> bool:
         line = line_for(engine, error)
         if drain(engine) and engine.fullness().used_tokens < line:
             return True
@@ -163,7 +153,6 @@ class Compaction:
         return True
 
     async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
-        """Replace history by a summary; raise, with nothing changed, if that is impossible."""
         began = time.monotonic()
         draft = await self.draft(engine, request)
         return await self.commit(engine, draft, request, seconds=time.monotonic() - began)
@@ -171,7 +160,6 @@ class Compaction:
     async def commit(
         self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
     ) -> Compacted:
-        """Record a draft of the view as it still is; `seconds` is how long it took to make."""
         frame = await self._renew_frame(engine)
         entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
@@ -180,7 +168,6 @@ class Compaction:
         return entry
 
     async def draft(self, engine: Engine, request: CompactRequest) -> CompactionDraft:
-        """Do everything but record it."""
         line, manner = line_for(engine, request.error), self._manner(engine, request)
         lowest = check_floor(engine, line)
         noted, before = await self._noted(engine, request, manner, line)

@@ -24,9 +24,9 @@ from longhold.core.stages.compact.draft import (
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.fallbacks import MadeSummary
 from longhold.core.stages.compact.segment import Segment, segment_before
-from longhold.core.stages.notes.asking import SECTION_TOKENS
 from longhold.core.stages.notes.notes import KEEP_MOST_TOKENS, Notes, last_whole
 from longhold.core.stages.notes.page import NotesPage
+from longhold.core.stages.notes.update import SECTION_TOKENS
 from longhold.core.stages.prefix_lock import may_move
 from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Item, Spoken
@@ -89,9 +89,9 @@ class Ready:
 
 
 class FromNotes:
-    def __init__(self, notes: Notes, facts: FactsFold | None = None) -> None:
+    def __init__(self, notes: Notes, facts: FactsFold) -> None:
         self._notes = notes
-        self._facts = facts or FactsFold()
+        self._facts = facts
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:

@@ -6,37 +6,23 @@ One update runs at a time; a newer one replaces the queued one. Failures become 
 """
 
 import asyncio
-import os
-import stat
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
 from longhold.core.messages import ToolUse, Usage
-from longhold.core.messages.secrets import mask_secrets
 from longhold.core.request.lifetime import seconds_of
-from longhold.core.settings import NotesSettings, home
+from longhold.core.settings import NotesSettings
 from longhold.core.settings.files import Overtaken
-from longhold.core.stages.notes.account import SessionAccount
-from longhold.core.stages.notes.asking import ask_for_update, template
-from longhold.core.stages.notes.engine_lines import engine_sections
-from longhold.core.stages.notes.file import LOG_TOKENS, NotesFile, NotesOnDisk, notes_of
-from longhold.core.stages.notes.page import NotesPage, merge_texts
-from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine, Fullness
-from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
-from longhold.core.turn.round import Allowed, Denied
+from longhold.core.turn.fork import AskFork, Prefix
 from longhold.core.view.items import Item, Round, last_round
-from longhold.core.view.tokens import estimate_tokens
 from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
@@ -49,8 +35,6 @@ PAUSED_RATIO = 0.6
 TOOL_CALLS = 3
 """Calls since the last update, unless the model is at rest: half-done steps are not worth noting.
 """
-UPDATE_TURNS = 4
-"""Answers a model may give for one update; one is enough unless an edit fails."""
 WAIT_SECONDS = 15.0
 """How long compacting waits for an update in progress."""
 STALE_SECONDS = 60.0
@@ -59,6 +43,10 @@ KEEP_MOST_TOKENS = 40_000
 """Of the latest messages, when notes replace history; what the notes do not cover yet stays in any
 case.
 """
+
+if TYPE_CHECKING:
+    from longhold.core.stages.notes.file import NotesFile
+    from longhold.core.stages.notes.update import PageWriter, WrittenPage
 
 
 def is_due(
@@ -97,13 +85,8 @@ def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> b
 
 SOURCE = "notes"
 WHAT = "notes"
-TAIL_TOKENS = 5_000
-"""With more than this since the last cache marker the fork caches it, for its own later answers
-and for the parent's next call.
-"""
 FAILURES = (LongholdError, OSError, ValueError, Overtaken)
 TOOLS = ("Edit", "Write")
-PATH = "file_path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +95,6 @@ class UpdatePoint:
     used_tokens: int
     prefix: Prefix | None = None
     """What a fork would share; None if no model is asked."""
-
-
-EngineLines: TypeAlias = Mapping[str, str]
-"""What the engine writes, by heading."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPage:
-    page: NotesPage
-    sha256: str
-    lines: EngineLines
 
 
 async def _do_nothing(engine: Engine) -> None:
@@ -141,10 +113,7 @@ class Notes:
         self.ask = ask
         self._can_edit = can_edit
         self._on_update: Callable[[Engine], Awaitable[None]] = _do_nothing
-        self._account: SessionAccount | None = None
-        self._last_lines: Mapping[str, str] = {}
-        """What the engine last wrote, by heading."""
-        self._file: NotesFile | None = None
+        self._writer: PageWriter | None = None
         self._before: Noted | None = None
         self._baseline_tokens: int | None = None
         self._calls = 0
@@ -164,10 +133,16 @@ class Notes:
         """Await this after each update, in the background."""
         self._on_update = on_update
 
-    def file(self, engine: Engine) -> NotesFile:
-        if self._file is None:
-            self._file = notes_of(engine.log, template(home()))
-        return self._file
+    def file(self, engine: Engine) -> "NotesFile":
+        return self._load(engine).file
+
+    def _load(self, engine: Engine) -> "PageWriter":
+        if self._writer is None:
+            # Imported here because short sessions end before there is anything to note.
+            from longhold.core.stages.notes.update import PageWriter
+
+            self._writer = PageWriter(engine, self.ask)
+        return self._writer
 
     @property
     def is_running(self) -> bool:
@@ -244,11 +219,11 @@ class Notes:
             return
         used_tokens = engine.fullness().used_tokens
         try:
-            written = self._write(self.file(engine), self._lines(engine), self._last_lines)
+            written = self._load(engine).prepare()()
             point = UpdatePoint(cursor=last.id, used_tokens=used_tokens)
             self._note(engine, point, None, written)
         except FAILURES as error:
-            _tell(engine, error)
+            tell_failure(engine, error)
 
     def _follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
         for entry in self._cursor.advance(history):
@@ -285,90 +260,27 @@ class Notes:
     async def _update_safely(self, engine: Engine, point: UpdatePoint) -> None:
         self._began, self._asks = time.monotonic(), point.prefix is not None
         try:
-            usage = await self._ask(engine, point) if point.prefix is not None else None
-            lines, before = self._lines(engine), self._last_lines
-            written = await asyncio.to_thread(self._write, self.file(engine), lines, before)
+            writer = self._load(engine)
+            usage = await writer.ask(point.prefix) if point.prefix is not None else None
+            written = await asyncio.to_thread(writer.prepare())
             self._note(engine, point, usage, written)
             await self._on_update(engine)
         except FAILURES as error:
-            _tell(engine, error)
-
-    async def _ask(self, engine: Engine, point: UpdatePoint) -> Usage | None:
-        """Have a fork edit a draft; return its usage, None if it changed nothing."""
-        assert self.ask is not None
-        file = self.file(engine)
-        base = _separate(file.read().page, self._lines(engine), self._last_lines)
-        seen = file.begin_draft(base)
-        request = ForkRequest(
-            say=ask_for_update(base, file.draft, home()),
-            source=SOURCE,
-            turns=UPDATE_TURNS,
-            permit=permit_only(file.draft),
-            knows=(seen,),
-            writes_cache=point.prefix is not None and _estimate_unsent(point.prefix) > TAIL_TOKENS,
-            prefix=point.prefix,
-        )
-        try:
-            reply = await self.ask(request)
-        except LongholdError as error:
-            file.drop_draft()
-            _tell(engine, error)
-            return None
-        except BaseException:
-            file.drop_draft()
-            raise
-        return await self._take(engine, base, reply)
-
-    async def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
-        """Merge a fork's draft into the page; discard it if the fork was stopped."""
-        file = self.file(engine)
-        if reply.reason == "aborted":
-            file.drop_draft()
-            return None
-        mine = {h: mask_secrets(text) for h, text in file.end_draft().written().items()}
-        before = base.written()
-        if mine == before:
-            return reply.usage if reply.reason == "completed" else None
-
-        lines, last_lines = self._lines(engine), self._last_lines
-
-        def merge(found: NotesOnDisk) -> NotesPage:
-            page = _separate(found.page, lines, last_lines)
-            return page.with_written(merge_texts(before, mine, page.written()))
-
-        await asyncio.to_thread(file.change, merge)
-        return reply.usage
+            tell_failure(engine, error)
 
     def _note(
         self, engine: Engine, point: UpdatePoint, usage: Usage | None, written: "WrittenPage"
     ) -> None:
-        self._last_lines = written.lines
         noted = Noted(
             cursor=point.cursor,
             by="model" if usage is not None else "engine",
-            tokens=written.page.tokens,
+            tokens=written.tokens,
             context_tokens=point.used_tokens,
             sha256=written.sha256,
             usage=usage,
         )
         engine.report(noted)
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
-
-    @staticmethod
-    def _write(file: NotesFile, lines: EngineLines, before: EngineLines) -> "WrittenPage":
-        page, sha256 = file.change(lambda found: found.page.with_logs(lines, before))
-        return WrittenPage(page=page, sha256=sha256, lines=lines)
-
-    def _lines(self, engine: Engine) -> Mapping[str, str]:
-        if self._account is None:
-            self._account = SessionAccount.of(engine.view.history)
-        self._account.follow(engine.view.items)
-        return engine_sections(self._account, LOG_TOKENS)
-
-
-def _separate(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
-    is_edited = any(each.is_edited for each in page.sections)
-    return page.with_logs(lines, before) if is_edited else page
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:
@@ -378,53 +290,7 @@ def last_whole(items: Sequence[Item]) -> Item | None:
     return None
 
 
-def permit_only(file: Path) -> Permit:
-    """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
-    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
-
-    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
-        given = use.input.get(PATH)
-        is_meant = (
-            use.name == tool.name
-            and tool.name in TOOLS
-            and tool.kind == "write"
-            and isinstance(given, str)
-            and _is_same_path(given, file)
-        )
-        if not is_meant:
-            return Denied(reason=refusal)
-        if not is_plain(file):
-            return Denied(reason=f"{file} is not the file it was. Stop here.")
-        return Allowed(input={**use.input, PATH: str(file)})
-
-    return permit
-
-
-def _is_same_path(path: str, file: Path) -> bool:
-    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
-
-
-def is_plain(file: Path) -> bool:
-    """True if a path leads, without links, to a file that has no other name."""
-    try:
-        found = file.lstat()
-        return (
-            stat.S_ISREG(found.st_mode)
-            and found.st_nlink == 1
-            and file.parent.resolve() / file.name == file.resolve()
-        )
-    except OSError:
-        return False
-
-
-def _estimate_unsent(prefix: Prefix) -> int:
-    if prefix.cached_to is None:
-        return 0
-    tail = prefix.messages[prefix.cached_to.message + 1 :]
-    return estimate_tokens(msgspec.json.encode(tail).decode())
-
-
-def _tell(engine: Engine, error: BaseException) -> None:
+def tell_failure(engine: Engine, error: BaseException) -> None:
     """Record a failure; if the log cannot be written, the conversation goes on."""
     with suppress(StoreError, OSError):
         engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))
