@@ -35,8 +35,8 @@ from msgspec import structs
 
 from clearing import WINDOW_TOKENS, read
 from longhold.core.log.entries import AnyEntry, Compacted, Noted
-from longhold.core.log.spending import price_call
 from longhold.core.messages import Usage, text_of
+from longhold.core.models.prices import price_call
 from longhold.core.settings import (
     CacheSettings,
     ClearSettings,

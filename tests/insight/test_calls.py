@@ -16,8 +16,8 @@ from longhold.core.log.entries import (
     Said,
     Snipped,
 )
-from longhold.core.log.spending import price_call
 from longhold.core.messages import Text, Thinking, Usage
+from longhold.core.models.prices import price_call
 from longhold.insight.calls import expires_at, explain_calls, last_of_conversation, totals
 from longhold.insight.cost import Tokens, bill
 

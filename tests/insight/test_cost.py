@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from longhold.core.log.entries import Compacted, Forked, Replied, Said
-from longhold.core.log.spending import FileLedger, Spent
+from longhold.core.log.spending import FileLedger
 from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import measure_content
+from longhold.core.messages.usage import Tally
 from longhold.insight.cost import CostItem, Tokens, bill
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
@@ -129,7 +130,7 @@ def test_an_empty_history_costs_nothing():
 
 
 def test_the_ledger_is_summed_by_day(tmp_path):
-    line = msgspec.json.encode(Spent(usd=0.5, answers=1, input_tokens=10)) + b"\n"
+    line = msgspec.json.encode(Tally(usd=0.5, calls=1, input_tokens=10)) + b"\n"
     (tmp_path / "2026-11-09.jsonl").write_bytes(line)
     (tmp_path / "2026-11-10.jsonl").write_bytes(line + line + b'{"usd": 0.')
     found = FileLedger(tmp_path).by_day()

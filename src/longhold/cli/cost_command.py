@@ -20,9 +20,10 @@ from longhold.cli.output import (
 )
 from longhold.cli.target import OURS, CommandTarget, open_targets
 from longhold.core.log.entries import AnyEntry
-from longhold.core.log.spending import Spent, is_own
+from longhold.core.log.spending import is_own
 from longhold.core.log.stores import default_store
 from longhold.core.messages.text import pluralize
+from longhold.core.messages.usage import Tally
 from longhold.core.policy.advice import (
     FRAME_TOKENS,
     SUMMARY_TOKENS,
@@ -87,7 +88,7 @@ def _describe(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
         "own_usd": found.own.cost.total,
         "own_share": found.own_share,
         "unrecorded_usd": found.total.unrecorded_usd,
-        "days": days,
+        "days": {day: spent.to_json() for day, spent in days.items()},
         "idle_seconds": idle_seconds if since else None,
         "resume": advice,
         "cheapest": advice.cheapest if advice else None,
@@ -104,7 +105,7 @@ def _format_spent(item: CostItem) -> str:
     )
 
 
-def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+def bill_lines(name: str, found: Bill, days: dict[str, Tally]) -> Iterator[str]:
     """Write a session's bill; `days` are the totals of all sessions, if they are to be shown."""
     total = found.total
     if not total.calls:
@@ -132,8 +133,8 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     if days:
         yield "\nall sessions with Longhold, by day"
     for day, spent in list(days.items())[-SHOWN_DAYS:]:
-        answers = pluralize(spent.answers, "answer")
-        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.tokens):>8}  {answers}"
+        answers = pluralize(spent.calls, "answer")
+        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.total_tokens):>8}  {answers}"
 
 
 def _money(item: CostItem) -> str:

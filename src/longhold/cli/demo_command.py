@@ -357,8 +357,8 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
     return {
         "session": agent.session.id,
         "tasks": ends,
-        "answers": spent.answers,
-        "tokens": spent.tokens,
+        "answers": spent.calls,
+        "tokens": spent.total_tokens,
         "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
         "entries": len(history),
         "layers": _layers(agent, history),

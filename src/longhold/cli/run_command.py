@@ -16,9 +16,10 @@ from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import json_line, json_out, one_line, say
 from longhold.cli.rendering import INPUT_CHARS, event_json, make_renderer, show_notices, show_where
 from longhold.core.log.entries import AnyEntry
-from longhold.core.log.spending import Spent, sum_spending
+from longhold.core.log.spending import sum_spending
 from longhold.core.messages import JsonObject, ToolUse, text_of
 from longhold.core.messages.text import pluralize
+from longhold.core.messages.usage import Tally
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.loop import LoopEvent, Stopped
 from longhold.core.turn.round import ToolRan
@@ -55,7 +56,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
                 "detail": done.end.detail,
                 "text": done.end.text,
                 "denied": list(map(_denied_json, done.denied)),
-                "spent": done.spent,
+                "spent": done.spent.to_json(),
                 "simulated": chosen.offline,
             }
         )
@@ -71,7 +72,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
 class RunReport:
     session: str
     end: Stopped = field(default_factory=lambda: Stopped(reason="aborted_streaming"))
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
     denied: list[ToolRan] = field(default_factory=list)
     has_changed: bool = False
     """A call that may change something was run."""
@@ -142,5 +143,5 @@ async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bo
                 show(event)
         done.count(agent.session.view.history, is_simulated=chosen.offline)
         if as_stream:
-            json_line({"type": "spent", "spent": done.spent, "simulated": chosen.offline})
+            json_line({"type": "spent", "spent": done.spent.to_json(), "simulated": chosen.offline})
         return done

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import UniqueAnswer
 from longhold.core.messages import Usage
 from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import price_call
 from longhold.errors import LongholdError
 from longhold.insight.replay.policies import NO_LAYERS, POLICIES, Policy, no_stages
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording

@@ -30,12 +30,12 @@ from longhold.core.log.entries import (
     Switched,
 )
 from longhold.core.log.shared import FileRecords
-from longhold.core.log.spending import price_call
 from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import JsonObject, Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import price_call
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.settings import Settings
