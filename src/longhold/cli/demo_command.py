@@ -55,7 +55,6 @@ from longhold.core.models import Model
 from longhold.core.settings import BudgetSettings, Settings, home
 from longhold.core.turn.loop import Stopped
 from longhold.core.view import View
-from longhold.insight.cost import bill
 
 WINDOW_TOKENS = 32_000
 """Small, so that the window fills."""
@@ -367,11 +366,9 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "used_tokens": full.used_tokens,
         "window_tokens": full.window.limit_tokens,
         "percent_left": full.window.percent_left(full.used_tokens),
-        "cache_read_share": round(
-            spent.cache_read_tokens / max(1, spent.tokens - spent.output_tokens), 4
-        ),
+        "cache_read_share": round(spent.hit_share, 4),
         "usd": round(spent.usd, 5),
-        "usd_without_cache": round(bill(history).total.bare_usd, 5),
+        "usd_without_cache": round(spent.bare_usd, 5),
     }
 
 

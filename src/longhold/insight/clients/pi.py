@@ -41,5 +41,9 @@ def status_line(path: Path, now: float) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(until))
     cache = f"cache warm until {clock}" if until > now else f"cache cold since {clock}"
     spent = session_report(path)
-    parts = (f"context {thousands(last.usage.prompt_tokens)}", cache, f"${spent.total.usd:.2f}")
+    parts = (
+        f"context {thousands(last.usage.prompt_tokens)}",
+        cache,
+        f"${spent.total.estimated_usd:.2f}",
+    )
     return " · ".join((*parts, *avoidable_part(spent)))
