@@ -198,7 +198,7 @@ async def run(files: Sequence[Path], count: object, most: int, quiet: bool) -> d
             before = found.compactions, found.updates
             one = Played(recording, settings, Path(name) / "log.jsonl", found, count)
             await one.play()
-            found.calls_usd += one.result.usd
+            found.calls_usd += one.result.main.usd
         if not quiet:
             made, noted = found.compactions - before[0], found.updates - before[1]
             print(

@@ -228,9 +228,7 @@ class OwnSpending:
 class BilledFigures:
     """What is known of a session without reading it, by whoever passed its calls on."""
 
-    calls: int
-    usd: float
-    hit_share: float
+    tally: Tally
     saved_usd: float
     model: str
     agent: str

@@ -210,7 +210,8 @@ def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
     )
     if row.calls is not None:
         return own
-    return replace(own, calls=billed.calls, usd=billed.usd, hit_share=billed.hit_share)
+    tally = billed.tally
+    return replace(own, calls=tally.calls, usd=tally.usd, hit_share=tally.hit_share)
 
 
 def _unread_row(one: ListedSession) -> SessionRow:
