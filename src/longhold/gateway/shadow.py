@@ -15,7 +15,7 @@ from msgspec import structs
 
 from longhold.core.messages import JsonObject, Usage
 from longhold.core.messages.usage import Tally, add_fields
-from longhold.core.models.prices import cost, price_call
+from longhold.core.models.prices import price_call
 from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
@@ -210,12 +210,4 @@ class Shadow:
 
 
 def _prompt_usd(model: str, plan: CachePlan, scale: float) -> float:
-    found = cost(
-        model,
-        uncached_tokens=round(plan.uncached_tokens * scale),
-        read_tokens=round(plan.read_tokens * scale),
-        write_5m_tokens=round(plan.write_5m_tokens * scale),
-        write_1h_tokens=round(plan.write_1h_tokens * scale),
-        output_tokens=0,
-    )
-    return found.total if found else 0.0
+    return price_call(model, plan.usage(scale=scale)).usd

@@ -61,13 +61,15 @@ _INSERT = (
     f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_COLUMNS))})"
 )
 _REPEATED = "key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)"
+_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
+_FIRST = f"""
+SELECT n FROM (
+    SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+    FROM {_WITHIN}
+) WHERE place = 1
+"""
 _MARK_COPIES = f"""
-UPDATE calls SET is_copy = rowid NOT IN (
-    SELECT n FROM (
-        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
-        FROM calls JOIN sessions ON sessions.id = calls.file WHERE {_REPEATED}
-    ) WHERE place = 1
-) WHERE {_REPEATED}
+UPDATE calls SET is_copy = rowid NOT IN ({_FIRST.format(scope=_REPEATED)}) WHERE {_REPEATED}
 """
 """A session that was resumed under a new name repeats its beginning: the file read first has it.
 An import repeats everything, and never has what its original has too."""
@@ -85,20 +87,12 @@ FROM {table} JOIN sessions ON sessions.id = sums.file
 WHERE {scope} AND (day >= ? OR ? = '')
 """
 _SUM_UP = "INSERT INTO sums " + _SUMMED_UP.format(counted="NOT is_copy")
-_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
 _IS_ELSEWHERE = f"""
 SELECT 1 FROM {_WITHIN} AND is_copy
 AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
 """
 """Whether a session outside has a call that is a copy here."""
-_FIRST_WITHIN = f"""
-calls.rowid IN (
-    SELECT n FROM (
-        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
-        FROM {_WITHIN}
-    ) WHERE place = 1
-)
-"""
+_FIRST_WITHIN = f"calls.rowid IN ({_FIRST})"
 
 
 @contextmanager

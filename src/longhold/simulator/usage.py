@@ -7,11 +7,9 @@ is the sum of the iterations.
 from dataclasses import dataclass
 from typing import Literal
 
-from longhold.core.models.prices import Cost, cost
+from longhold.core.models.prices import Cost, usage_cost
 from longhold.core.request.billing.cache import CachePlan
 from longhold.core.request.billing.request import JsonObject
-
-NOTHING = CachePlan(read_tokens=0, write_5m_tokens=0, write_1h_tokens=0, uncached_tokens=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +25,7 @@ class Iteration:
         return {"type": self.kind, **_prompt_json(self.plan), "output_tokens": self.output_tokens}
 
     def cost(self, model: str, speed: str | None) -> Cost | None:
-        return cost(
-            model,
-            uncached_tokens=self.plan.uncached_tokens,
-            read_tokens=self.plan.read_tokens,
-            write_5m_tokens=self.plan.write_5m_tokens,
-            write_1h_tokens=self.plan.write_1h_tokens,
-            output_tokens=self.output_tokens,
-            speed="fast" if speed == "fast" else "standard",
-        )
+        return usage_cost(model, self.plan.usage(self.output_tokens), is_fast=speed == "fast")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +43,7 @@ class BilledUsage:
         last = self.iterations[-1]
         if last.kind == "message":
             return last
-        return Iteration(kind="message", plan=NOTHING, output_tokens=0)
+        return Iteration(kind="message", plan=CachePlan(), output_tokens=0)
 
     def to_json(self, *, is_start: bool = False) -> JsonObject:
         """Render the usage object; at a stream's start there is almost no output yet."""

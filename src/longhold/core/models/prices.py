@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
@@ -331,27 +331,26 @@ def cost(
     write_5m_tokens: int = 0,
     write_1h_tokens: int = 0,
     output_tokens: int = 0,
-    speed: Literal["standard", "fast"] = "standard",
     at: date | None = None,
 ) -> Cost | None:
-    listed = prices(model, at)
-    if listed is None:
-        return None
-    tokens = Tokens(
+    """Price a request that nobody made, or that reports no usage."""
+    usage = Usage(
         input_tokens=uncached_tokens,
         cache_read_tokens=read_tokens,
         cache_write_tokens=write_5m_tokens + write_1h_tokens,
         cache_write_1h_tokens=write_1h_tokens,
         output_tokens=output_tokens,
     )
-    if speed == "fast" and _canonical(model) in FAST_MODELS:
-        listed = listed.select_tier(tokens.prompt_tokens).times(FAST_MULTIPLIER)
-    return listed.price(tokens)
+    return usage_cost(model, usage, at)
 
 
-def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
+def usage_cost(
+    model: str, usage: Usage, at: date | None = None, *, is_fast: bool = False
+) -> Cost | None:
     """Price what one request used; writes that are not said to be for an hour are for 5 minutes."""
     listed = prices(model, at)
+    if listed and is_fast and _canonical(model) in FAST_MODELS:
+        listed = listed.select_tier(usage.prompt_tokens).times(FAST_MULTIPLIER)
     return None if listed is None else _usage_cost(listed, usage)
 
 

@@ -26,7 +26,7 @@ _PROGRAM = '["longhold"]'
 
 
 def extension(program: str) -> str:
-    source = (files("longhold.adapters") / "pi_extension.ts").read_text("utf-8")
+    source = (files("longhold.insight.clients") / "pi_extension.ts").read_text("utf-8")
     return source.replace(_PROGRAM, msgspec.json.encode(program.split()).decode(), 1)
 
 
