@@ -107,14 +107,9 @@ class WatchedSession:
 
     def notes(self) -> str:
         settings = load_settings(self.directory).notes
-        if self._beside is not None:
-            return load_page(
-                NotesFile(self._beside, template(home())), self.entries, settings
-            ).render()
         with tempfile.TemporaryDirectory(prefix="longhold-") as empty:
-            return load_page(
-                NotesFile(Path(empty), template(home())), self.entries, settings
-            ).render()
+            file = NotesFile(self._beside or Path(empty), template(home()))
+            return load_page(file, self.entries, settings).render()
 
 
 class SessionServer:

@@ -20,6 +20,11 @@ from longhold.insight.pages.tables import changes, sanitise
 
 OPEN_SESSIONS = 6
 """Kept in memory; one of 10 MB takes about 60."""
+HEAD = (
+    *("title", "model", "last_at", "entries", "totals"),
+    *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
+)
+"""What changes with every call, besides the tables."""
 WHOLE_CHARS = 8 << 20
 """Of one text; a browser shows no more of it either."""
 
@@ -147,17 +152,7 @@ class FollowedSessions:
             after = self._read_again(listed)
         except (LongholdError, OSError):
             return None  # half a line is there; the next look finds the whole
-        head = {
-            "title": after.title,
-            "model": after.model,
-            "last_at": after.last_at,
-            "entries": after.entries,
-            "totals": after.totals,
-            "avoidable_usd": after.avoidable_usd,
-            "estimated_usd": after.estimated_usd,
-            "hit_share": after.hit_share,
-            "categories": after.categories,
-        }
+        head = {name: getattr(after, name) for name in HEAD}
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}
 
