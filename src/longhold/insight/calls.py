@@ -72,6 +72,12 @@ class LoggedCall:
     def has_thought(self) -> bool:
         return any(map(is_thought, self.answer.content))
 
+    def observe_break(self, broke: CacheBroke) -> None:
+        self.broke = broke
+
+    def renew(self, at: float) -> None:
+        self.renewed = max(self.renewed, at)
+
 
 def _explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
     return (
@@ -293,7 +299,7 @@ class _CallReader:
         if isinstance(entry, Framed):
             self._lifetime = entry.lifetime
         if isinstance(entry, CacheBroke) and self._current is not None:
-            self._current.broke = entry
+            self._current.observe_break(entry)
         if at in self.answers:
             self.close()
             self._current = self._begun(self.answers[at])
@@ -307,7 +313,7 @@ class _CallReader:
         if isinstance(entry, Forked):
             forks.append(_fork_call(entry, self._lifetime))
             if shared is not None and has_read(entry.usage, shared.usage):
-                shared.renewed = max(shared.renewed, forks[-1].at)
+                shared.renew(forks[-1].at)
             return True
         if isinstance(entry, CacheBroke) and forks and forks[-1].source == entry.source:
             forks[-1] = _mark_broken_fork(forks[-1], entry)

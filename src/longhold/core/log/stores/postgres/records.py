@@ -90,7 +90,7 @@ class PostgresLedger:
             "HAVING count(*) > 0",
             (self._tenant,),
         )
-        return _tally(rows[0]) if rows else Tally()
+        return _read_sums(rows[0]) if rows else Tally()
 
     def by_day(self) -> dict[str, Tally]:
         rows = self._database.rows(
@@ -98,10 +98,10 @@ class PostgresLedger:
             "GROUP BY day ORDER BY day",
             (self._tenant,),
         )
-        return {day: _tally(sums) for day, *sums in rows}
+        return {day: _read_sums(sums) for day, *sums in rows}
 
 
-def _tally(sums: Iterable[Any]) -> Tally:
+def _read_sums(sums: Iterable[Any]) -> Tally:
     return msgspec.convert(dict(zip(_FIELDS, sums, strict=True)), Tally)
 
 
