@@ -35,8 +35,8 @@ from msgspec import structs
 
 from clearing import WINDOW_TOKENS, read
 from longhold.core.log.entries import AnyEntry, Compacted, Noted
-from longhold.core.log.spending import price_call
 from longhold.core.messages import Usage, text_of
+from longhold.core.models.prices import price_call
 from longhold.core.settings import (
     CacheSettings,
     ClearSettings,
@@ -196,7 +196,7 @@ async def run(files: Sequence[Path], count: object, most: int, quiet: bool) -> d
             before = found.compactions, found.updates
             one = Played(recording, settings, Path(name) / "log.jsonl", found, count)
             await one.play()
-            found.calls_usd += one.result.usd
+            found.calls_usd += one.result.main.usd
         if not quiet:
             made, noted = found.compactions - before[0], found.updates - before[1]
             print(

@@ -171,9 +171,8 @@ def mismatches() -> int | None:
     wrong = 0
     for path in found:
         with open_transcript(path) as transcript:
-            total = bill(transcript.entries).total
-        tokens = total.tokens
-        wrong += naive(path) != (total.calls, tokens.read, tokens.write_5m + tokens.write_1h)
+            total = bill(transcript.entries).total.tally
+        wrong += naive(path) != (total.calls, total.cache_read_tokens, total.cache_write_tokens)
     return wrong
 
 

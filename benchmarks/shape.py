@@ -134,8 +134,8 @@ RETIRED = frozenset(
     ]
 )
 """Names given up for words that people of this field use; see the table of names."""
-STILL_IN_USE = {("session/session.py", "settle")}
-"""Public names that stay although other code gave the word up."""
+STILL_IN_USE = {("session/session.py", "settle"), ("core/messages/usage.py", "Tally")}
+"""Public names that stay although other code gave the word up; a tally counts calls and money."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,6 @@ from longhold.core.messages.text import bar, clean_line, exact_dollars, human_si
 from longhold.core.models import Model
 from longhold.core.settings import BudgetSettings, Settings, home
 from longhold.core.turn.loop import Stopped
-from longhold.insight.cost import bill
 
 T = TypeVar("T")
 
@@ -325,12 +324,11 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
     compacted = _of(Compacted, history)
     from_notes = [entry for entry in compacted if "from the notes" in entry.why]
     seen = "\n".join(text_of(message.content) for message in view.messages())
-    read = spent.cache_read_tokens / max(1, spent.tokens - spent.output_tokens)
     return {
         "session": agent.session.id,
         "tasks": ends,
-        "answers": spent.answers,
-        "tokens": spent.tokens,
+        "answers": spent.calls,
+        "tokens": spent.total_tokens,
         "tool_calls": dict(Counter(entry.tool for entry in _of(Began, history))),
         "entries": len(history),
         "layers": {
@@ -359,9 +357,9 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "broken_rules": violations(view.messages()),
         "used_tokens": full.used_tokens,
         "window_tokens": full.window.limit_tokens,
-        "cache_read_share": round(read, 4),
+        "cache_read_share": round(spent.hit_share, 4),
         "usd": round(spent.usd, 5),
-        "usd_without_cache": round(bill(history).total.bare_usd, 5),
+        "usd_without_cache": round(spent.bare_usd, 5),
     }
 
 

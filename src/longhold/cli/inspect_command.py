@@ -41,7 +41,7 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
         page = render(rows, {data.id: data for data in found}).encode()
         write_page(html, page)
         if not as_json:
-            calls = sum(data.totals.calls for data in found)
+            calls = sum(data.totals["calls"] for data in found)
             counts = f"{pluralize(len(found), 'session')}, {pluralize(calls, 'call')}"
             say(f"{html}: {counts}, {human_size(len(page))}; open it in a browser")
     if as_json:

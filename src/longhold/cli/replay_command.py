@@ -14,8 +14,8 @@ from longhold.core.messages.text import clean_text, dollars, percent, pluralize,
 from longhold.errors import ConfigError, TranscriptError
 from longhold.insight.places import find_sessions
 from longhold.insight.replay.policies import POLICIES, select_policies
-from longhold.insight.replay.result import PolicyFigures, PolicyStanding, standings
-from longhold.insight.replay.run import AS_RECORDED, RecordedFigures, ReplayOptions, ReplayReport
+from longhold.insight.replay.result import Figures, PolicyFigures, PolicyStanding, standings
+from longhold.insight.replay.run import AS_RECORDED, ReplayOptions, ReplayReport
 from longhold.insight.replay.run import replay as replay_all
 
 OURS = "ours"
@@ -119,13 +119,13 @@ def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
         yield (name.replace("_", " "), POLICIES[name].label, *_cells(one), ahead)
 
 
-def _cells(one: RecordedFigures | PolicyFigures) -> tuple[str, ...]:
+def _cells(one: Figures) -> tuple[str, ...]:
     return (
         dollars(one.usd),
         dollars(one.own_usd) if isinstance(one, PolicyFigures) else "",
-        tokens(one.read),
-        tokens(one.written),
-        tokens(one.uncached),
+        tokens(one.tally.cache_read_tokens),
+        tokens(one.tally.cache_write_tokens),
+        tokens(one.tally.input_tokens),
         f"{one.prefix_moves:,}",
         f"{one.over_window_calls:,}",
         tokens(one.mean_context),

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,16 @@ from longhold.core.messages.text import (
     shorten_path,
     tokens,
 )
+from longhold.core.messages.usage import Tally
 from longhold.insight.index import SessionIndex, open_index
 from longhold.insight.places import SessionFile, default_roots, find_sessions
-from longhold.insight.report import DIMENSIONS, Spending, SpendingGroup, SpendingReport, make_report
+from longhold.insight.report import (
+    DIMENSIONS,
+    SpendingGroup,
+    SpendingReport,
+    make_report,
+    spending_json,
+)
 
 RECENT_DAYS = 30
 """What a month's bill covers; without a path, older sessions need --since."""
@@ -67,7 +73,7 @@ def command(
     if as_csv:
         encoded_out(_csv(found, by or "day"))
         return
-    document = asdict(found) | {"avoidable_usd": found.avoidable_usd}
+    document = found.to_json()
     if page:
         _write_page(page, document, list(_verdict(found)))
     report(as_json, document, _lines(found, by, roots))
@@ -133,19 +139,19 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
     total = found.total
     about = "About " if total.unrecorded_usd else ""
     yield (
-        f"{about}{dollars(total.usd)} in {pluralize(found.days, 'day')}: "
+        f"{about}{dollars(total.estimated_usd)} in {pluralize(found.days, 'day')}: "
         f"{pluralize(found.sessions, 'session')}, {pluralize(total.calls, 'call')}, "
-        f"{tokens(total.all)} tokens"
+        f"{tokens(total.total_tokens)} tokens"
     )
     if about:
         missing = format_unrecorded(total.unrecorded_output, total.unrecorded_calls)
-        yield f"  {dollars(total.recorded_usd)} recorded, and {missing}"
+        yield f"  {dollars(total.usd)} recorded, and {missing}"
     if total.unpriced_calls:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
         reasons = ", ".join(f"{dollars(loss.usd)} because {loss.words}" for loss in avoidable)
-        share = percent(found.avoidable_usd, total.usd)
+        share = percent(found.avoidable_usd, total.estimated_usd)
         yield f"{dollars(found.avoidable_usd)} of it, {share}, was avoidable: {reasons}."
     else:
         yield "Nothing of it was avoidable by keeping the cache warm."
@@ -162,10 +168,10 @@ def _table(name: str, groups: Sequence[SpendingGroup], most: int) -> Iterator[st
     for group in shown:
         spent = group.spending
         place = shorten_path(clean_text(group.name), NAME_CHARS)
-        avoidable = dollars(spent.avoidable_usd) if spent.avoidable_usd else ""
+        avoidable = dollars(spent.lost_usd) if spent.lost_usd else ""
         yield (
-            f"{place:<{NAME_CHARS}} {dollars(spent.usd):>9} {avoidable:>10}"
-            f" {spent.calls:>7,} {tokens(spent.all):>8}"
+            f"{place:<{NAME_CHARS}} {dollars(spent.estimated_usd):>9} {avoidable:>10}"
+            f" {spent.calls:>7,} {tokens(spent.total_tokens):>8}"
             f"  {clean_line(group.title, TITLE_CHARS)}"
         ).rstrip()
     if rest := len(groups) - len(shown):
@@ -174,12 +180,11 @@ def _table(name: str, groups: Sequence[SpendingGroup], most: int) -> Iterator[st
 
 def _csv(found: SpendingReport, by: str) -> bytes:
     out = io.StringIO()
-    names = sorted(Spending.__dataclass_fields__, key=lambda name: name != "calls")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([by, "usd", *names])
+    writer.writerow([by, "usd", *spending_json(Tally())])
     for group in found.groups[by]:
-        values = [getattr(group.spending, name) for name in names]
-        writer.writerow([_cell(group.name), group.spending.usd, *values])
+        spent = group.spending
+        writer.writerow([_cell(group.name), spent.estimated_usd, *spending_json(spent).values()])
     return out.getvalue().encode("utf-8", "replace")
 
 

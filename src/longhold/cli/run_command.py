@@ -19,9 +19,10 @@ from longhold.cli import options
 from longhold.cli.options import AgentOptions, agent_options
 from longhold.cli.output import json_line, json_out, print_painted, say, show_notice
 from longhold.core.log.entries import AnyEntry
-from longhold.core.log.spending import Spent, sum_spending
+from longhold.core.log.spending import sum_spending
 from longhold.core.messages import JsonObject, ToolUse, text_of
 from longhold.core.messages.text import clean_line, clean_text, exact_dollars, pluralize
+from longhold.core.messages.usage import Tally
 from longhold.core.models import Finished, Restarted, TextDelta, ThinkingDelta
 from longhold.core.settings import load_settings
 from longhold.core.tools.protocol import Tool
@@ -60,7 +61,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
                 "detail": done.end.detail,
                 "text": done.end.text,
                 "denied": list(map(_denied_json, done.denied)),
-                "spent": done.spent,
+                "spent": done.spent.to_json(),
                 "simulated": chosen.offline,
             }
         )
@@ -76,7 +77,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
 class RunReport:
     session: str
     end: Stopped = field(default_factory=lambda: Stopped(reason="aborted_streaming"))
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
     denied: list[ToolRan] = field(default_factory=list)
     has_changed: bool = False
     """A call that may change something was run."""
@@ -147,7 +148,7 @@ async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bo
                 show(event)
         done.count(agent.session.view.history, is_simulated=chosen.offline)
         if as_stream:
-            json_line({"type": "spent", "spent": done.spent, "simulated": chosen.offline})
+            json_line({"type": "spent", "spent": done.spent.to_json(), "simulated": chosen.offline})
         return done
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
-from longhold.core.log.spending import Budget, FileLedger, Spent
+from longhold.core.log.spending import Budget, FileLedger, read_ledger
 from longhold.core.messages import Usage
 from longhold.core.messages.text import exact_dollars
+from longhold.core.messages.usage import Tally
 from longhold.core.settings import BudgetSettings
 
 NOBODY = "all"
@@ -28,17 +27,13 @@ class _Ledger:
     budget: Budget
     day: str
     read: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
 
-    def total(self) -> Spent:
+    def total(self) -> Tally:
         with self.file.open("rb") as file:
             file.seek(self.read)
             lines = file.read()
-        for line in lines.split(b"\n"):
-            try:
-                self.spent = self.spent + msgspec.json.decode(line, type=Spent)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
+        self.spent = self.spent + read_ledger(lines)
         self.read += len(lines)
         return self.spent
 
@@ -65,11 +60,11 @@ class TenantBudgets:
             "midnight, and gateway.tenant_usd_per_day sets it"
         )
 
-    def spent_today(self, tenant: str) -> Spent:
+    def spent_today(self, tenant: str) -> Tally:
         try:
             return self._ledger(tenant).total()
         except OSError:
-            return Spent()
+            return Tally()
 
     def pay(self, tenant: str, model: str, usage: Usage) -> None:
         self._ledger(tenant).budget.pay(model, usage)

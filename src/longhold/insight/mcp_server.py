@@ -107,10 +107,9 @@ class WatchedSession:
             self._view, self._stamp = fold(self.entries), stamp
 
     def notes(self) -> str:
-        if self._beside is not None:
-            return load_page(NotesFile(self._beside, template(home())), self.entries).render()
         with tempfile.TemporaryDirectory(prefix="longhold-") as empty:
-            return load_page(NotesFile(Path(empty), template(home())), self.entries).render()
+            file = NotesFile(self._beside or Path(empty), template(home()))
+            return load_page(file, self.entries).render()
 
 
 class SessionServer:

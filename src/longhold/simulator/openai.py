@@ -14,7 +14,8 @@ import msgspec
 
 from longhold.core.messages import Content, Json, Opaque, Text, block_to_wire
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
-from longhold.core.models.prices import cost
+from longhold.core.models.prices import usage_cost
+from longhold.core.request.billing.cache import CachePlan
 from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.prefix_cache import MINIMUM_TOKENS, PrefixMatch
@@ -314,6 +315,7 @@ def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
 def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
     read, written = served.match.cached_tokens, served.written_tokens
     uncached, output = served.fresh_tokens - written, served.fitted.tokens
+    plan = CachePlan(read_tokens=read, write_5m_tokens=written, uncached_tokens=uncached)
     return ServedRequest(
         endpoint=endpoint,
         model=served.able.model,
@@ -322,17 +324,9 @@ def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
         status=200,
         stop_reason=served.reason,
         message_id=id,
-        read_tokens=read,
-        write_5m_tokens=written,
-        uncached_tokens=uncached,
+        plan=plan,
         output_tokens=output,
-        cost=cost(
-            served.able.model,
-            read_tokens=read,
-            write_5m_tokens=written,
-            uncached_tokens=uncached,
-            output_tokens=output,
-        ),
+        cost=usage_cost(served.able.model, plan.usage(output)),
     )
 
 

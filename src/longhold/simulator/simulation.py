@@ -124,7 +124,6 @@ class Simulation:
 
     def record(self, outcome: ServedOutcome, fault: str | None = None) -> None:
         request, usage = outcome.prepared.request, outcome.usage
-        plan = usage.message.plan
         compactions = [i for i in usage.iterations if i.kind == "compaction"]
         self.stats.add(
             ServedRequest(
@@ -135,11 +134,7 @@ class Simulation:
                 status=200,
                 stop_reason=outcome.message["stop_reason"],
                 message_id=outcome.message["id"],
-                read_tokens=plan.read_tokens,
-                write_5m_tokens=plan.write_5m_tokens,
-                write_1h_tokens=plan.write_1h_tokens,
-                uncached_tokens=plan.uncached_tokens,
-                deleted_tokens=plan.deleted_tokens,
+                plan=usage.message.plan,
                 output_tokens=usage.message.output_tokens,
                 compaction_input_tokens=sum(i.plan.prompt_tokens for i in compactions),
                 compaction_output_tokens=sum(i.output_tokens for i in compactions),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from longhold.core.models.prices import Cost, cost
+from longhold.core.models.prices import Cost, usage_cost
 from longhold.core.request.billing.cache import CachePlan
 from longhold.core.request.billing.request import JsonObject
 
@@ -26,15 +26,7 @@ class Iteration:
         return {"type": self.kind, **_prompt_json(self.plan), "output_tokens": self.output_tokens}
 
     def cost(self, model: str, speed: str | None) -> Cost | None:
-        return cost(
-            model,
-            uncached_tokens=self.plan.uncached_tokens,
-            read_tokens=self.plan.read_tokens,
-            write_5m_tokens=self.plan.write_5m_tokens,
-            write_1h_tokens=self.plan.write_1h_tokens,
-            output_tokens=self.output_tokens,
-            speed="fast" if speed == "fast" else "standard",
-        )
+        return usage_cost(model, self.plan.usage(self.output_tokens), is_fast=speed == "fast")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -444,8 +444,8 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
     seen = []
 
     async def look(given, tool_context):
-        await until(lambda: one.loop.budget.session.answers)  # the answer that called this ended
-        seen.append((one.loop.budget.session.answers, one.session.engine.prefix()))
+        await until(lambda: one.loop.budget.session.calls)  # the answer that called this ended
+        seen.append((one.loop.budget.session.calls, one.session.engine.prefix()))
         one.loop.abort.set()
         await asyncio.sleep(60)
 

@@ -11,6 +11,7 @@ from browser import chromium, needs_chromium
 from generated_sessions import generate
 from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.spending import BilledFigures
+from longhold.core.messages.usage import Tally
 from longhold.core.settings import PageSettings, Settings
 from longhold.insight.pages import app, followed
 from longhold.insight.pages.app import serving
@@ -159,7 +160,7 @@ def test_figures_that_were_read_too_early_are_read_again(session):
     sessions.changes()
     assert sessions.rows()[0].calls == 0
     billed[path.stem] = BilledFigures(
-        calls=1, usd=0.1, hit_share=0.0, saved_usd=0.0, model="", agent="", decisions={}
+        tally=Tally(calls=1, usd=0.1), saved_usd=0.0, model="", agent="", decisions={}
     )
     path.write_bytes(whole + rest)
     sessions.rows()

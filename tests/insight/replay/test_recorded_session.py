@@ -58,6 +58,6 @@ def test_the_recorded_cache_reads_come_out_of_the_simulator():
     found = replay(files, [], ReplayOptions())
     assert found.sessions == len(SMALL)
     assert found.as_recorded.read_ratio == pytest.approx(1.0, abs=0.05)
-    assert found.as_recorded.read == sum(
+    assert found.as_recorded.tally.cache_read_tokens == sum(
         answer.usage.cache_read_tokens for path in files for answer in read_recording(path).answers
     )

@@ -20,8 +20,9 @@ from longhold.agent.subagents.memory_scopes import OwnMemory
 from longhold.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach, make_finish
 from longhold.agent.subagents.running import ASK, accept_line
 from longhold.core.log.entries import AnyEntry, Forked, Framed, Replied, Spawned
-from longhold.core.log.spending import Budget, Spent
+from longhold.core.log.spending import Budget
 from longhold.core.messages import ToolUse, Usage
+from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.models.protocol import Event, Model, Request
 from longhold.core.request.request import Wire, first_messages
@@ -118,7 +119,7 @@ class ChildBudget(Budget):
     """The parent's."""
     source: str
 
-    def pay(self, model: str, usage: Usage) -> Spent:
+    def pay(self, model: str, usage: Usage) -> Tally:
         spent = self.above.pay(model, usage)
         self.session = self.session + spent
         with suppress(StoreError):  # a disk that takes no entry keeps no agent from working

@@ -15,9 +15,10 @@ from typing import Any, TypeAlias, TypeVar
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import Failed
 from longhold.core.log.queued_job import LEAVES
-from longhold.core.log.spending import Spent, price_call
 from longhold.core.messages import ToolUse
 from longhold.core.messages.text import exact_dollars
+from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Finished
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
@@ -57,7 +58,7 @@ class JobProgress:
     """Of tools."""
     files: dict[str, None] = field(default_factory=dict)
     """Those it changed, in order."""
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
 
     def see(self, event: object) -> None:
         match event:

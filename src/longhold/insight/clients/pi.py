@@ -37,7 +37,7 @@ def status_line(path: Path, now: float) -> str:
     status = Status(
         used_tokens=last.usage.prompt_tokens,
         cache_seconds=max(0.0, until - now),
-        usd=spent.total.usd,
-        avoidable_usd=spent.avoidable_usd,
+        usd=spent.total.estimated_usd,
+        avoidable_usd=spent.total.lost_usd,
     )
     return status.line(until=until)

@@ -19,6 +19,11 @@ from longhold.insight.pages.tables import changes, sanitise
 
 OPEN_SESSIONS = 6
 """Kept in memory; one of 10 MB takes about 60."""
+HEAD = (
+    *("title", "model", "last_at", "entries", "totals"),
+    *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
+)
+"""What changes with every call, besides the tables."""
 WHOLE_CHARS = 8 << 20
 """Of one text; a browser shows no more of it either."""
 FOLLOW_SHARE = 0.2
@@ -147,17 +152,7 @@ class FollowedSessions:
             after = self._read_again(listed)
         except (LongholdError, OSError):
             return None  # half a line is there; the next look finds the whole
-        head = {
-            "title": after.title,
-            "model": after.model,
-            "last_at": after.last_at,
-            "entries": after.entries,
-            "totals": after.totals,
-            "avoidable_usd": after.avoidable_usd,
-            "estimated_usd": after.estimated_usd,
-            "hit_share": after.hit_share,
-            "categories": after.categories,
-        }
+        head = {name: getattr(after, name) for name in HEAD}
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}
 
@@ -210,7 +205,8 @@ def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
     )
     if row.calls is not None:
         return own
-    return replace(own, calls=billed.calls, usd=billed.usd, hit_share=billed.hit_share)
+    tally = billed.tally
+    return replace(own, calls=tally.calls, usd=tally.usd, hit_share=tally.hit_share)
 
 
 def _unread_row(one: ListedSession) -> SessionRow:

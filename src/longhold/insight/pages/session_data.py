@@ -19,14 +19,14 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.log.entry_lines import describe_entry, kind_of
-from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages import JsonObject, ToolUse, text_of
 from longhold.core.settings import PageSettings
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
 from longhold.core.tools.history.history import is_shown
 from longhold.core.tools.history.records import Record, record_of
 from longhold.core.view import View, fold
 from longhold.core.view.window import Window
-from longhold.insight.calls import CallReport, Totals, explain_calls, totals
+from longhold.insight.calls import CallReport, explain_calls, sum_calls, totals
 from longhold.insight.cost import bill
 from longhold.insight.explain import ExplainedTurn, explain
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
@@ -67,7 +67,7 @@ class SessionData:
     last_at: float
     entries: int
     window: Window
-    totals: Totals
+    totals: JsonObject
     avoidable_usd: float
     """Of what was spent, as `longhold report` counts it."""
     estimated_usd: float
@@ -99,7 +99,7 @@ def session_data(
     turns, reader = explain(history), _MessageReader(view)
     messages = reader.rows(history, settings)
     times = [entry.at for entry in history if entry.at]
-    total, states = totals(calls), {row.n: row.state for row in messages}
+    states = {row.n: row.state for row in messages}
     categories = _categories(timeline.points)
     tables = {
         "calls": _call_columns(calls),
@@ -121,10 +121,10 @@ def session_data(
         last_at=round(max(times, default=0.0), TIME_DIGITS),
         entries=len(history),
         window=window,
-        totals=total,
+        totals=totals(calls),
         avoidable_usd=round(sum(map(_avoidable_usd, calls)), USD_DIGITS),
-        estimated_usd=round(bill(history).total.unrecorded_usd, USD_DIGITS),
-        hit_share=round(total.hit_share, 4),
+        estimated_usd=round(bill(history).total.tally.unrecorded_usd, USD_DIGITS),
+        hit_share=round(sum_calls(calls).hit_share, 4),
         cut_messages=sum(row.chars > len(row.text) for row in messages),
         problems=tuple(sanitise(line, LINE_CHARS) for line in problems),
         categories=categories,
@@ -133,7 +133,7 @@ def session_data(
 
 
 def _avoidable_usd(call: CallReport) -> float:
-    return call.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
+    return call.tally.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
 
 
 def _first_words(turns: Sequence[ExplainedTurn]) -> str:
@@ -141,7 +141,8 @@ def _first_words(turns: Sequence[ExplainedTurn]) -> str:
 
 
 def _call_columns(calls: Sequence[CallReport]) -> Columns:
-    table = columns(CallReport, calls)
+    rows = [call.to_json() for call in calls]
+    table = {name: [row[name] for row in rows] for name in CallReport().to_json()}
     for name in ("usd", "ideal_usd", "bare_usd", "lost_usd"):
         table[name] = [round(value, USD_DIGITS) for value in table[name]]
     table["hit_share"] = [round(value, 4) for value in table["hit_share"]]
@@ -246,7 +247,7 @@ def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> 
         state=ended.state if ended else "running",
         seconds=round(ended.at - entry.at, TIME_DIGITS) if ended else 0.0,
         calls=len(calls),
-        usd=round(sum(call.usd for call in calls), USD_DIGITS),
+        usd=round(sum_calls(calls).usd, USD_DIGITS),
         text=sanitise(ended.text, LINE_CHARS) if ended else "",
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from longhold.core.messages import Usage
 from longhold.core.request.billing.pieces import Marker
 from longhold.core.request.billing.prompt import Prompt
 from longhold.core.request.billing.settings import BillingSettings
@@ -49,6 +50,18 @@ class CachePlan:
     def prompt_tokens(self) -> int:
         written = self.write_5m_tokens + self.write_1h_tokens
         return self.read_tokens + written + self.uncached_tokens
+
+    def usage(self, output_tokens: int = 0, *, scale: float = 1.0) -> Usage:
+        """Return what a provider reports of this request; `scale` corrects estimated tokens."""
+        short, long = round(self.write_5m_tokens * scale), round(self.write_1h_tokens * scale)
+        return Usage(
+            input_tokens=round(self.uncached_tokens * scale),
+            output_tokens=output_tokens,
+            cache_read_tokens=round(self.read_tokens * scale),
+            cache_write_tokens=short + long,
+            cache_write_5m_tokens=short,
+            cache_write_1h_tokens=long,
+        )
 
 
 class PromptCache:

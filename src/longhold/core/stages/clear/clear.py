@@ -25,12 +25,12 @@ from longhold.core.log.entries import (
     Replied,
     Undone,
 )
-from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import day_of
 from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
 from longhold.core.messages.measure import measure_content, measure_text
 from longhold.core.messages.text import exact_dollars, pluralize
 from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import price_call
 from longhold.core.request.lifetime import seconds_of
 from longhold.core.request.server_side import OPTION, deleted_tokens, has_edits
 from longhold.core.settings import ClearSettings
