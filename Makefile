@@ -7,16 +7,18 @@ EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,objects,pos
 
 ON_A_DATABASE := e2e/test_own_loop e2e/test_agent_clearing e2e/test_same_prefix e2e/test_resuming_compacted e2e/test_spilling session/test_session session/test_following
 
-WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) # tests wait for processes and sockets half of their time
+WORKERS := $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN)) # each collects everything, so more cost more than they gain
+PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
 
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
-.PHONY: help demo test test-random test-postgres check audit format bench reliability soak fuzz golden clean
+.PHONY: help demo test test-all test-random test-postgres check audit format bench reliability soak fuzz golden clean
 
 help:
 	@echo "make demo    run the main job, offline"
-	@echo "make test    the whole test suite; test-random: in random order; test-postgres: every test of sessions, on a database"
-	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
+	@echo "make test    the tests for every day; test-all: the slow ones, too, and sessions on a database"
+	@echo "make test-random  in random order; test-postgres: every test of sessions, on a database"
+	@echo "make check   format, lint, types, import contracts, known vulnerabilities where reachable"
 	@echo "make bench   every claim measured again; writes benchmarks/results.json and docs/benchmarks.md"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
 	@echo "make fuzz    spoilt bytes at every door that reads something, guided where atheris is installed"
@@ -35,20 +37,24 @@ demo: $(READY)
 	@$(BIN)/longhold demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
-	LONGHOLD_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal $(ON_A_DATABASE:%=tests/%.py)
+	$(PYTEST) -m "not slow"
+
+test-all: $(READY)
+	LONGHOLD_TEST_EXAMPLES=120 $(PYTEST)
+	LONGHOLD_TEST_STORE=postgres $(PYTEST) $(ON_A_DATABASE:%=tests/%.py)
 
 test-random: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/randomly 'pytest-randomly>=4'
-	PYTHONPATH=$(CURDIR)/build/randomly $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
+	PYTHONPATH=$(CURDIR)/build/randomly $(PYTEST)
 
 test-postgres: $(READY)
-	LONGHOLD_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e
+	LONGHOLD_TEST_STORE=postgres $(PYTEST) tests/session tests/e2e
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/session/typed_program.py
 	$(BIN)/lint-imports
 	@.ci/audit $(BIN)/python
 

@@ -25,19 +25,15 @@ sys.path[:0] = [str(HERE / "support"), str(HERE)]  # what tests share
 import children.sitecustomize  # noqa: E402, F401 - sockets reach loopback and nothing else
 import programs  # noqa: E402
 
-QUICK_EXAMPLES = 120
-"""Enough to find most of what there is within seconds."""
-LONG_EXAMPLES = 1_000
-"""For a night, or a change to the fold: LONGHOLD_TEST_LONG=1."""
+EXAMPLES = int(os.environ.get("LONGHOLD_TEST_EXAMPLES", "40"))
+"""Of each hypothesis: enough for every day. `make test-all` takes 120; a night, or a change to the
+fold, deserves 1,000."""
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 settings.register_profile(
-    "quick", max_examples=QUICK_EXAMPLES, deadline=None, suppress_health_check=_CHECKS
+    "longhold", max_examples=EXAMPLES, deadline=None, suppress_health_check=_CHECKS
 )
-settings.register_profile(
-    "long", max_examples=LONG_EXAMPLES, deadline=None, suppress_health_check=_CHECKS
-)
-settings.load_profile("long" if os.environ.get("LONGHOLD_TEST_LONG") == "1" else "quick")
+settings.load_profile("longhold")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a script
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs under test inherit it
@@ -132,6 +128,17 @@ def _store_of_the_run(request: pytest.FixtureRequest, _own_home: None) -> Iterat
 def _no_prefix_moves_unsaid(monkeypatch: pytest.MonkeyPatch, _own_home: None) -> None:
     """The net over all tests: a request begins with the one before it, or an entry says why not."""
     monkeypatch.setenv("LONGHOLD_STRICT", "1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Call what needs a database server slow; leave out what is optional, unless asked for."""
+    is_wanted = os.environ.get("LONGHOLD_TEST_OPTIONAL") == "1"
+    for item in items:
+        if "postgres_url" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+        if item.get_closest_marker("optional") and not is_wanted:
+            item.add_marker(pytest.mark.skip(reason="runs with LONGHOLD_TEST_OPTIONAL=1"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -92,6 +92,7 @@ def elsewhere(monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @over([page for page in PAGES if page.name in NEEDS])
 def test_every_example_of_an_adapter_runs(page, elsewhere):
     pytest.importorskip(NEEDS[page.name], reason="the framework is not installed")

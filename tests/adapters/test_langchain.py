@@ -15,6 +15,7 @@ from bookkeeping import (
     lookup,
     question,
 )
+from lazy import LazyModule, needs
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.messages import text_of
 from longhold.errors import LogLocked
@@ -22,13 +23,12 @@ from longhold.session.session import Session
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
-pytest.importorskip("langchain", reason="LangChain is not installed: make adapters")
-anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is missing")
-from langchain.agents import create_agent  # noqa: E402
-from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402
-from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
-
-from longhold.adapters.langchain import LongholdMiddleware  # noqa: E402
+needs("langchain", "langchain_anthropic")
+anthropic = LazyModule("langchain_anthropic")
+agents = LazyModule("langchain.agents")
+messages = LazyModule("langchain_core.messages")
+memory = LazyModule("langgraph.checkpoint.memory")
+adapter = LazyModule("longhold.adapters.langchain")
 
 
 def in_thread(name):
@@ -45,14 +45,14 @@ async def made():
     middlewares, models = [], []
 
     def make(simulator, *, saver=None, tools=(lookup,), model=None, **options):
-        middlewares.append(LongholdMiddleware(**{"window": WINDOW} | options))
+        middlewares.append(adapter.LongholdMiddleware(**{"window": WINDOW} | options))
         models.append(model or claude(simulator))
-        return create_agent(
+        return agents.create_agent(
             models[-1],
             list(tools),
             system_prompt=SYSTEM,
             middleware=[middlewares[-1]],
-            checkpointer=saver or InMemorySaver(),
+            checkpointer=saver or memory.InMemorySaver(),
         )
 
     def leave():
@@ -93,7 +93,7 @@ def test_an_agent_without_an_event_loop_is_managed_too(made):
 
 
 async def test_a_new_process_goes_on_where_the_thread_stands(made):
-    saver = InMemorySaver()
+    saver = memory.InMemorySaver()
     with run_simulator(Clerk()) as simulator:
         for turn in range(TURNS):
             agent = made(simulator, saver=saver)
@@ -165,7 +165,11 @@ async def test_thinking_goes_back_as_it_came(made):
 async def test_messages_that_langchain_alone_knows_survive(made):
     picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
     words = {"type": "text", "text": "What is this?"}
-    thread = [HumanMessage("Hello."), AIMessage(""), HumanMessage([words, picture])]
+    thread = [
+        messages.HumanMessage("Hello."),
+        messages.AIMessage(""),
+        messages.HumanMessage([words, picture]),
+    ]
     brain = ScriptedBrain("text: A picture.")
     with run_simulator(brain) as simulator:
         await made(simulator).ainvoke({"messages": thread}, in_thread("books"))

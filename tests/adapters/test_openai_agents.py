@@ -13,15 +13,16 @@ from bookkeeping import (
     lookup,
     question,
 )
+from lazy import LazyModule, needs
 from longhold.core.log.entries import Framed, Said, Switched
 from longhold.core.messages import text_of
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
-agents = pytest.importorskip("agents", reason="openai-agents is not installed: make adapters")
-from openai import AsyncOpenAI  # noqa: E402
-
-from longhold.adapters.openai_agents import LongholdHooks  # noqa: E402
+needs("agents")
+agents = LazyModule("agents")
+openai = LazyModule("openai")
+adapter = LazyModule("longhold.adapters.openai_agents")
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +37,10 @@ async def made():
     held, clients = [], []
 
     def make(simulator, *, tools=(lookup,), id="books", name=MODEL, **options):
-        clients.append(AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any", max_retries=0))
-        held.append(LongholdHooks(id, **{"window": WINDOW} | options))
+        clients.append(
+            openai.AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any", max_retries=0)
+        )
+        held.append(adapter.LongholdHooks(id, **{"window": WINDOW} | options))
         agent = agents.Agent(
             name="clerk",
             instructions=SYSTEM,

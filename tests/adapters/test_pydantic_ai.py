@@ -15,20 +15,20 @@ from bookkeeping import (
     lookup,
     question,
 )
+from lazy import LazyModule, needs
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.messages import text_of
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
-pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed: make adapters")
-from anthropic import AsyncAnthropic
-from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry
-from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import AudioUrl, BinaryContent
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-
-from longhold.adapters.pydantic_ai import LongholdCapability
+needs("pydantic_ai")
+anthropic = LazyModule("anthropic")
+kit = LazyModule("pydantic_ai")
+exceptions = LazyModule("pydantic_ai.exceptions")
+messages = LazyModule("pydantic_ai.messages")
+models = LazyModule("pydantic_ai.models.anthropic")
+providers = LazyModule("pydantic_ai.providers.anthropic")
+adapter = LazyModule("longhold.adapters.pydantic_ai")
 
 
 @pytest.fixture
@@ -37,11 +37,15 @@ async def made():
     held, clients = [], []
 
     def make(simulator, *, tools=(lookup,), agent=None, **options):
-        clients.append(AsyncAnthropic(base_url=simulator.url, api_key="any", max_retries=0))
-        held.append(LongholdCapability(**{"window": WINDOW} | options))
-        model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=clients[-1]))
+        clients.append(
+            anthropic.AsyncAnthropic(base_url=simulator.url, api_key="any", max_retries=0)
+        )
+        held.append(adapter.LongholdCapability(**{"window": WINDOW} | options))
+        model = models.AnthropicModel(
+            MODEL, provider=providers.AnthropicProvider(anthropic_client=clients[-1])
+        )
         given = {"instructions": SYSTEM} | (agent or {})
-        return Agent(model, tools=tools, capabilities=[held[-1]], **given)
+        return kit.Agent(model, tools=tools, capabilities=[held[-1]], **given)
 
     def leave():
         for one in held:
@@ -73,7 +77,7 @@ async def test_a_new_process_goes_on_where_the_history_stands(made):
             agent = made(simulator)
             run = await agent.run(
                 question(turn),
-                message_history=ModelMessagesTypeAdapter.validate_json(saved),
+                message_history=kit.ModelMessagesTypeAdapter.validate_json(saved),
                 conversation_id=None if turn else "books",
             )
             saved = run.all_messages_json()
@@ -109,7 +113,7 @@ async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
 async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
     with run_simulator(Clerk()) as simulator:
         break_next(simulator, "401")
-        with pytest.raises(ModelHTTPError):
+        with pytest.raises(exceptions.ModelHTTPError):
             await made(simulator).run("Hello.")
 
 
@@ -135,11 +139,11 @@ async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
     def fussy(turn: int) -> str:
         """Wants an even turn."""
         if turn % 2:
-            raise ModelRetry("only even turns")
+            raise kit.ModelRetry("only even turns")
         return "even"
 
     brain = ScriptedBrain('tool: fussy {"turn": 1}\n---\ntool: fussy {"turn": 2}\n---\ntext: Done.')
-    picture = BinaryContent(data=b"hi", media_type="image/png")
+    picture = messages.BinaryContent(data=b"hi", media_type="image/png")
     with run_simulator(brain) as simulator:
         agent = made(simulator, tools=(fussy,))
         await agent.run(["Look at this.", picture], conversation_id="books")
@@ -152,4 +156,4 @@ async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
 
 async def test_content_of_other_providers_reaches_the_model_class(made):
     with run_simulator(Clerk()) as simulator, pytest.raises(Exception, match=r"(?i)audio"):
-        await made(simulator).run(["Listen.", AudioUrl("https://example.com/a.mp3")])
+        await made(simulator).run(["Listen.", messages.AudioUrl("https://example.com/a.mp3")])

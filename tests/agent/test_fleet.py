@@ -13,6 +13,7 @@ import pytest
 
 from casting import until
 from command_line import longhold
+from lazy import needs
 from longhold import Session
 from longhold.agent.build import build_agent
 from longhold.agent.fleet import job_for, run_job
@@ -25,7 +26,7 @@ from longhold.errors import ConfigError, LogLocked, StoreError
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
 
-pytest.importorskip("anthropic")
+needs("anthropic")
 
 MODEL = "simulated/claude-sonnet-5-5"
 SECONDS = 150

@@ -106,6 +106,7 @@ def test_config_names_every_setting_its_source_and_its_reason():
     assert "# " in done.stdout
 
 
+@pytest.mark.slow
 def test_demo_mends_a_repository_and_computes_its_figures():
     done = longhold("demo", "--json")
     found = json.loads(done.stdout)

@@ -3,9 +3,13 @@
 import json
 import shlex
 
+import pytest
+
 from command_line import longhold
 from longhold.cli.demo_command import memory_demo, memory_lines
 from longhold.core.settings import home
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_demo_leaves_nothing_at_home_and_names_a_command_that_works(tmp_path):

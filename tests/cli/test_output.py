@@ -125,6 +125,7 @@ def _checked(*words, cwd, **more):
     return done
 
 
+@pytest.mark.slow
 def test_no_command_passes_on_what_steers_a_terminal(hostile):
     name = f"t{EVIL}.jsonl"
     tried = {"import"}

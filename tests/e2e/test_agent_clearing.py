@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from casting import entries
+from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.agent.subagents.worker import prefix_of
 from longhold.core.log.entries import Cleared, Replied, Spawned
@@ -13,7 +14,7 @@ from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, l
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 
-pytest.importorskip("anthropic")
+needs("anthropic")
 
 READS = 14
 """Enough results for the first edit."""

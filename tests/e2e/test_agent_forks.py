@@ -1,14 +1,13 @@
 """Ten forks that one answer starts, with the official SDK against the simulator's cache."""
 
-import pytest
-
+from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Ended, Forked
 from longhold.core.models import open_model
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
-pytest.importorskip("anthropic")
+needs("anthropic")
 
 FORKS = 10
 

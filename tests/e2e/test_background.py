@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from casting import entries, project_memory, until
+from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.core.log import Header
 from longhold.core.log.entries import Dreamt, Failed, Forked, Noted, Remembered
@@ -22,7 +23,7 @@ from longhold.insight.explain import explain
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
-pytest.importorskip("anthropic")
+needs("anthropic")
 
 JOBS = ("notes", "memory", "dream")
 

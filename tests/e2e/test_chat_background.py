@@ -6,6 +6,7 @@ import time
 import pytest
 
 from casting import until
+from lazy import needs
 from longhold.core.log.entries import Failed, Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
@@ -14,7 +15,9 @@ from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
 
-pytest.importorskip("anthropic")
+needs("anthropic")
+
+pytestmark = pytest.mark.slow
 
 MODEL = "simulated/claude-sonnet-5-5"
 WORKER = {

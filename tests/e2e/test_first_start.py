@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from lazy import needs
 from longhold.core.settings import load_settings
 from longhold.core.settings.reading import saved_key
 from longhold.simulator import SimulatorSettings, run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
 
-pytest.importorskip("anthropic")
-pytest.importorskip("openai")
-pytest.importorskip("prompt_toolkit")
-pytest.importorskip("pyte")
+needs("anthropic", "openai", "prompt_toolkit", "pyte")
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -14,10 +14,6 @@ from programs import PATH, find
 
 pytestmark = [
     pytest.mark.optional,
-    pytest.mark.skipif(
-        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
-        reason="LONGHOLD_TEST_OPTIONAL=1 runs a real client",
-    ),
     pytest.mark.timeout(300),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 
 from casting import until
 from compacting import SECTIONS
+from lazy import needs
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
@@ -13,9 +14,9 @@ from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from terminal import Terminal
 
-pytest.importorskip("anthropic")
-pytest.importorskip("prompt_toolkit")
-pytest.importorskip("pyte")
+needs("anthropic", "prompt_toolkit", "pyte")
+
+pytestmark = pytest.mark.slow
 
 MODEL = "simulated/claude-sonnet-5-5"
 SAID = ("mend the login", "count the masts", "paint the hull")

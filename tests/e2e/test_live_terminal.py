@@ -6,6 +6,7 @@ import time
 import pytest
 
 from casting import until
+from lazy import needs
 from longhold.cli.slash import SLASH
 from longhold.core.log.entries import Said
 from longhold.core.log.stores import default_store
@@ -14,9 +15,9 @@ from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, run
 from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
 
-pytest.importorskip("anthropic")
-pytest.importorskip("prompt_toolkit")
-pytest.importorskip("pyte")
+needs("anthropic", "prompt_toolkit", "pyte")
+
+pytestmark = pytest.mark.slow
 
 MODEL = "simulated/claude-sonnet-5-5"
 WORKER = {

@@ -2,9 +2,8 @@
 
 import re
 
-import pytest
-
 from casting import entries
+from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Ran, Spawned
 from longhold.core.messages import text_of
@@ -13,7 +12,7 @@ from longhold.core.settings import home
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
-pytest.importorskip("anthropic")
+needs("anthropic")
 
 BUILDER = """---
 name: builder

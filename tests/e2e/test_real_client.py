@@ -24,10 +24,6 @@ from programs import PATH, find
 
 pytestmark = [
     pytest.mark.optional,
-    pytest.mark.skipif(
-        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
-        reason="LONGHOLD_TEST_OPTIONAL=1 installs and runs a real client",
-    ),
     pytest.mark.timeout(600),
 ]
 

@@ -5,7 +5,6 @@ address are ours. What answers finds one fact in what it is sent, which only the
 """
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -25,10 +24,6 @@ from programs import PATH, find
 
 pytestmark = [
     pytest.mark.optional,
-    pytest.mark.skipif(
-        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
-        reason="LONGHOLD_TEST_OPTIONAL=1 runs real clients",
-    ),
     pytest.mark.timeout(300),
 ]
 

@@ -20,10 +20,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from lazy import needs
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
-pytest.importorskip("anthropic")
+needs("anthropic")
 
 HOP_BY_HOP = ("host", "connection", "content-length", "accept-encoding")
 LATER_SECONDS = 7 * 3_600
@@ -185,6 +186,7 @@ def wire(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_a_resumed_session_sends_the_same_prefix(wire):
     session, again, other = wire.sessions
     assert session == again != other

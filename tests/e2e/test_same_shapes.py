@@ -23,10 +23,6 @@ WEIGHTS = installed_path("smollm2")
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
-        reason="LONGHOLD_TEST_OPTIONAL=1 runs a local model",
-    ),
-    pytest.mark.skipif(
         WEIGHTS is None, reason="smollm2 is not installed; longhold model install smollm2"
     ),
     pytest.mark.timeout(600),

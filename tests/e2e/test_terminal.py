@@ -4,6 +4,8 @@ import pytest
 
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def chat(tmp_path):

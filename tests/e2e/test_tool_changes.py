@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("anthropic")
-pytest.importorskip("mcp")
+from lazy import needs
+
+needs("anthropic", "mcp")
+
+pytestmark = pytest.mark.slow
 
 WHERE = Path(__file__).parents[2] / "benchmarks" / "tool_changes.py"
 

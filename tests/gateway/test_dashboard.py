@@ -13,6 +13,8 @@ from longhold import load
 from longhold.core.log.entries import Spilled, Undone
 from longhold.core.settings import home
 
+pytestmark = pytest.mark.slow
+
 BUILT = [
     {"role": "user", "content": "Build it."},
     {

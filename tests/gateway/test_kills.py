@@ -16,6 +16,8 @@ from longhold.core.log.entries import Cleared, Compacted, Spilled
 from longhold.core.request.cache.fingerprint import blocks_of
 from longhold.core.settings import home
 
+pytestmark = pytest.mark.slow
+
 REQUESTS = int(os.environ.get("KILLED_REQUESTS", "30"))
 """Enough for some spills, compactions and kills."""
 

@@ -143,8 +143,8 @@ def test_other_commands_are_run_as_they_are():
 
 CLAUDE, CODEX, PI = (find(name) for name in ("claude", "codex", "pi"))
 asks_a_client = pytest.mark.skipif(
-    os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1" or not (CLAUDE and CODEX and PI),
-    reason="LONGHOLD_TEST_OPTIONAL=1 runs clients found on the path or in LONGHOLD_TEST_CLIENTS",
+    not (CLAUDE and CODEX and PI),
+    reason="claude, codex and pi are not on the path and not in LONGHOLD_TEST_CLIENTS",
 )
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from casting import until
+from lazy import needs
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from longhold.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
 
-pytest.importorskip("anthropic")
-pytest.importorskip("prompt_toolkit")
-pytest.importorskip("pyte")
+needs("anthropic", "prompt_toolkit", "pyte")
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*[39]\d(?:;\d+)*m")
 HERE = Path(__file__).parent

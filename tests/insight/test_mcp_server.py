@@ -7,14 +7,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from lazy import LazyModule, needs
 from longhold import Session
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import home
 
-mcp = pytest.importorskip("mcp")
-from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
+needs("mcp")
+mcp, stdio = LazyModule("mcp"), LazyModule("mcp.client.stdio")
 
 MEMORY = "---\nname: deploys\ndescription: How we deploy\ntype: project\n---\nOn Fridays never.\n"
 
@@ -38,10 +39,10 @@ def session(project):
 @asynccontextmanager
 async def asked(*words):
     """Start the server as a client does, and return how to call its tools."""
-    command = StdioServerParameters(
+    command = stdio.StdioServerParameters(
         command=sys.executable, args=["-m", "longhold", "mcp", *words], env=dict(os.environ)
     )
-    async with mcp.Client(stdio_client(command)) as client:
+    async with mcp.Client(stdio.stdio_client(command)) as client:
 
         async def call(name, **given):
             found = await client.call_tool(name, given)

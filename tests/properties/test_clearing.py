@@ -156,7 +156,7 @@ def run(steps, model, path):
     return session
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings.default.max_examples))
 @given(_steps, st.sampled_from(MODELS))
 def test_every_view_stays_sound_and_no_larger(steps, model):
     with tempfile.TemporaryDirectory() as name:

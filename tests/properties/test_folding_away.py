@@ -161,7 +161,7 @@ async def play(engine, steps, asks):
     await run(engine, snip, collapse, "stages")
 
 
-@settings(max_examples=80)
+@settings(max_examples=min(80, settings.default.max_examples))
 @given(_steps, st.sampled_from(MODELS), st.booleans())
 @example(
     [

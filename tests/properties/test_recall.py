@@ -90,7 +90,7 @@ async def turned(tool, place, id):
         asked = {"id": id, kind: wanted.strip('"')}
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings.default.max_examples))
 @given(_steps)
 def test_every_result_comes_back_exactly(steps):
     with tempfile.TemporaryDirectory() as name:

@@ -1,7 +1,5 @@
 """A session against a real llama.cpp server, through OpenAI's SDK; needs the extra and the weights."""
 
-import os
-
 import pytest
 from openai import AsyncOpenAI
 
@@ -13,10 +11,6 @@ WINDOW = 2_048
 
 pytestmark = [
     pytest.mark.optional,
-    pytest.mark.skipif(
-        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
-        reason="LONGHOLD_TEST_OPTIONAL=1 runs a local server",
-    ),
     pytest.mark.timeout(600),
 ]
 

@@ -331,7 +331,7 @@ class Session:
             body["thinking"] = {"type": "enabled", "budget_tokens": budget}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=settings.default.max_examples * 5 // 2, deadline=None)
 @given(session_steps())
 def test_both_implementations_bill_alike(steps):
     cache, naive, session = PromptCache(SETTINGS), Naive(), Session()

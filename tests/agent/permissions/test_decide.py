@@ -296,7 +296,10 @@ def test_a_path_rule_lets_edits_through_without_the_mode(judge):
     assert judge("Write", {"file_path": "src/.git/config"}, allow=allow) == "ask"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=min(60, settings.default.max_examples),
+)
 @given(
     text=st.sampled_from([t for t in NOT_COVERED if "\0" not in t]),
     prefix=st.sampled_from(["ls; ", "ls && ", "pwd | ", "ls\n", "  "]),

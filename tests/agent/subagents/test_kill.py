@@ -12,6 +12,8 @@ import pytest
 from casting import entries, hidden, told
 from longhold.core.log.entries import Ended, Spawned
 
+pytestmark = pytest.mark.slow
+
 PARENT = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])

@@ -137,7 +137,7 @@ def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
         "class Word(Struct): text: str\n"
         "l = SharedLedger(pathlib.Path(sys.argv[1]), Word)\n"
         "def put(t):\n"
-        "    with l.locked() as append: append([Word(t)])\n"
+        "    with l.lock() as append: append([Word(t)])\n"
         "put('a')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         "try: put('b' * 300)\n"
@@ -157,7 +157,7 @@ def test_who_dies_with_the_lock_lets_go_by_dying(tmp_path):
         "from msgspec import Struct\n"
         "from longhold.agent.subagents.ledger import SharedLedger\n"
         "class Word(Struct): text: str\n"
-        "with SharedLedger(pathlib.Path(sys.argv[1]), Word).locked():\n"
+        "with SharedLedger(pathlib.Path(sys.argv[1]), Word).lock():\n"
         "    print('held', flush=True); time.sleep(60)\n"
     )
     child = subprocess.Popen(

@@ -12,13 +12,14 @@ import pytest
 import pytest_asyncio
 
 from casting import until
+from lazy import needs
 from longhold.agent.mcp import McpServer, McpTools, load_servers
 from longhold.agent.permissions import trust
 from longhold.core.messages import Image, Text, text_of
 from longhold.core.tools.context import ToolContext
 from longhold.errors import ConfigError
 
-pytest.importorskip("mcp")
+needs("mcp")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVER = '''

@@ -4,12 +4,16 @@ import os
 import shutil
 import signal
 
+import pytest
+
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings
+
+pytestmark = pytest.mark.slow
 
 SETTINGS = DreamSettings()
 BEFORE = 1_000.0

@@ -16,6 +16,8 @@ from longhold.core.memory.tool import permit_memories
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass
 
+pytestmark = pytest.mark.slow
+
 STRETCH = NewMessages(cursor=9, messages=4, asked=7)
 CALLS = [creating("a.md", "one thing"), creating("ops/b.md", "another thing")]
 

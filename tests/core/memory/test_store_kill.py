@@ -11,6 +11,8 @@ from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.store import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 A = Memory(file="a.md", name="a", description="first", body="one\n")
 B = Memory(file="b.md", name="b", description="second", body="two\n")
 

@@ -108,7 +108,7 @@ def keep(reply):
 
 @pytest.mark.parametrize("whole", [STREAM, CHUNKS], ids=["messages", "chat"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=settings.default.max_examples * 5 // 2, deadline=None)
 def test_a_stream_with_odd_fields_is_an_answer_or_a_typed_error(whole, data):
     events = whole
     for path in data.draw(st.lists(st.sampled_from(list(places(whole))), min_size=1, max_size=3)):
@@ -127,7 +127,7 @@ def test_a_stream_with_odd_fields_is_an_answer_or_a_typed_error(whole, data):
 
 @pytest.mark.parametrize("whole", [MESSAGE, COMPLETION], ids=["message", "completion"])
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings.default.max_examples * 5 // 2, deadline=None)
 def test_a_whole_answer_with_odd_fields_is_kept_or_refused(whole, data):
     path = data.draw(st.sampled_from(list(places(whole))))
     try:

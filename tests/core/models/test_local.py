@@ -1,6 +1,5 @@
 """Tests of the local model; those that run one need the extra and the weights."""
 
-import os
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,18 +8,9 @@ from longhold.core.models import Request, collect
 from longhold.core.models.local import LocalEngine, LocalModel, install
 from longhold.errors import ConfigError, ModelError, PromptTooLong
 
-WANTED = os.environ.get("LONGHOLD_TEST_OPTIONAL") == "1"
-optional = [
-    pytest.mark.optional,
-    pytest.mark.skipif(not WANTED, reason="LONGHOLD_TEST_OPTIONAL=1 runs a local model"),
-    pytest.mark.timeout(600),
-]
-
 
 def real(test):
-    for mark in optional:
-        test = mark(test)
-    return test
+    return pytest.mark.optional(pytest.mark.timeout(600)(test))
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ rounds = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings.default.max_examples))
 @given(rounds, st.sampled_from(["5m", "1h"]), st.booleans())
 def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
     talk = Talk("claude-sonnet-4-6", lifetime, is_anchored)

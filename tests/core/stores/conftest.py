@@ -10,7 +10,7 @@ from longhold.core.log.store import FileStore, Store
 from longhold.core.log.stores import default_store
 from longhold.core.settings import StoreSettings
 
-KINDS = ("files", "postgres", "objects")
+KINDS = ("files", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgres", "objects")))
 """The last one is a database whose results are all in object storage."""
 
 

@@ -1,13 +1,12 @@
 """Agents of a session in a database: another machine knows how they ended, and goes on with them."""
 
-import pytest
-
 from casting import Cast
+from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Ended, Replied, Said, Spawned
 from longhold.core.messages import Text
 
-pytest.importorskip("psycopg", reason="psycopg is not installed")
+needs("psycopg")
 
 SCRIPTS = {
     "start now": 'tool: Agent {"description": "d", "prompt": "find the barley", '

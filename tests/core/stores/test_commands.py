@@ -3,15 +3,15 @@
 import asyncio
 import json
 
-import pytest
-
 from command_line import longhold
+from lazy import LazyModule, needs
 from longhold.core.log.entries import Compacted, Said, Spawned, Undone
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text
 from stored_talk import talked
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+needs("psycopg")
+psycopg = LazyModule("psycopg")
 
 from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
 from longhold.core.settings import StoreSettings  # noqa: E402

@@ -13,11 +13,12 @@ from contextlib import closing
 import pytest
 
 from command_line import longhold
+from lazy import needs
 from longhold import Session
 from longhold.core.log.store import FileStore
 from stored_talk import LONG, MODEL, reply, talked
 
-pytest.importorskip("psycopg", reason="psycopg is not installed")
+needs("psycopg")
 
 
 def spoken(store, directory, id: str, text: str, answer: str = "Noted.") -> None:

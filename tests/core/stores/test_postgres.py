@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazy import LazyModule, needs
 from longhold import Session
 from longhold.core.log.entries import Said
 from longhold.core.log.stores import list_migrations, open_store
@@ -26,7 +27,9 @@ from longhold.core.tools.protocol import Outcome
 from longhold.core.turn.round import Toolbox, run_round
 from longhold.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+needs("psycopg")
+pytestmark = pytest.mark.slow
+psycopg = LazyModule("psycopg")
 
 from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
 from longhold.core.log.stores.postgres.schema import MIGRATIONS  # noqa: E402

@@ -18,7 +18,7 @@ HOSTILE = (
     "<svg onload=window.hit=3>\x1b[31m]]>{data}{script} &lt;b&gt; \u2028 javascript:window.hit=4"
 )
 
-pytestmark = needs_chromium
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 @pytest.fixture(scope="module")

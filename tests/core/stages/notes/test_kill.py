@@ -16,6 +16,8 @@ from longhold.core.stages.notes.file import NotesFile
 from longhold.core.stages.notes.update import template
 from longhold.session.session import Session
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = Settings(notes=NotesSettings(first_tokens=100, growth_tokens=50))
 TURNS = 200
 """More than there is time for."""
