@@ -29,10 +29,10 @@ from longhold.core.messages import Message, Text, Usage
 from longhold.core.request.cache.monitor import CacheMonitor
 from longhold.core.request.markers import Markers
 from longhold.core.request.request import Caching, Wire, build
-from longhold.insight.calls import CallReport, explain_calls, totals
+from longhold.insight.calls import CallReport, explain_calls, sum_calls
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write
 from quiet import MODELS, prose, quiet_sessions
+from recordings import write
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TURNS = 300
@@ -51,7 +51,7 @@ def recorded(files: list[Path], quiet: bool) -> dict[str, object]:
             told = explain_calls(transcript.entries)
         calls += len(told)
         dropped += dropped_reads(told)
-        lost += totals(told).lost_usd
+        lost += sum_calls(told).lost_usd
         causes.update(call.cause for call in told if call.is_cold)
         if not quiet:
             print(f"{path.name}: {len(told)} calls, {sum(call.is_cold for call in told)} cold")
@@ -68,9 +68,8 @@ def recorded(files: list[Path], quiet: bool) -> dict[str, object]:
 
 def dropped_reads(calls: list[CallReport]) -> int:
     """Count the calls that read less than half of what the call before had read."""
-    return sum(
-        after.read_tokens < before.read_tokens / 2 for before, after in itertools.pairwise(calls)
-    )
+    reads = [call.tally.cache_read_tokens for call in calls]
+    return sum(after < before / 2 for before, after in itertools.pairwise(reads))
 
 
 def overhead(count: int) -> dict[str, object]:

@@ -63,7 +63,7 @@ class Played:
 
     @property
     def usd(self) -> float:
-        return self.result.total_usd
+        return self.result.total.usd
 
     def calls_to(self, line: int) -> int | None:
         """Count the calls before the prompt is at the line; None if it never is."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from longhold.core.log.entries import AnyEntry, Compacted
 from longhold.core.messages import Text, ToolResult, ToolUse
-from longhold.core.stages.compact.digest import budget_for, digest
+from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import DirectiveLedger, keep_ledger
 from longhold.core.stages.compact.user_words import render_user_messages, words_tokens
@@ -196,7 +196,9 @@ class Course:
         facts = gather(self.entries, items)
         ledger = keep(facts)
         budget = budget_for(round(weigh(view.total, O200K)), facts)
-        text = digest(facts, budget, marks=ledger.marks(), words_tokens=words_tokens(ledger))
+        text = FactPieces(facts=facts, marks=ledger.marks()).digest(
+            budget, words_tokens=words_tokens(ledger)
+        )
         entry = Compacted(
             first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
         )

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
+from longhold.core.memory.index import INDEX_LINE_CHARS, INDEX_LINES
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings
@@ -169,11 +170,10 @@ def is_over(store: MemoryStore) -> bool:
     """Tell whether the index broke one of its limits."""
     text = (store.root / "MEMORY.md").read_text(encoding="utf-8")
     lines = text.splitlines()
-    limits = store.limits
     return (
-        len(lines) > limits.index_lines
-        or len(text.encode()) > limits.index_bytes
-        or any(len(line) >= limits.index_line_chars for line in lines)
+        len(lines) > INDEX_LINES
+        or len(text.encode()) > store.limits.index_bytes
+        or any(len(line) >= INDEX_LINE_CHARS for line in lines)
     )
 
 

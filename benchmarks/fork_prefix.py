@@ -36,8 +36,8 @@ from longhold.core.models.local import LocalModel, installed_path
 from longhold.core.models.prices import cost
 from longhold.core.models.protocol import Model, collect
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Prefix, make_placeholders
-from longhold.core.turn.fork.run import PrefixLeader
+from longhold.core.turn.fork import ForkReply, ForkRequest, Prefix, make_placeholders
+from longhold.core.turn.fork.run import Forks, PrefixLeader
 from longhold.core.turn.round import Toolbox
 from longhold.errors import ConfigError
 from longhold.session.session import Session

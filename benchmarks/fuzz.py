@@ -36,12 +36,12 @@ from longhold.agent.tools.standard import STANDARD
 from longhold.core.log import load
 from longhold.core.memory import memory
 from longhold.core.messages.rules import violations
-from longhold.core.models.assemble import Assembly, guard_reading
-from longhold.core.models.chat import ChatAssembly
+from longhold.core.models.assemble import Assembly, ChatAssembly
 from longhold.core.settings import load_settings
 from longhold.core.settings.front_matter import UnreadableFrontMatter, read_front
 from longhold.core.tools.context import ToolContext
 from longhold.core.view import fold
+from longhold.core.wire.messages import guard_reading
 from longhold.errors import LongholdError
 from longhold.gateway.endpoints import ENDPOINTS, read_call
 from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript

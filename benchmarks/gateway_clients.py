@@ -259,12 +259,12 @@ def cache_figures(home: Path) -> JsonObject:
     for log in home.glob("projects/*/gw-*.jsonl"):
         for call in explain_calls(load(log).entries):
             calls += 1
-            read += call.read_tokens
+            read += call.tally.cache_read_tokens
             if call.cause:
                 whose = whose_break(call.cause)
                 breaks[whose][call.cause] += 1
-                lost[whose] += call.lost_tokens
-                rewritten[whose] += call.written_tokens + call.uncached_tokens
+                lost[whose] += call.tally.lost_tokens
+                rewritten[whose] += call.tally.cache_write_tokens + call.tally.input_tokens
     possible = read + lost["ours"] + lost["others"]
     sent = read + rewritten["ours"] + rewritten["others"]
     return {

@@ -28,7 +28,7 @@ from longhold.core.view.gauge import Follower
 from longhold.core.view.tokens import Gauge, ReportedSize
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write
+from recordings import write
 
 SESSIONS = Path(__file__).parents[2] / "shared/data/transcripts/claude-code/entire-cli"
 SMALLEST_GROWTH_TOKENS = 500  # below, what clients add unseen is larger than what was said

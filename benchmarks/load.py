@@ -22,7 +22,7 @@ import orjson
 from longhold.core.log import Header, load, write_log
 from longhold.core.view import View, fold
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write_large
+from recordings import write_large
 
 RUNS = 5
 RECORD_SHARE = 0.44

@@ -35,8 +35,8 @@ from msgspec import structs
 
 from clearing import WINDOW_TOKENS, read
 from longhold.core.log.entries import AnyEntry, Compacted, Noted
-from longhold.core.log.spending import price_call
 from longhold.core.messages import Usage, text_of
+from longhold.core.models.prices import price_call
 from longhold.core.settings import (
     CacheSettings,
     ClearSettings,
@@ -45,7 +45,7 @@ from longhold.core.settings import (
     WindowSettings,
 )
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
-from longhold.core.stages.notes.asking import ask_for_update
+from longhold.core.stages.notes.update import ask_for_update
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers
 from longhold.core.turn.background import Background
@@ -167,9 +167,7 @@ class Played(SessionReplay):
     def _forked(self, prefix: Prefix) -> Usage:
         """Have what a fork would send billed."""
         file = self._notes.file(self.engine)
-        asked = ask_for_update(
-            file.read().page, file.draft, self.engine.settings.notes, Path(tempfile.gettempdir())
-        )
+        asked = ask_for_update(file.read().page, file.draft, Path(tempfile.gettempdir()))
         own = [{"role": "user", "content": [{"type": "text", "text": asked}]}]
         usage = self.biller.bill(prefix.forked(own), "notes").usage
         return structs.replace(usage, output_tokens=ANSWER_TOKENS)
@@ -198,7 +196,7 @@ async def run(files: Sequence[Path], count: object, most: int, quiet: bool) -> d
             before = found.compactions, found.updates
             one = Played(recording, settings, Path(name) / "log.jsonl", found, count)
             await one.play()
-            found.calls_usd += one.result.usd
+            found.calls_usd += one.result.main.usd
         if not quiet:
             made, noted = found.compactions - before[0], found.updates - before[1]
             print(

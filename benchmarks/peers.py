@@ -118,10 +118,10 @@ def ours(found: Sequence[RecordedSession]) -> dict[str, Any]:
         kept = kept_by_ours(recording, WINDOW_TOKENS)
         played.append(
             Played(
-                usd=result.total_usd,
+                usd=result.total.usd,
                 prefix_moves=result.prefix_moves,
                 over_window_calls=result.over_window_calls,
-                summaries=result.own_calls["compact"],
+                summaries=result.own["compact"].calls if "compact" in result.own else 0,
                 rule_violations=kept.rule_violations,
                 tokens_share=kept.tokens_share,
                 scores=kept.scores,

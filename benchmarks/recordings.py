@@ -1,12 +1,31 @@
-"""The recorded sessions that benchmarks play: those named, those beside the project, or generated ones."""
+"""The sessions that benchmarks play: those named, those next to the project, or generated ones.
+
+Generated sessions and damaged logs are shared with the tests; benchmarks import them from here.
+"""
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from longhold.simulator.sessions import write
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+from damage import DAMAGE_KINDS, damage_log
+from generated_sessions import generate, write, write_large
+
+__all__ = [
+    "DAMAGE_KINDS",
+    "GENERATED",
+    "MODEL",
+    "RECORDED",
+    "damage_log",
+    "generate",
+    "parser_of",
+    "recordings",
+    "write",
+    "write_large",
+]
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 MODEL = "claude-opus-5"

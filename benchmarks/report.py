@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from longhold.insight.cost import bill
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write, write_large
+from recordings import write, write_large
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from browser import CHROMIUM, chromium
@@ -171,9 +171,8 @@ def mismatches() -> int | None:
     wrong = 0
     for path in found:
         with open_transcript(path) as transcript:
-            total = bill(transcript.entries).total
-        tokens = total.tokens
-        wrong += naive(path) != (total.calls, tokens.read, tokens.write_5m + tokens.write_1h)
+            total = bill(transcript.entries).total.tally
+        wrong += naive(path) != (total.calls, total.cache_read_tokens, total.cache_write_tokens)
     return wrong
 
 

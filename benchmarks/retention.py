@@ -33,7 +33,7 @@ from longhold.core.messages import Block, Text, Thinking, ToolResult, ToolUse, t
 from longhold.core.models import Model, open_model
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Manner
-from longhold.core.stages.compact.digest import budget_for, digest
+from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import keep_ledger
 from longhold.core.stages.compact.owner import CompactRequest
@@ -151,7 +151,9 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     budget = size_tokens or budget_for(segment.tokens, facts)
     reserve = int(budget * LIMITS.index_ratio)
     words = 0 if size_tokens else words_tokens(ledger)
-    made = digest(facts, budget - reserve, marks=ledger.marks(), count=count, words_tokens=words)
+    made = FactPieces(facts=facts, marks=ledger.marks()).digest(
+        budget - reserve, count=count, words_tokens=words
+    )
     names = recent_names(segment.items, ledger.open_texts())
     index = check_survival(made, names, reserve, count).index
     return f"{made}\n\n{index}" if index else made

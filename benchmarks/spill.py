@@ -59,19 +59,19 @@ async def timed(size: int) -> dict:
         engine, stage = engine_in(Path(name), spill), spill.stage
         engine.say("go")
         for n in range(size // 2 + TIMED):
-            engine.write(answer(n))
+            engine.record(answer(n))
             ran = Ran(tool_use_id=f"toolu_{n}", content=f"{n} {BODY}")
             if n < size // 2:
-                engine.write(ran)
+                engine.record(ran)
                 continue
             start = time.perf_counter_ns()
-            engine.record(ran)
+            engine.take(ran)
             middle, began = time.perf_counter_ns(), time.thread_time_ns()
             await stage(engine)
             busy.append((time.thread_time_ns() - began) / 1e6)
             checks.append((time.perf_counter_ns() - middle) / 1e6)
             arrivals.append((middle - start) / 1e6)
-            engine.write(Asked())
+            engine.record(Asked())
         engine.close()
     return {
         "arrival_p50_ms": round(statistics.median(arrivals), 4),
@@ -93,11 +93,11 @@ async def replayed(files: Iterable[Path]) -> dict:
             came: dict[int, Ran] = {}
             for entry in transcript.entries:
                 if isinstance(entry, Ran):
-                    written = engine.record(structs.replace(entry, n=0, measure=NOTHING))
+                    written = engine.take(structs.replace(entry, n=0, measure=NOTHING))
                     came[written.n] = entry
                 elif isinstance(entry, Said | Replied):
                     await spill.stage(engine)
-                    engine.write(structs.replace(entry, n=0))
+                    engine.record(structs.replace(entry, n=0))
             history = engine.view.history
             spilled = [entry for entry in history if isinstance(entry, Spilled)]
             found["results"] += len(came)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text
-from longhold.simulator.sessions import write_large
+from recordings import write_large
 
 MODEL = "simulated/claude-sonnet-5-5"
 SESSION_BYTES = 10_000_000

@@ -20,12 +20,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from generated_sessions import write
 from longhold.cli import COMMANDS, cli
 from longhold.core.models.prices import prices
 from longhold.core.settings import Settings, home, load_settings
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
-from longhold.simulator.sessions import write
 from pages import GENERATED, ROOT, SOURCE, Page, pages
 
 PAGES = pages()

@@ -142,6 +142,57 @@ def test_importing_the_package_is_quick_and_pulls_in_no_sdk():
     assert done.stdout.split() == ["[]", "[]"]
 
 
+SESSION_LOADED = """
+import sys
+from pathlib import Path
+
+def lines():
+    files = [getattr(module, "__file__", "") for name, module in sys.modules.items()
+             if name.partition(".")[0] == "longhold"]
+    return len(files), sum(len(Path(file).read_bytes().splitlines()) for file in files)
+"""
+FIRST_TURN = """
+async def turn():
+    async with Session.open(model="claude-sonnet-5-5", directory=sys.argv[1]) as session:
+        session.user("Fix the login bug")
+        await session.prepare()
+        await session.settle({"role": "assistant", "content": "Done.", "usage": {}})
+
+asyncio.run(turn())
+"""
+NOT_FOR_A_SESSION = ("agent", "gateway", "insight", "simulator", "adapters", "cli")
+ON_DEMAND = (
+    "core.memory",
+    "core.stages.collapse",
+    "core.stages.compact.compact",
+    "core.stages.compact.digest",
+    "core.stages.facts",
+    "core.stages.notes.update",
+    "core.tools.history",
+    "core.tools.shell_reader",
+    "core.turn.fork.run",
+    "core.turn.telemetry.signals",
+)
+"""What a session loads when it first needs it, which a first turn does not."""
+
+
+def test_a_session_loads_little_and_its_first_turn_no_more(tmp_path):
+    code = (
+        f"{SESSION_LOADED}import asyncio\nfrom longhold import Session\nprint(*lines())\n"
+        f"{FIRST_TURN}print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    figures, after = done.stdout.splitlines()
+    modules, count = map(int, figures.split())
+    assert modules <= 165
+    assert count <= 25_000
+    loaded = set(after.split())
+    names = [f"longhold.{name}" for name in (*NOT_FOR_A_SESSION, *ON_DEMAND)]
+    assert not [name for name in names if name in loaded]
+
+
 def test_the_list_of_commands_loads_none_of_them():
     code = (
         "import sys; from longhold.cli import cli; "

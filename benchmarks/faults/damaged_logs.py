@@ -14,8 +14,7 @@ from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
 from longhold.errors import NewerFormat, TranscriptError
 from longhold.insight.transcripts.formats import read_lines
-from longhold.simulator.damage import DAMAGE_KINDS, damage_log
-from longhold.simulator.sessions import generate
+from recordings import DAMAGE_KINDS, damage_log, generate
 
 RECORDS = 120
 

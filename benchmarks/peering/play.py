@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
-from longhold.core.log.spending import price_call
 from longhold.core.messages import JsonObject, Message, ToolUse, Usage, content_from_wire, text_of
 from longhold.core.messages.rules import violations
+from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Request
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.tokens import encode

@@ -209,10 +209,10 @@ async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
     script = "text: Done.\n---\ntext: A summary.\n---\ntext: Another."
     async with agent(project, script, mode="bypass") as one:
         await run(one)
-        spent = one.budget.session.answers
+        spent = one.budget.session.calls
         reply = await one.ask(ForkRequest(say="Sum up.", source="notes"))
         assert reply.text == "A summary."
-        assert one.budget.session.answers == spent + 1
+        assert one.budget.session.calls == spent + 1
         one.abort.set()
         assert (await one.ask(ForkRequest(say="Again.", source="notes"))).text == "Another."
 

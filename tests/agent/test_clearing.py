@@ -25,7 +25,7 @@ async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
     settings = replace(
         load_settings(tmp_path),
         cache=CacheSettings(lifetime="5m", diagnose=False),
-        clear=ClearSettings(paid=False, idle_least_tokens=0),
+        clear=ClearSettings(paid=False),
         cost=CostSettings(need_weight=0.0),
         notes=NotesSettings(on=False),
         memory=MemorySettings(on=False),

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import CacheBroke, Forked, Replied
 from longhold.core.messages import Usage
-from longhold.simulator.sessions import write
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import click
 import pytest
 
 from command_line import longhold
+from generated_sessions import write, write_large
 from longhold.cli import COMMANDS, JOBS, cli
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Asked, Replied, Said
 from longhold.core.messages import Text, Usage
-from longhold.simulator.sessions import write, write_large
 
 
 @pytest.fixture

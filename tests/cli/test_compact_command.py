@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from generated_sessions import write
 from longhold.cli import cli
 from longhold.core.log import Header, load
 from longhold.core.log.entries import Compacted, Ran, Replied, Restored, Said, add_measure
@@ -19,7 +20,6 @@ from longhold.core.settings import home
 from longhold.core.view import fold
 from longhold.errors import NotInHistory, RequestRejected, StoreError
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(300))
 

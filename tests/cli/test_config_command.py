@@ -36,7 +36,7 @@ def test_a_value_that_is_not_allowed_changes_nothing():
     assert done.returncode != 0
     assert "'5m', '1h'" in done.stderr
     assert not (home() / "settings.toml").exists()
-    assert "no group 'nothing'" in longhold("config", "set", "nothing.at_all", "1").stderr
+    assert "no group [nothing]" in longhold("config", "set", "nothing.at_all", "1").stderr
 
 
 def test_a_project_s_setting_goes_to_the_project(tmp_path):

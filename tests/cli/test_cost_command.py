@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from generated_sessions import write
 from longhold.cli.cost_command import command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Forked, Framed, Ran, Replied, Said, Section
@@ -15,7 +16,6 @@ from longhold.core.log.spending import Budget
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.settings import BudgetSettings
-from longhold.simulator.sessions import write
 
 
 @pytest.fixture

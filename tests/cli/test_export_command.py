@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from command_line import longhold
+from generated_sessions import generate, write
 from longhold.cli.export_command import command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Said
 from longhold.core.messages import Text
 from longhold.core.settings.files import write_new
-from longhold.simulator.sessions import generate, write
 
 SMALL_BYTES = 4_096
 """Room for the beginning of an export, not for all of it."""

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.core.log import Header
 from longhold.core.log.entries import Cleared, Ran, Replied, Said
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, ToolUse
 from longhold.core.settings import home
-from longhold.simulator.sessions import write
 
 BODY = "first\nthe needle\nlast"
 

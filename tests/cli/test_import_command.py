@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from command_line import longhold
+from generated_sessions import generate
 from longhold.cli.import_command import command
 from longhold.core.log.store import FileStore
-from longhold.simulator.sessions import generate
 
 SESSION = b"".join(generate(1, 40))
 AGENT = b"".join(generate(2, 20))

@@ -11,8 +11,8 @@ import urllib.request
 import pytest
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.cli.serve_command import known_sessions, list_sessions
-from longhold.simulator.sessions import write
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from generated_sessions import write
 from longhold.cli import cli
 from longhold.core.log import load
 from longhold.core.log.entries import Noted, Replied, Said, Switched
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, ToolUse
-from longhold.simulator.sessions import write
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import longhold.agent.terminal
 import longhold.cli
 from command_line import longhold as run
 from longhold.cli import COMMANDS
-from longhold.cli.output import harmless, json_text, plain
+from longhold.cli.output import json_text
 from longhold.core.log.store import FileStore
+from longhold.core.messages.text import clean_document, clean_text
 from longhold.core.settings import home
 
 EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\x7f\u202eevil\u2066\r\x08\u200b"
@@ -21,9 +22,9 @@ STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202
 
 
 def test_text_for_a_terminal_keeps_its_letters_only():
-    assert not STEERS.search(harmless(EVIL))
-    assert harmless("a\n\tb \u00fc\u4e2d") == "a\n\tb \u00fc\u4e2d"
-    assert "\n" not in plain("a\nb")
+    assert not STEERS.search(clean_document(EVIL))
+    assert clean_document("a\n\tb \u00fc\u4e2d") == "a\n\tb \u00fc\u4e2d"
+    assert "\n" not in clean_text("a\nb")
 
 
 def test_json_for_a_terminal_is_the_same_json():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from command_line import longhold
-from longhold.simulator.sessions import write
+from generated_sessions import write
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.insight.places import newest_session
-from longhold.simulator.sessions import write
 
 
 @pytest.fixture

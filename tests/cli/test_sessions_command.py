@@ -5,12 +5,12 @@ import os
 from datetime import datetime
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.core.log import load
 from longhold.core.log.entries import Swept
 from longhold.core.log.results import Results
 from longhold.core.log.store import FileStore
 from longhold.insight.index import open_index
-from longhold.simulator.sessions import write
 
 
 def prune(*words):

@@ -3,7 +3,7 @@
 import json
 
 from command_line import longhold
-from longhold.simulator.sessions import write
+from generated_sessions import write
 
 
 def test_the_state_of_a_session_is_one_line_or_one_document(tmp_path):

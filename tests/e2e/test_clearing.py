@@ -12,7 +12,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.messages import ToolUse
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.protocol import collect
-from longhold.core.request.edits import deleted_tokens
+from longhold.core.request.server_side import deleted_tokens
 from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, Settings
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, run_simulator

@@ -13,6 +13,7 @@ from longhold.core.settings import (
     Settings,
     WindowSettings,
 )
+from longhold.core.stages.compact import compact
 from longhold.errors import PromptTooLong
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
@@ -131,8 +132,9 @@ async def test_the_summarising_call_reads_what_its_parent_left(talk):
     assert [b for b in one.of(CacheBroke) if not b.expected] == []
 
 
-async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk):
-    one = talk(ahead=True, ahead_ratio=0.7)
+async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk, monkeypatch):
+    monkeypatch.setattr(compact, "AHEAD_RATIO", 0.7)
+    one = talk(ahead=True)
     await one.until_compacted()
     (fork,) = one.of(Forked)
     assert "prepared in the background" in one.of(Compacted)[0].why

@@ -73,7 +73,7 @@ async def test_a_server_that_repeats_its_answer_id_is_asked_once_per_message(tmp
             "assistant",
         ] * 3
         assert len(answers_of(history)) == 3
-        assert agent.budget.session.answers == 3
+        assert agent.budget.session.calls == 3
         assert fold(history).messages() == agent.session.view.messages()
 
 

@@ -17,9 +17,9 @@ from threading import Thread
 import pytest
 
 from command_line import longhold
+from generated_sessions import generate
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
-from longhold.simulator.sessions import generate
 from programs import PATH, find
 
 pytestmark = [

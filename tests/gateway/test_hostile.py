@@ -20,7 +20,7 @@ from longhold.simulator.brains import text
 
 HEADERS = {"x-api-key": "sk-test", "anthropic-version": "2023-06-01"}
 ASKED = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}]}
-STRICT = Settings(gateway=GatewaySettings(body_bytes=100_000, head_bytes=4_000, body_seconds=0.5))
+STRICT = Settings(gateway=GatewaySettings(body_bytes=100_000, body_seconds=0.5))
 
 
 @pytest.fixture

@@ -19,6 +19,6 @@ async def test_a_session_whose_first_answer_is_awaited_has_cost_nothing_yet(tmp_
     body = json.dumps({"model": MODEL, "max_tokens": 100, "messages": said}).encode()
     plan = await planner.plan(ENDPOINTS["/v1/messages"], body, {})
     [figures] = planner.figures().values()
-    assert (figures.calls, figures.model) == (0, MODEL)
+    assert (figures.tally.calls, figures.model) == (0, MODEL)
     planner.end(plan)
     planner.close()

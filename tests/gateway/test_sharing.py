@@ -46,7 +46,7 @@ def test_processes_pass_a_session_on_between_its_calls(gateway, upstream):
 
 
 def test_a_writer_that_does_not_let_go_costs_the_client_nothing(gateway, upstream):
-    quick = Settings(gateway=GatewaySettings(handover_seconds=0.1, idle_seconds=0.0))
+    quick = Settings(gateway=GatewaySettings(idle_seconds=0.0))
     agent = Agent(gateway(quick).url)
     upstream.simulation.brain.files = 1
     agent.ask("Read a file.")
@@ -154,7 +154,7 @@ def test_a_tenant_whose_day_is_spent_is_refused_and_others_are_not(gateway, upst
         Agent(url, key="sk-one").ask("Hello again")
     assert raised.value.status_code == 402
     assert raised.value.body["error"]["type"] == "billing_error"
-    assert "budget of $0.00 a day" in raised.value.body["error"]["message"]
+    assert "budget of $0.0010 a day" in raised.value.body["error"]["message"]
     assert len(upstream.bodies) == calls
     Agent(url, key="sk-two").ask("Hello")
     other = httpx2.post(f"{url}/v1/chat/completions", json={}, headers={"x-api-key": "sk-one"})

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from generated_sessions import write
 from longhold.cli import cli
 from longhold.core.log import Header
 from longhold.core.log.store import FileStore
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write
 from regions import check_golden
 
 HERE = Path(__file__).parent

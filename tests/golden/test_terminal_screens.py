@@ -25,10 +25,10 @@ tool: Read {"file_path": "add.py"}
 tool: Edit {"file_path": "add.py", "old_string": "a - b", "new_string": "a + b"}
 ---
 text: ## Done
-`add` **adds** now:
+  `add` **adds** now:
 
-- `add.py`: one character
-- no test was run
+  - `add.py`: one character
+  - no test was run
 """
 
 

@@ -16,10 +16,17 @@ from longhold.core.log.entries import (
     Said,
     Snipped,
 )
-from longhold.core.log.spending import price_call
 from longhold.core.messages import Text, Thinking, Usage
-from longhold.insight.calls import expires_at, explain_calls, last_of_conversation, totals
-from longhold.insight.cost import Tokens, bill
+from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import price_call
+from longhold.insight.calls import (
+    expires_at,
+    explain_calls,
+    last_of_conversation,
+    sum_calls,
+    totals,
+)
+from longhold.insight.cost import bill, kinds_json
 
 START = 1_780_000_000.0
 OPUS = "claude-opus-4-5"
@@ -80,12 +87,19 @@ def cause_of(story):
 
 def test_a_call_is_told_by_its_usage():
     first, second = warm().calls()
-    assert (first.read_tokens, first.written_tokens, first.uncached_tokens) == (0, 50_000, 10)
+    tally = first.tally
+    assert (tally.cache_read_tokens, tally.cache_write_tokens, tally.input_tokens) == (
+        0,
+        50_000,
+        10,
+    )
     assert first.seconds_since is None
-    assert second.hit_share == pytest.approx(50_000 / 51_010)
+    assert second.tally.hit_share == pytest.approx(50_000 / 51_010)
     assert second.seconds_since == 20
-    assert second.usd == pytest.approx((50_000 * 0.5 + 1_000 * 6.25 + 10 * 5 + 100 * 25) / 1e6)
-    assert second.bare_usd == pytest.approx((51_010 * 5 + 100 * 25) / 1e6)
+    assert second.tally.usd == pytest.approx(
+        (50_000 * 0.5 + 1_000 * 6.25 + 10 * 5 + 100 * 25) / 1e6
+    )
+    assert second.tally.bare_usd == pytest.approx((51_010 * 5 + 100 * 25) / 1e6)
     assert not first.is_cold
     assert not second.is_cold
 
@@ -136,7 +150,7 @@ def test_idle_time_runs_from_question_to_question():
 def test_what_was_done_to_the_history_is_expected(entry, fields, cause):
     call = warm().wait(6).add(entry, **fields).call(0, 20_000).calls()[-1]
     assert (call.cause, call.is_expected) == (cause, True)
-    assert call.ideal_usd == call.usd
+    assert call.ideal_usd == call.tally.usd
 
 
 def test_clearing_a_dead_cache_is_booked_as_the_expiry():
@@ -199,11 +213,11 @@ def test_requests_before_and_after_a_restart_are_compared_by_their_hashes():
 
 def test_an_ideal_cache_reads_all_that_was_sent_before():
     call = warm().wait(6).call(0, 52_000).calls()[-1]
-    assert call.lost_tokens == 51_000
+    assert call.tally.lost_tokens == 51_000
     new = 52_010 - 51_010
     ideal = (51_010 * 0.5 + new * 6.25 + 100 * 25) / 1e6
     assert call.ideal_usd == pytest.approx(ideal)
-    assert call.lost_usd == pytest.approx(51_000 * (6.25 - 0.5) / 1e6)
+    assert call.tally.lost_usd == pytest.approx(51_000 * (6.25 - 0.5) / 1e6)
 
 
 def test_what_edits_deleted_in_the_cache_is_no_loss():
@@ -214,18 +228,18 @@ def test_what_edits_deleted_in_the_cache_is_no_loss():
         last = story.entries[-1]
         story.entries[-1] = structs.replace(last, usage=structs.replace(last.usage, extra=extra))
     _, deleting, after, lost = story.calls()
-    assert (deleting.is_cold, deleting.cause, deleting.lost_tokens) == (False, "", 0)
-    assert (after.is_cold, after.lost_tokens) == (False, 0)
-    assert deleting.ideal_usd == pytest.approx(deleting.usd, rel=0.01)
-    assert (lost.is_cold, lost.lost_tokens) == (True, 48_000)
+    assert (deleting.is_cold, deleting.cause, deleting.tally.lost_tokens) == (False, "", 0)
+    assert (after.is_cold, after.tally.lost_tokens) == (False, 0)
+    assert deleting.ideal_usd == pytest.approx(deleting.tally.usd, rel=0.01)
+    assert (lost.is_cold, lost.tally.lost_tokens) == (True, 48_000)
 
 
 def test_totals_add_up():
     calls = warm().call(51_000, 10, model="nobody-knows").calls()
     total = totals(calls)
-    assert (total.calls, total.cold_calls, total.unpriced_calls) == (3, 0, 1)
-    assert total.usd == pytest.approx(sum(call.usd for call in calls))
-    assert total.hit_share == pytest.approx(101_000 / (50_010 + 51_010 + 51_020))
+    assert (total["calls"], total["cold_calls"], total["unpriced_calls"]) == (3, 0, 1)
+    assert total["usd"] == pytest.approx(sum(call.tally.usd for call in calls))
+    assert sum_calls(calls).hit_share == pytest.approx(101_000 / (50_010 + 51_010 + 51_020))
 
 
 def test_when_the_cache_dies():
@@ -259,8 +273,8 @@ def test_calls_of_forks_stand_among_the_others_under_their_source():
     calls = explain_calls(story.entries)
     assert [call.source for call in calls] == ["main", "notes", "main"]
     assert [call.is_cold for call in calls] == [False, False, False]
-    assert totals(calls).calls == 3
-    assert calls[1].usd > 0
+    assert totals(calls)["calls"] == 3
+    assert calls[1].tally.usd > 0
     assert calls[1].at == story.entries[2].at - 2.0
 
 
@@ -279,7 +293,11 @@ def test_a_break_of_a_fork_is_told_at_the_fork():
         ("main", "tool"),
         ("notes", "provider"),
     ]
-    assert (calls[2].lost_tokens, calls[2].lost_usd, calls[2].is_cold) == (40_000, 0.2, True)
+    assert (calls[2].tally.lost_tokens, calls[2].tally.lost_usd, calls[2].is_cold) == (
+        40_000,
+        0.2,
+        True,
+    )
 
 
 def test_a_fork_that_reads_the_prefix_renews_it():
@@ -294,10 +312,10 @@ def test_a_break_of_a_fork_counts_against_the_ideal():
     story = forked(Story().call(0, 50_000), 10_000, write=40_000)
     story.add(CacheBroke, source="notes", cause="provider", lost_tokens=40_000, usd=0.1)
     fork = story.calls()[1]
-    assert fork.ideal_usd == pytest.approx(fork.usd - 0.1)
+    assert fork.ideal_usd == pytest.approx(fork.tally.usd - 0.1)
     story = forked(Story().call(0, 50_000), 10_000, write=40_000)
     story.add(CacheBroke, source="notes", cause="clearing", expected="cleared", usd=0.1)
-    assert story.calls()[1].ideal_usd == story.calls()[1].usd
+    assert story.calls()[1].ideal_usd == story.calls()[1].tally.usd
 
 
 def test_the_cache_that_counts_is_the_conversations():
@@ -328,6 +346,7 @@ def test_markers_that_are_gone_after_a_restart_are_a_cause():
 def test_a_split_that_exceeds_the_total_is_cut_to_it():
     usage = Usage(cache_write_tokens=100, cache_write_1h_tokens=5_000)
     entries = [Replied(n=1, response_id="r", model=OPUS, content=(), usage=usage)]
-    assert bill(entries).total.tokens == Tokens(write_1h=100)
-    assert bill(entries).total.cost.total == explain_calls(entries)[0].usd > 0
+    total = bill(entries).total
+    assert kinds_json(total.tally) == kinds_json(Tally()) | {"write_1h": 100}
+    assert total.cost.total == total.tally.usd == explain_calls(entries)[0].tally.usd > 0
     assert price_call(OPUS, usage).usd > 0

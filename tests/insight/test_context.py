@@ -2,6 +2,7 @@
 
 import pytest
 
+from generated_sessions import generate
 from longhold.core.log.entries import (
     Cleared,
     Compacted,
@@ -18,7 +19,6 @@ from longhold.core.view.gauge import replay
 from longhold.core.view.window import window_for
 from longhold.insight.context import UNSEEN, UNSEEN_FRAME, describe
 from longhold.insight.transcripts.formats import read_lines
-from longhold.simulator.sessions import generate
 
 USE = ToolUse(id="t1", name="Read", input={"file_path": "a.py"})
 

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from longhold.core.log.entries import Compacted, Forked, Replied, Said
-from longhold.core.log.spending import FileLedger, Spent
+from longhold.core.log.spending import FileLedger
 from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import measure_content
-from longhold.insight.cost import CostItem, Tokens, bill
+from longhold.core.messages.usage import Tally
+from longhold.insight.cost import CostItem, bill, kinds_json
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
 
@@ -37,19 +38,24 @@ MIXED = Usage(
 
 def test_every_kind_has_its_price():
     found = bill([said(1, "go"), replied(2, "a", MIXED)]).total
-    assert found.tokens == Tokens(
-        uncached=1_000, read=50_000, write_5m=5_000, write_1h=3_000, output=400
-    )
+    assert kinds_json(found.tally) == {
+        "uncached": 1_000,
+        "read": 50_000,
+        "write_5m": 5_000,
+        "write_1h": 3_000,
+        "output": 400,
+    }
+    assert found.cost.total == pytest.approx(found.tally.usd)
     assert found.cost.total == pytest.approx(
         (1_000 * 2.0 + 50_000 * 0.1 + 5_000 * 2.5 + 3_000 * 4.0 + 400 * 10.0) / 1e6
     )
-    assert found.bare_usd == pytest.approx((59_000 * 2.0 + 400 * 10.0) / 1e6)
+    assert found.tally.bare_usd == pytest.approx((59_000 * 2.0 + 400 * 10.0) / 1e6)
 
 
 def test_an_answer_in_pieces_is_paid_once():
     pieces = [replied(2, "a", Usage(input_tokens=10)), replied(3, "a", Usage(input_tokens=30))]
     found = bill([said(1, "go"), *pieces])
-    assert (found.total.calls, found.total.tokens.uncached) == (1, 30)
+    assert (found.total.tally.calls, found.total.tally.input_tokens) == (1, 30)
 
 
 def test_turns_are_counted_as_the_user_speaks():
@@ -63,7 +69,7 @@ def test_turns_are_counted_as_the_user_speaks():
         replied(7, "c", MIXED),
     ]
     turns = bill(history).turns
-    assert [(turn.number, turn.said, turn.item.calls) for turn in turns] == [
+    assert [(turn.number, turn.said, turn.item.tally.calls) for turn in turns] == [
         (1, "first", 2),
         (3, "last", 1),
     ]
@@ -77,8 +83,8 @@ def test_models_are_listed_dearest_first():
 
 def test_a_model_without_a_price_is_counted_and_named():
     found = bill([replied(1, "a", MIXED, "granite-9")])
-    assert (found.total.unpriced_calls, found.total.cost.total) == (1, 0.0)
-    assert found.models[0].tokens.read == 50_000
+    assert (found.total.tally.unpriced_calls, found.total.cost.total) == (1, 0.0)
+    assert found.models[0].tally.cache_read_tokens == 50_000
 
 
 def test_an_answer_is_priced_by_its_day():
@@ -103,10 +109,11 @@ def test_output_beyond_a_usage_from_mid_stream_is_estimated():
         (half | {"stop_reason": "end_turn"}, False),
     ):
         answer = Replied(n=1, at=NOVEMBER, response_id="a", model="claude-sonnet-5-5", **more)
-        found = bill([answer]).total
+        total = bill([answer]).total
+        found = total.tally
         assert (found.unrecorded_output > 1_000) is is_missing
         assert (found.unrecorded_usd > 0) is is_missing
-        assert found.usd == found.cost.total + found.unrecorded_usd
+        assert found.estimated_usd == total.cost.total + found.unrecorded_usd
 
 
 def test_a_summary_whose_call_is_not_recorded_is_estimated():
@@ -118,10 +125,10 @@ def test_a_summary_whose_call_is_not_recorded_is_estimated():
         Compacted(n=3, at=NOVEMBER, first=1, last=2, by="import", **made),
     ]
     found = bill(history)
-    assert found.total.unrecorded_calls == 1
-    assert found.total.unrecorded_usd == pytest.approx(0.015 + 0.01 * 0.4, rel=0.5)
+    assert found.total.tally.unrecorded_calls == 1
+    assert found.total.tally.unrecorded_usd == pytest.approx(0.015 + 0.01 * 0.4, rel=0.5)
     paid = Forked(n=4, at=NOVEMBER, source="compact", model="claude-sonnet-5-5", usage=MIXED)
-    assert bill([*history, paid]).total.unrecorded_calls == 0
+    assert bill([*history, paid]).total.tally.unrecorded_calls == 0
 
 
 def test_an_empty_history_costs_nothing():
@@ -129,7 +136,7 @@ def test_an_empty_history_costs_nothing():
 
 
 def test_the_ledger_is_summed_by_day(tmp_path):
-    line = msgspec.json.encode(Spent(usd=0.5, answers=1, input_tokens=10)) + b"\n"
+    line = msgspec.json.encode(Tally(usd=0.5, calls=1, input_tokens=10)) + b"\n"
     (tmp_path / "2026-11-09.jsonl").write_bytes(line)
     (tmp_path / "2026-11-10.jsonl").write_bytes(line + line + b'{"usd": 0.')
     found = FileLedger(tmp_path).by_day()
@@ -146,7 +153,7 @@ def test_without_a_ledger_there_are_no_days(tmp_path):
 def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():
     fork = Forked(n=3, at=NOVEMBER, source="notes", model="claude-sonnet-5-5", usage=MIXED)
     found = bill([said(1, "go"), replied(2, "a", MIXED), fork, said(4, "on"), fork])
-    assert [(item.name, item.calls) for item in found.sources] == [("notes", 2), ("main", 1)]
-    assert [item.calls for item in found.models] == [3]
-    assert [turn.item.calls for turn in found.turns] == [2, 1]
+    assert [(item.name, item.tally.calls) for item in found.sources] == [("notes", 2), ("main", 1)]
+    assert [item.tally.calls for item in found.models] == [3]
+    assert [turn.item.tally.calls for turn in found.turns] == [2, 1]
     assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.sources))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from generated_sessions import generate
 from longhold.core.log.entries import (
     CacheBroke,
     Cleared,
@@ -29,7 +30,6 @@ from longhold.core.messages.measure import measure_content
 from longhold.insight.cost import bill
 from longhold.insight.explain import explain
 from longhold.insight.transcripts.formats import read_lines
-from longhold.simulator.sessions import generate
 
 
 def said(n, text="word " * 500):
@@ -107,7 +107,7 @@ def test_forks_are_told_and_paid_in_their_turn():
     usage = Usage(input_tokens=100, cache_read_tokens=900)
     fork = Forked(n=3, source="notes", model="claude-opus-4-6", usage=usage, stop_reason="aborted")
     [turn] = explain([said(1), replied(2, "a"), fork])
-    assert (turn.answers, turn.spent.answers, turn.spent.cache_read_tokens) == (1, 2, 900)
+    assert (turn.answers, turn.spent.calls, turn.spent.cache_read_tokens) == (1, 2, 900)
     assert turn.acts[0].text == (
         "notes asked the model beside the conversation: 1,000 tokens, 90% from the cache (aborted)"
     )
@@ -123,7 +123,7 @@ def test_explain_and_cost_give_the_same_dollars():
     fork = Forked(n=7, at=day, source="notes", model="claude-opus-4-6", usage=long)
     history = [said(1), *answers[:2], said(4), *answers[2:], fork]
     told, paid = explain(history), bill(history)
-    assert [turn.spent.usd for turn in told] == [turn.item.cost.total for turn in paid.turns]
+    assert [turn.spent.usd for turn in told] == [turn.item.tally.usd for turn in paid.turns]
     assert told[1].spent.usd == 2 * told[0].spent.usd > 5
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 from command_line import longhold
+from generated_sessions import write
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Forked, Replied, Said, Switched
 from longhold.core.messages import Text, Usage
@@ -16,7 +17,6 @@ from longhold.errors import StoreError
 from longhold.insight.index import NAME, open_index
 from longhold.insight.places import default_roots, find_sessions
 from longhold.insight.report import make_report
-from longhold.simulator.sessions import write
 
 DAY = 86_400.0
 JANUARY = 1_767_225_600.0
@@ -79,7 +79,7 @@ def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
     put(tmp_path / "b.jsonl", *begun, answer(3, "msg_0000000000000002"))
     _, found = totals(tmp_path)
     assert found.total.calls == 2
-    assert found.total.recorded_usd == pytest.approx(2 * (1_000 * 3 + 10 * 15) / 1e6)
+    assert found.total.usd == pytest.approx(2 * (1_000 * 3 + 10 * 15) / 1e6)
 
 
 def test_a_copy_elsewhere_is_reported_as_what_it_was_copied_from(tmp_path):
@@ -126,7 +126,7 @@ def test_an_index_that_is_damaged_or_of_another_make_is_built_anew(tmp_path):
     assert totals(tmp_path)[0] == 1
     (home() / "prices.toml").write_text('["claude-sonnet-4-5"]\ninput = 6.0\noutput = 0.0\n')
     read, found = totals(tmp_path)
-    assert (read, found.total.recorded_usd) == (1, pytest.approx(0.006))
+    assert (read, found.total.usd) == (1, pytest.approx(0.006))
 
 
 def test_many_sessions_are_read_by_several_processes(tmp_path):
@@ -139,8 +139,8 @@ def test_many_sessions_are_read_by_several_processes(tmp_path):
             assert index.refresh(find_sessions([tmp_path]), processes=processes) == 4
             sums.append(make_report(index, [tmp_path]).total)
     alone, apart = sums
-    assert (apart.calls, apart.all) == (alone.calls, alone.all)
-    assert apart.usd == pytest.approx(alone.usd)
+    assert (apart.calls, apart.total_tokens) == (alone.calls, alone.total_tokens)
+    assert apart.estimated_usd == pytest.approx(alone.estimated_usd)
 
 
 def cached(n: int, at: float, read: int, written: int, **more) -> Replied:
@@ -173,8 +173,8 @@ def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
         ("model", True),
         ("pause", True),
     ]
-    assert found.avoidable_usd == pytest.approx(found.total.avoidable_usd)
-    assert 0 < found.avoidable_usd < found.total.usd
+    assert found.avoidable_usd == pytest.approx(found.total.lost_usd)
+    assert 0 < found.avoidable_usd < found.total.estimated_usd
     assert "Compact before a break" in found.remedies[-1].what
     assert 0 < found.remedies[-1].usd < found.losses[-1].usd
 
@@ -204,7 +204,7 @@ def test_what_the_simulator_answered_cost_nothing(tmp_path):
     path = tmp_path / "log.jsonl"
     write_log(path, Header(session="log", directory="/home/dev/shop"), history)
     _, found = totals(path)
-    spent = {group.name: group.spending.usd > 0 for group in found.groups["model"]}
+    spent = {group.name: group.spending.estimated_usd > 0 for group in found.groups["model"]}
     assert spent == {"claude-haiku-4-5": True, "simulated/claude-opus-5": False}
 
 

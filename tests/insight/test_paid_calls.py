@@ -91,8 +91,9 @@ def entries_of(file: Path) -> list[AnyEntry]:
 def test_calls_reads_writes_and_dollars_are_those_of_a_naive_count(recorded):
     naive = naive_pi if recorded.parent.name == "pi" else naive_claude
     total = bill(entries_of(recorded)).total
-    tokens = total.tokens
-    found = (total.calls, tokens.read, tokens.write_5m + tokens.write_1h)
+    tally = total.tally
+    found = (tally.calls, tally.cache_read_tokens, tally.cache_write_tokens)
+    assert tally.usd == pytest.approx(total.cost.total)
     assert (*found, pytest.approx(total.cost.total, abs=1e-6)) == naive(recorded)
 
 
@@ -132,7 +133,7 @@ def test_a_side_chain_is_paid_for_and_not_part_of_the_conversation():
     )
     calls = [entry for entry in found if isinstance(entry, Forked)]
     assert [(call.source, call.usage.output_tokens) for call in calls] == [("agent:x", 9)]
-    assert [turn.item.calls for turn in bill(found).turns] == [2]
+    assert [turn.item.tally.calls for turn in bill(found).turns] == [2]
 
 
 def test_web_searches_are_billed():
@@ -145,7 +146,7 @@ def test_web_searches_are_billed():
 def test_two_records_on_one_line_are_both_read():
     joined = b"".join(lines(spoken("user", "u1", "a } { b"), answer("a1", "m1")))
     found = list(read_lines([joined, *lines(answer("a2", "m2"))], "claude-code"))
-    assert bill(found).total.calls == 2
+    assert bill(found).total.tally.calls == 2
 
 
 def test_an_answer_nobody_asked_for_is_no_failure():
@@ -210,7 +211,7 @@ def test_pi_answers_that_were_stopped_or_left_behind_are_paid_for():
             "pi",
         )
     )
-    sources = {item.name: item.calls for item in bill(found).sources}
+    sources = {item.name: item.tally.calls for item in bill(found).sources}
     assert sources == {"main": 1, "branch": 2}
     found = list(read_lines(lines(header, asked, pi_message("c", "a", stopReason="aborted")), "pi"))
     assert [entry.source for entry in found if isinstance(entry, Forked)] == ["stopped"]

@@ -274,6 +274,7 @@ def result(state: Naive, entry: Ran) -> None:
     owner = state.caller(entry.tool_use_id)
     if owner is None:
         return
+    state.began.discard(entry.tool_use_id)
     known = owner.given.get(entry.tool_use_id)
     if known and known.entry.content == entry.content:
         return

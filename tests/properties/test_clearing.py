@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +14,9 @@ from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.messages.rules import violations
 from longhold.core.models.protocol import Reply
-from longhold.core.request.edits import BETA
+from longhold.core.request.server_side import EDITS_BETA
 from longhold.core.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
+from longhold.core.stages.clear import clear, policy
 from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.clear.clear import Clearing
 from longhold.core.turn.engine import Engine
@@ -30,9 +32,6 @@ EAGER = Settings(
     clear=ClearSettings(
         keep_results=2,
         smallest_tokens=20,
-        idle_least_tokens=100,
-        paid_least_tokens=500,
-        edits_trigger_results=4,
     ),
 )
 OTHER = Settings(
@@ -60,6 +59,15 @@ _steps = st.lists(
 )
 
 
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    """Clear little as well, so that short sessions show every way."""
+    monkeypatch.setattr(clear, "IDLE_LEAST_TOKENS", 100)
+    monkeypatch.setattr(policy, "IDLE_LEAST_TOKENS", 100)
+    monkeypatch.setattr(policy, "PAID_LEAST_TOKENS", 500)
+    monkeypatch.setattr(policy, "EDITS_TRIGGER_RESULTS", 4)
+
+
 class Session:
     """An engine that clears, driven by steps."""
 
@@ -68,7 +76,7 @@ class Session:
         log = Log.create(path, Header(session="s"))
         self.engine = Engine(log, EAGER, clock=lambda: self.now)
         self.engine.record(Switched(model=model))
-        sections, betas = (Section(name="a", text=SYSTEM),), (BETA,)
+        sections, betas = (Section(name="a", text=SYSTEM),), (EDITS_BETA,)
         self.engine.record(Framed(sections=sections, betas=betas, measure=measure_text(SYSTEM)))
         self.engine.say("go")
 

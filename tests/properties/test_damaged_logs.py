@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from damage import DAMAGE_KINDS, damage_log
 from longhold.core.log import Log, load
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages.rules import violations
@@ -13,7 +14,6 @@ from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
 from longhold.core.view import fold
 from longhold.errors import NewerFormat, TranscriptError
-from longhold.simulator.damage import DAMAGE_KINDS, damage_log
 
 RELEASE = Path(__file__).parents[1] / "fixtures" / "releases" / "0.1.0.jsonl"
 SEEDS = 60

@@ -5,6 +5,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from longhold.core.log.entries import (
 from longhold.core.messages import Text, Thinking, ToolUse
 from longhold.core.messages.rules import violations
 from longhold.core.settings import CollapseSettings, Settings, WindowSettings
+from longhold.core.stages import collapse
 from longhold.core.stages.collapse import Collapse, drain
 from longhold.core.stages.snip import Snip, drop
 from longhold.core.turn.engine import Engine
@@ -35,11 +37,17 @@ from longhold.errors import NotInHistory
 MODELS = ("claude-opus-4-6", "claude-sonnet-5-5", "claude-sonnet-4-5")
 FULL = Settings(
     window=WindowSettings(limit_tokens=3_000),
-    collapse=CollapseSettings(
-        on=True, commit_ratio=0.1, write_ratio=0.3, target_ratio=0.0, least_tokens=0
-    ),
+    collapse=CollapseSettings(on=True, target_ratio=0.0),
 )
 """A window so small that there is always something to fold."""
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    monkeypatch.setattr(collapse, "COMMIT_RATIO", 0.1)
+    monkeypatch.setattr(collapse, "WRITE_RATIO", 0.3)
+    monkeypatch.setattr(collapse, "LEAST_TOKENS", 0)
+
 
 _numbers = st.integers(0, 60)
 _sizes = st.tuples(st.integers(1, 4), st.sampled_from((2, 60, 900)), st.booleans())

@@ -54,7 +54,7 @@ async def test_the_model_of_a_program_is_shown_no_path_of_this_machine(tmp_path,
         for n in range(1, 14):
             sent.append(json.dumps((await looked_up(session, n, f"line {n}\n" * 400)).kwargs))
         assert of(session, Compacted)
-        await session.layers.notes.wait(5, 60)
+        await session.layers.notes.wait()
     for text in sent:
         assert str(home()) not in text
         assert ".jsonl" not in text

@@ -183,7 +183,7 @@ async def test_notes_are_kept_after_answers(opened):
     session.user("hello " * 50)
     await session.prepare()
     await session.settle(answer())
-    await session.layers.notes.wait(5, 60)
+    await session.layers.notes.wait()
     assert of(session, Noted)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from longhold.core.request.billing.errors import ApiError
+from longhold.errors import ConfigError
 from longhold.simulator.brains import BrainAnswer, BrainRequest, text
 from longhold.simulator.brains.by_name import (
     BRAIN_NAMES,
@@ -27,7 +28,7 @@ SAID = {"role": "assistant", "content": [text("yes")]}
 
 def test_the_line_language():
     script = (
-        'think: Hm.\ntext: One\ntwo\ntool: Read {"path": "a"}\n---\nstop: max_tokens\ntext: cut'
+        'think: Hm.\ntext: One\n  two\ntool: Read {"path": "a"}\n---\nstop: max_tokens\ntext: cut'
     )
     assert parse_script(script) == (
         BrainAnswer(
@@ -42,14 +43,17 @@ def test_the_line_language():
 
 
 def test_scripted_errors_are_raised():
-    with pytest.raises(ApiError) as raised:
-        ScriptedBrain("error: 429 5").answer(request(HI))
-    assert (raised.value.status, raised.value.retry_after_seconds) == (429, 5.0)
+    for script in ("error: 429 5", "error: 429 retry-after=5"):
+        with pytest.raises(ApiError) as raised:
+            ScriptedBrain(script).answer(request(HI))
+        assert (raised.value.status, raised.value.retry_after_seconds) == (429, 5.0)
 
 
-@pytest.mark.parametrize("script", ["hello", "tool: Read {", "error: sometimes"])
+@pytest.mark.parametrize(
+    "script", ["hello", "tool: Read {", "error: sometimes", "error: broken", "error: 418"]
+)
 def test_senseless_scripts_are_refused(script):
-    with pytest.raises((ValueError, ApiError)):
+    with pytest.raises(ConfigError):
         ScriptedBrain(script)
 
 

@@ -1,6 +1,6 @@
 """What the naive twin does not cover: scopes, edits in the cache, and the open questions."""
 
-from longhold.core.request.billing.cache import LIFETIME_SECONDS
+from longhold.core.request.lifetime import seconds_of
 
 LONG = "the cache wants long prompts " * 200
 MARK = {"type": "ephemeral"}
@@ -102,7 +102,7 @@ def reads_after(service, seconds):
     """Write with one hour, read with five minutes after half of it, and again later."""
     ask = {"messages": [HI]}
     service.create(system=system(ttl="1h"), **ask)
-    service.simulation.clock.advance(LIFETIME_SECONDS["1h"] / 2)
+    service.simulation.clock.advance(seconds_of("1h") / 2)
     service.create(system=system(), **ask)
     service.simulation.clock.advance(seconds)
     return read(service.create(system=system(), **ask))

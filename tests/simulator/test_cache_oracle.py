@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from longhold.core.request.billing.cache import PromptCache
 from longhold.core.request.billing.preparation import Workbench, prepare
 from longhold.core.request.billing.request import Caller, parse_request
-from longhold.core.request.billing.settings import SimulatorSettings
-from longhold.core.request.billing.signing import Signer
-from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.billing.settings import BillingSettings
 
-SETTINGS = SimulatorSettings(accepts_foreign_thinking=True)
+SETTINGS = BillingSettings(accepts_foreign_thinking=True)
 CALLER_VERSION = "2023-06-01"
 
 MINIMUM = {"claude-opus-5": 512, "claude-sonnet-4-6": 1024, "claude-sonnet-4-5": 1024}
@@ -336,7 +334,6 @@ class Session:
 @settings(max_examples=settings.default.max_examples * 5 // 2, deadline=None)
 @given(session_steps())
 def test_both_implementations_bill_alike(steps):
-    bench = Workbench(settings=SETTINGS, counter=COUNTER, signer=Signer(b"s"))
     cache, naive, session = PromptCache(SETTINGS), Naive(), Session()
     now, pending = 1_000_000.0, []
     for kind, arguments in steps:
@@ -351,7 +348,7 @@ def test_both_implementations_bill_alike(steps):
             expected, make_readable = naive.ask(body, workspace, now)
             request = parse_request(json.dumps(body).encode())
             caller = Caller(workspace=workspace, version=CALLER_VERSION)
-            prepared = prepare(request, caller, bench)
+            prepared = prepare(request, caller, BENCH)
             minimum = prepared.able.cache_minimum_tokens
             plan = cache.look_up(prepared.prompt, workspace, minimum, now)
             assert _billed(plan) == expected
@@ -367,4 +364,4 @@ def _billed(plan):
     return plan.read_tokens, plan.write_5m_tokens, plan.write_1h_tokens, plan.uncached_tokens
 
 
-COUNTER = TokenCounter(SETTINGS)  # counts are pure: sharing the memo only saves time
+BENCH = Workbench(SETTINGS)  # counts are pure: sharing the memo only saves time

@@ -22,7 +22,8 @@ from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import Forks, make_placeholders
+from longhold.core.turn.fork import make_placeholders
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Toolbox
 from longhold.session.session import Session
 

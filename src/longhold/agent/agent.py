@@ -15,6 +15,7 @@ from longhold.agent.notices import Notices
 from longhold.agent.parts import AgentParts, Equipment
 from longhold.agent.permissions import Gate
 from longhold.agent.running_work import Jobs
+from longhold.agent.subagents.running import MAIL_POLL_SECONDS
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.toolkit import Toolkit
 from longhold.core.log.entries import Compacted
@@ -159,7 +160,7 @@ class Agent:
         Nothing is taken in here, so a wait that is cancelled loses nothing.
         """
         while not (news := self.equipment.waiting(self.engine)):
-            await self.equipment.next_look(self.engine.settings.agents.mail_poll_seconds)
+            await self.equipment.next_look(MAIL_POLL_SECONDS)
         return news
 
     async def _next_news(self) -> bool:

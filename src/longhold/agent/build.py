@@ -41,7 +41,6 @@ from longhold.core.log.spending import Budget, sum_spending
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.memory.session_memory import MemoryJobs
-from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import ToolUse
 from longhold.core.models.capabilities import is_simulated
 from longhold.core.models.protocol import Model
@@ -51,6 +50,7 @@ from longhold.core.settings.files import private_directory
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.tools.context import PlanMode, ToolContext
+from longhold.core.tools.describe import MEMORY
 from longhold.core.tools.environment import shell_variables
 from longhold.core.tools.protocol import CALL_TOOL, Tool
 from longhold.core.turn.answering import Models
@@ -203,7 +203,6 @@ async def _assemble_agent(plan: Blueprint) -> Agent:
             *layers.after_turn,
             *((RoomWarning(parts.notices.add),) if plan.is_main else ()),
         ),
-        can_make_room=layers.compact.can_make_room(settings),
         recover=partial(layers.compact.recover, engine),
         on_stop=StopHooks(hooks=parts.hooks, session=parts.session, source=plan.source),
         abort=plan.abort,

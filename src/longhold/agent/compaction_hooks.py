@@ -15,7 +15,7 @@ from typing import TypeAlias
 from longhold.agent.framing import Framing
 from longhold.agent.hooks import HookVerdict
 from longhold.agent.parts import AgentParts
-from longhold.agent.restoring import Restoring
+from longhold.agent.restoring import restoring_over
 from longhold.agent.tools.read import READ
 from longhold.core.log.entries import Compacted, SpokenContent
 from longhold.core.messages import JsonObject, Text, text_of
@@ -65,14 +65,8 @@ def compaction_hooks(
 ) -> CompactionHooks:
     """Build an agent's part in its compactions; `agents` lists those that run or wait to be read."""
     engine, notices = parts.engine, parts.notices
-    restoring = Restoring(
-        tool_context=parts.tool_context,
-        view=lambda: engine.view,
-        settings=engine.settings.compact,
-        window_tokens=lambda: engine.fullness().window.limit_tokens,
-        may_read=lambda path: parts.guard.may_read(READ, path),
-        agents=agents,
-    )
+    may_read = partial(parts.guard.may_read, READ)
+    restoring = restoring_over(engine, parts.tool_context, may_read, agents)
     restoring.resume()
     events = CompactionEvents(ask=parts.hooks.ask, say=partial(engine.say, hidden=True))
 

@@ -28,7 +28,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import Models, own_refusal
 from longhold.core.turn.engine import Engine, Stage
-from longhold.core.turn.fork import Forks
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Toolbox
 
 if TYPE_CHECKING:

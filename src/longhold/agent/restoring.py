@@ -38,6 +38,7 @@ from longhold.core.tools.recovered import (
     recall,
     restored_head,
 )
+from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
@@ -45,6 +46,10 @@ from longhold.core.view.window import scale_tokens
 ROUNDS = 4
 """How often more files are tried in place of unreadable ones."""
 END = "[End of {path}]"
+SKILL_TOKENS = 5_000
+"""Of each skill that was used."""
+SKILLS_TOKENS = 25_000
+"""Of all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,10 +293,7 @@ class Restoring:
 
     def _skills(self, kept: Sequence[Round]) -> Iterator[str]:
         there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
-        each, room = (
-            self._scale(self.settings.skill_tokens),
-            self._scale(self.settings.skills_tokens),
-        )
+        each, room = self._scale(SKILL_TOKENS), self._scale(SKILLS_TOKENS)
         for skill in self._trace.skills():
             if skill.tool_use_id in there:
                 continue
@@ -307,6 +309,22 @@ class Restoring:
 
     def _scale(self, tokens: int) -> int:
         return scale_tokens(tokens, self.window_tokens())
+
+
+def restoring_over(
+    engine: Engine,
+    tool_context: ToolContext,
+    may_read: Callable[[Path], bool],
+    agents: Callable[[], Iterable[str]] = tuple,
+) -> Restoring:
+    return Restoring(
+        tool_context=tool_context,
+        view=lambda: engine.view,
+        settings=engine.settings.compact,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        may_read=may_read,
+        agents=agents,
+    )
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:

@@ -6,12 +6,13 @@ from longhold.agent.subagents import notices
 from longhold.agent.subagents.registry import AgentRegistry, Known
 from longhold.agent.subagents.supervisor import Wish, request_file
 from longhold.cli import options
-from longhold.cli.output import one_line, plain, report
+from longhold.cli.output import report
 from longhold.cli.target import open_target
 from longhold.core.log.entries import Ended
 from longhold.core.log.log import AGENTS
 from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
+from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.settings.files import private_directory
 from longhold.errors import ConfigError, LogLocked
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
@@ -38,7 +39,7 @@ def command(
     named = stopped or sent_back or shown
     if not known and not named:
         theirs = list(foreign_agents(opened.history))
-        none = f"No agent was started in {plain(opened.name)}."
+        none = f"No agent was started in {clean_text(opened.name)}."
         report(as_json, theirs, [_foreign_line(one) for one in theirs] or [none])
         return
     store = default_store()
@@ -52,13 +53,13 @@ def command(
             said = _send_back(found, one)
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
-    lines = [plain(notices.line(one)) for one in known.values()]
+    lines = [clean_text(notices.line(one)) for one in known.values()]
     report(as_json, [_as_json(one, _log_of(found, one)) for one in known.values()], lines)
 
 
 def _foreign_line(one: ForeignAgent) -> str:
     took = f", {one.seconds:.0f} s" if one.seconds else ""
-    return plain(f"#{one.n}  {one.kind or 'agent'}  {one.state}{took}: {one_line(one.task)}")
+    return clean_text(f"#{one.n}  {one.kind or 'agent'}  {one.state}{took}: {clean_line(one.task)}")
 
 
 def _find_agent(known: dict[str, Known], name: str) -> Known:

@@ -3,21 +3,21 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import click
 
 from longhold.cli import options
-from longhold.cli.output import ago, dollars, percent, report_all, tokens
+from longhold.cli.output import report_all
 from longhold.cli.target import CommandTarget, open_targets
 from longhold.core.log.unique_answers import MAIN
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import ago, dollars, percent, pluralize, tokens
+from longhold.core.messages.usage import Tally
 from longhold.insight.calls import (
     CallReport,
-    Totals,
     expires_at,
     explain_calls,
     last_of_conversation,
+    sum_calls,
     totals,
 )
 from longhold.insight.remedies import cause_of
@@ -39,21 +39,22 @@ def command(targets: tuple[str, ...], is_all: bool, as_json: bool) -> None:
 
 def _describe(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str]]:
     calls = explain_calls(opened.view.history)
-    total, last = totals(calls), last_of_conversation(calls)
+    last = last_of_conversation(calls)
     left = expires_at(last) - time.time() if last else 0.0
     document = {
         "target": opened.name,
-        "calls": [asdict(call) for call in calls],
-        "total": asdict(total) | {"hit_share": total.hit_share},
+        "calls": [call.to_json() for call in calls],
+        "total": totals(calls) | {"hit_share": sum_calls(calls).hit_share},
         "seconds_to_expiry": max(0.0, round(left, 1)),
     }
-    return document, _lines(opened.name, calls, total, is_all)
+    return document, _lines(opened.name, calls, is_all)
 
 
-def _lines(name: str, calls: list[CallReport], total: Totals, is_all: bool) -> Iterator[str]:
+def _lines(name: str, calls: list[CallReport], is_all: bool) -> Iterator[str]:
     if not calls:
         yield f"{name}: no call here reports its usage."
         return
+    total = sum_calls(calls)
     yield from _verdict(name, calls, total)
     listed = calls if is_all else [call for call in calls if call.cause]
     if listed:
@@ -62,7 +63,7 @@ def _lines(name: str, calls: list[CallReport], total: Totals, is_all: bool) -> I
     for call in listed:
         yield from _call_lines(call)
     yield ""
-    ideal, bare = dollars(total.ideal_usd), dollars(total.bare_usd)
+    ideal, bare = dollars(sum(call.ideal_usd for call in calls)), dollars(total.bare_usd)
     yield f"{dollars(total.usd)}; with an ideal cache {ideal}, without one {bare}"
     if total.unpriced_calls:
         yield f"{pluralize(total.unpriced_calls, 'call')} of models without a known price: left out"
@@ -70,16 +71,16 @@ def _lines(name: str, calls: list[CallReport], total: Totals, is_all: bool) -> I
         yield _expiry(last)
 
 
-def _verdict(name: str, calls: list[CallReport], total: Totals) -> Iterator[str]:
-    prompt = total.read_tokens + total.written_tokens + total.uncached_tokens
+def _verdict(name: str, calls: list[CallReport], total: Tally) -> Iterator[str]:
+    prompt = total.prompt_tokens
     yield (
-        f"{name}: {percent(total.read_tokens, prompt)} of the prompts was read from the cache"
+        f"{name}: {percent(total.cache_read_tokens, prompt)} of the prompts was read from the cache"
         f" ({pluralize(total.calls, 'call')}, {tokens(prompt)} tokens)"
     )
     found: defaultdict[str, list[float]] = defaultdict(list)
     for call in calls:
         if call.cause:
-            found[cause_of(call.cause).words].append(max(0.0, call.lost_usd))
+            found[cause_of(call.cause).words].append(max(0.0, call.tally.lost_usd))
     if not found:
         yield "Nothing was lost: every call read what the one before had cached."
         return
@@ -90,16 +91,17 @@ def _verdict(name: str, calls: list[CallReport], total: Totals) -> Iterator[str]
 
 
 def _call_lines(call: CallReport) -> Iterator[str]:
-    usd = dollars(call.usd) if call.is_priced else "unknown"
+    tally = call.tally
+    usd = "unknown" if tally.unpriced_calls else dollars(tally.usd)
     fork = f"  fork: {call.source}" if call.source != MAIN else ""
-    prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
+    share = percent(tally.cache_read_tokens, tally.prompt_tokens)
     yield (
-        f"{call.n:>6} {tokens(call.read_tokens):>8} {tokens(call.written_tokens):>8} "
-        f"{tokens(call.uncached_tokens):>8} {percent(call.read_tokens, prompt):>6} {usd:>11}{fork}"
+        f"{call.n:>6} {tokens(tally.cache_read_tokens):>8} {tokens(tally.cache_write_tokens):>8} "
+        f"{tokens(tally.input_tokens):>8} {share:>6} {usd:>11}{fork}"
     )
     if call.cause:
         word = "expected" if call.is_expected else "cold" if call.is_cold else "broke"
-        lost = f"{tokens(call.lost_tokens)} tokens not read, {dollars(max(0.0, call.lost_usd))}"
+        lost = f"{tokens(tally.lost_tokens)} tokens not read, {dollars(max(0.0, tally.lost_usd))}"
         yield f"       {word}: {lost}: {call.detail}"
 
 

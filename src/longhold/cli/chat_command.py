@@ -14,10 +14,10 @@ from longhold.agent.terminal.chat import Chat
 from longhold.agent.terminal.screen import Screen
 from longhold.agent.terminal.slash import SessionMove
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
-from longhold.cli.agent_options import AgentOptions, agent_options
+from longhold.cli.options import AgentOptions, agent_options
 from longhold.cli.output import say
 from longhold.cli.slash import SLASH
-from longhold.core.messages.display import size
+from longhold.core.messages.text import human_size
 from longhold.core.models.capabilities import known_models
 from longhold.core.models.local import CATALOG, installed_path
 from longhold.core.settings import home, load_settings
@@ -67,7 +67,11 @@ async def _choose_model(
 
 
 def _describe_model(name: str) -> str:
-    where = "installed" if installed_path(name) else f"{size(CATALOG[name].size_bytes)} to download"
+    where = (
+        "installed"
+        if installed_path(name)
+        else f"{human_size(CATALOG[name].size_bytes)} to download"
+    )
     return f"{where}, good for {_GOOD_FOR[name]}"
 
 
@@ -171,6 +175,6 @@ def _make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> 
             )
         say(MISSING, err=True)
     from longhold.agent.terminal.plain_screen import PlainScreen
-    from longhold.cli.rendering import show
+    from longhold.cli.run_command import show
 
     return PlainScreen(show)

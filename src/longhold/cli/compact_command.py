@@ -16,18 +16,18 @@ import click
 from longhold.agent.compaction_hooks import CompactionEvents
 from longhold.agent.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from longhold.agent.permissions import Gate, Places, load_permissions
-from longhold.agent.restoring import Restoring
+from longhold.agent.restoring import restoring_over
 from longhold.agent.tools.read import READ
 from longhold.cli import options
 from longhold.cli.export_command import write_out
-from longhold.cli.output import dollars, one_line, plain, report, say, tokens
+from longhold.cli.output import report, say
 from longhold.cli.target import NEWEST, OURS, CommandTarget, open_target
 from longhold.cli.undo_command import open_for_writing
 from longhold.core.log import Header, write_log
 from longhold.core.log.store import new_id
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject, Usage
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_line, clean_text, dollars, pluralize, tokens
 from longhold.core.models import open_model
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.stages.compact.compose import Manner
@@ -186,7 +186,7 @@ class CompactDone:
         }
 
     def lines(self) -> Iterator[str]:
-        yield f"{plain(self.arguments.target.name)}  ({self.arguments.target.format})"
+        yield f"{clean_text(self.arguments.target.name)}  ({self.arguments.target.format})"
         yield from preview_lines(self.shown)
         yield from seam_lines(self.seams)
         if self.n:
@@ -213,7 +213,11 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
         if arguments.is_session and not (arguments.is_written or arguments.is_preview):
             log = open_for_writing(arguments.target.name)
             session = stack.enter_context(
-                Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
+                Session.over(
+                    log,
+                    arguments.settings,
+                    hooks=lambda engine: CompactionHooks(after=_events(arguments, engine).after),
+                )
             )
         paper = open_scratch(
             session.view.history if session else arguments.target.history,
@@ -274,14 +278,10 @@ def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
     async def ask(event: str, fields: JsonObject) -> HookVerdict:
         verdict = await hooks.fire(event, fields, context)
         for line in (*verdict.messages, *verdict.errors):
-            say(plain(line), err=True)
+            say(clean_text(line), err=True)
         return verdict
 
     return CompactionEvents(ask=ask, say=partial(engine.say, hidden=True))
-
-
-def _after_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
-    return CompactionHooks(after=_events(arguments, engine).after)
 
 
 def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
@@ -295,18 +295,13 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
     def may_read(path: Path) -> bool:
         return gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
 
-    restoring = Restoring(
-        tool_context=ToolContext(
-            root=directory,
-            home=home(),
-            scratch=(arguments.target.directory or engine.directory) / "scratch",
-            session=arguments.target.name,
-        ),
-        view=lambda: engine.view,
-        settings=arguments.settings.compact,
-        window_tokens=lambda: engine.fullness().window.limit_tokens,
-        may_read=may_read,
+    tool_context = ToolContext(
+        root=directory,
+        home=home(),
+        scratch=(arguments.target.directory or engine.directory) / "scratch",
+        session=arguments.target.name,
     )
+    restoring = restoring_over(engine, tool_context, may_read)
     if arguments.is_preview or arguments.is_written:
         return CompactionHooks(restore=restoring)
     events = _events(arguments, engine)
@@ -343,7 +338,7 @@ def _write_file(arguments: CompactArguments, shown: Preview, session: Session) -
 
 def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
     for seam in seams:
-        pause, said = _pause(seam.pause_seconds), one_line(seam.said, SEAM_CHARS)
+        pause, said = _pause(seam.pause_seconds), clean_line(seam.said, SEAM_CHARS)
         yield f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
 
 

@@ -10,7 +10,8 @@ from longhold.cli import options
 from longhold.cli.output import report, say
 from longhold.core.settings import home, show_settings
 from longhold.core.settings.project import project_root
-from longhold.core.settings.reading import ShownSetting, Value, set_value
+from longhold.core.settings.reading import ShownSetting, set_value
+from longhold.core.settings.setting import Value
 from longhold.errors import ConfigError
 
 

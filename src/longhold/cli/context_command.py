@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import bar, plain, report_all, tokens
+from longhold.cli.output import report_all
 from longhold.cli.target import CommandTarget, calibrate, open_targets
+from longhold.core.messages.text import bar, clean_text, shorten_path, tokens
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import WindowSettings, load_settings
 from longhold.core.view.gauge import replay
@@ -40,8 +41,8 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
 
 def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
     view, gauge = replay(opened.history, calibrate())
-    cost = load_settings(Path.cwd()).cost
-    window = window_at_cost(model or view.model, window_settings(opened, model), cost, view.frame)
+    settings = replace(load_settings(Path.cwd()), window=window_settings(opened, model))
+    window = window_at_cost(model or view.model, settings, view.frame)
     context = describe(view, gauge, window)
     document = {
         "target": opened.name,
@@ -65,7 +66,7 @@ def window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
 def lines(target: CommandTarget, context: Context) -> Iterator[str]:
     window, used = context.window, context.used_tokens
     basis = "reported by the provider" if context.is_reported else "estimated"
-    title = f"  {plain(context.title)}" if context.title else ""
+    title = f"  {clean_text(context.title)}" if context.title else ""
     yield f"{target.name}  ({target.format}){title}"
     yield (
         f"{context.model or 'unknown model'}   {tokens(used)} of {tokens(window.limit_tokens)} tokens"
@@ -108,10 +109,8 @@ def _columns() -> tuple[int, int]:
 
 def _shorten(name: str, chars: int) -> str:
     """Shorten a long name; the end of a path says more than its start."""
-    name = plain(name)
-    if len(name) <= chars:
-        return name
-    return f"…{name[1 - chars :]}" if "/" in name else name[:chars]
+    name = clean_text(name)
+    return shorten_path(name, chars) if "/" in name else name[:chars]
 
 
 def _part_lines(part: ContextPart, used: int, name: int, bars: int) -> Iterator[str]:

@@ -3,26 +3,18 @@
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from longhold.cli import options
-from longhold.cli.output import (
-    ago,
-    dollars,
-    format_recorded,
-    one_line,
-    percent,
-    report_all,
-    say,
-    tokens,
-)
+from longhold.cli.output import format_recorded, report_all, say
 from longhold.cli.target import OURS, CommandTarget, open_targets
 from longhold.core.log.entries import AnyEntry
-from longhold.core.log.spending import Spent, is_own
+from longhold.core.log.spending import is_own
 from longhold.core.log.stores import default_store
-from longhold.core.messages.text import pluralize
+from longhold.core.messages import JsonObject
+from longhold.core.messages.text import ago, clean_line, dollars, percent, pluralize, tokens
+from longhold.core.messages.usage import Tally
 from longhold.core.policy.advice import (
     FRAME_TOKENS,
     SUMMARY_TOKENS,
@@ -63,13 +55,13 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
     up all sessions.
     """
     found = [_describe(opened) for opened in open_targets(targets)]
-    report_all(as_json, found)
+    report_all(as_json, [(document, lines) for document, lines, _ in found])
     if not as_json and len(found) > 1:
-        total = sum((value["bill"].total for value, _ in found), CostItem())
+        total = sum((tally for *_, tally in found), Tally())
         say(f"\nall {len(found):,}: {_format_spent(total)} for {pluralize(total.calls, 'call')}")
 
 
-def _describe(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
+def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
     history = opened.view.history
     found, days = bill(history), default_store().shared(Path.cwd()).ledger.by_day()
     calls = explain_calls(history)
@@ -82,31 +74,31 @@ def _describe(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
         lines += _advice_lines(since, advice)
     document = {
         "target": opened.name,
-        "bill": found,
-        "usd": found.total.cost.total,
-        "own_usd": found.own.cost.total,
+        "bill": found.to_json(),
+        "usd": found.total.tally.usd,
+        "own_usd": found.own.tally.usd,
         "own_share": found.own_share,
-        "unrecorded_usd": found.total.unrecorded_usd,
-        "days": days,
+        "unrecorded_usd": found.total.tally.unrecorded_usd,
+        "days": {day: spent.to_json() for day, spent in days.items()},
         "idle_seconds": idle_seconds if since else None,
         "resume": advice,
         "cheapest": advice.cheapest if advice else None,
     }
-    return document, lines
+    return document, lines, found.total.tally
 
 
-def _format_spent(item: CostItem) -> str:
+def _format_spent(tally: Tally) -> str:
     return format_recorded(
-        item.cost.total,
-        estimated_usd=item.unrecorded_usd,
-        output=item.unrecorded_output,
-        summaries=item.unrecorded_calls,
+        tally.usd,
+        estimated_usd=tally.unrecorded_usd,
+        output=tally.unrecorded_output,
+        summaries=tally.unrecorded_calls,
     )
 
 
-def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+def bill_lines(name: str, found: Bill, days: dict[str, Tally]) -> Iterator[str]:
     """Write a session's bill; `days` are the totals of all sessions, if they are to be shown."""
-    total = found.total
+    total = found.total.tally
     if not total.calls:
         yield f"{name}: no call here reports its usage"
         return
@@ -117,34 +109,35 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
         yield f"{calls} of models without a known price: not included"
     yield from filter(None, (_cache_line(total), _own_line(found)))
     for model in found.models:
-        yield f"\n{model.name}   {pluralize(model.calls, 'call')}   {dollars(model.cost.total)}"
+        yield f"\n{model.name}   {pluralize(model.tally.calls, 'call')}   {dollars(model.tally.usd)}"
         yield from _kinds(model)
     if len(found.sources) > 1:
         yield "\nby source"
         for source in found.sources:
-            yield f"  {source.name:<24} {source.calls:>6,} {'call' if source.calls == 1 else 'calls':<5} {_money(source)}"
+            spent = source.tally
+            yield f"  {source.name:<24} {spent.calls:>6,} {'call' if spent.calls == 1 else 'calls':<5} {_money(spent)}"
     if found.turns:
         yield "\nmost expensive turns"
-    for turn in sorted(found.turns, key=lambda turn: -turn.item.usd)[:TOP_TURNS]:
-        said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
-        calls = pluralize(turn.item.calls, "call")
-        yield f"  {turn.number:>4}  {_money(turn.item)}  {calls:>10}  {said}"
+    for turn in sorted(found.turns, key=lambda turn: -turn.item.tally.estimated_usd)[:TOP_TURNS]:
+        said = clean_line(turn.said, SAID_CHARS) or "(before the first message)"
+        calls = pluralize(turn.item.tally.calls, "call")
+        yield f"  {turn.number:>4}  {_money(turn.item.tally)}  {calls:>10}  {said}"
     if days:
         yield "\nall sessions with Longhold, by day"
     for day, spent in list(days.items())[-SHOWN_DAYS:]:
-        answers = pluralize(spent.answers, "answer")
-        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.tokens):>8}  {answers}"
+        answers = pluralize(spent.calls, "answer")
+        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.total_tokens):>8}  {answers}"
 
 
-def _money(item: CostItem) -> str:
-    return f"{'~' if item.unrecorded_usd else ''}{dollars(item.usd)}".rjust(11)
+def _money(tally: Tally) -> str:
+    return f"{'~' if tally.unrecorded_usd else ''}{dollars(tally.estimated_usd)}".rjust(11)
 
 
-def _cache_line(total: CostItem) -> str:
+def _cache_line(total: Tally) -> str:
     """Write what the cache saved, or cost; '' where nothing has a price."""
     if total.bare_usd <= 0:
         return ""
-    saved, bare = total.bare_usd - total.cost.total, dollars(total.bare_usd)
+    saved, bare = total.bare_usd - total.usd, dollars(total.bare_usd)
     if saved > 0:
         return (
             f"without a cache {bare}: it saved {dollars(saved)}, {percent(saved, total.bare_usd)}"
@@ -154,28 +147,29 @@ def _cache_line(total: CostItem) -> str:
 
 def _own_line(found: Bill) -> str:
     """Write what the engine spent on itself, dearest layer first; '' if nothing."""
-    own = [item for item in found.sources if is_own(item.name) and item.calls]
+    own = [item for item in found.sources if is_own(item.name) and item.tally.calls]
     if not own:
         return ""
-    layers = ", ".join(f"{item.name} {dollars(item.cost.total)}" for item in own)
+    layers = ", ".join(f"{item.name} {dollars(item.tally.usd)}" for item in own)
     return (
-        f"of that on the engine's own calls {dollars(found.own.cost.total)}"
-        f" ({found.own_share:.1%}, {pluralize(found.own.calls, 'call')}): {layers}"
+        f"of that on the engine's own calls {dollars(found.own.tally.usd)}"
+        f" ({found.own_share:.1%}, {pluralize(found.own.tally.calls, 'call')}): {layers}"
     )
 
 
 def _kinds(item: CostItem) -> list[str]:
+    used, cost = item.tally, item.cost
     kinds = (
-        ("uncached", item.tokens.uncached, item.cost.uncached),
-        ("read from the cache", item.tokens.read, item.cost.read),
-        ("written for 5 minutes", item.tokens.write_5m, item.cost.write_5m),
-        ("written for an hour", item.tokens.write_1h, item.cost.write_1h),
-        ("output", item.tokens.output, item.cost.output),
-        ("web searches", 1 if item.cost.searches else 0, item.cost.searches),
+        ("uncached", used.input_tokens, cost.uncached),
+        ("read from the cache", used.cache_read_tokens, cost.read),
+        ("written for 5 minutes", used.written_5m_tokens, cost.write_5m),
+        ("written for an hour", used.written_1h_tokens, cost.write_1h),
+        ("output", used.output_tokens, cost.output),
+        ("web searches", 1 if cost.searches else 0, cost.searches),
     )
     lines = [f"  {name:<24} {tokens(n):>8}  {dollars(usd):>11}" for name, n, usd in kinds if n]
-    if item.unrecorded_output:
-        about = f"~{tokens(item.unrecorded_output)}"
+    if used.unrecorded_output:
+        about = f"~{tokens(used.unrecorded_output)}"
         lines.append(f"  {'output not recorded':<24} {about:>8}")
     return lines
 

@@ -22,14 +22,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import click
 
 from longhold.agent.agent import Agent
 from longhold.agent.terminal.spacing import StageLines
 from longhold.cli import options
-from longhold.cli.agent_options import offline_model, running_agent
-from longhold.cli.output import bar, one_line, percent, report, rewrite_line, say, size, tokens
+from longhold.cli.options import offline_model, running_agent
+from longhold.cli.output import report, rewrite_line, say
 from longhold.core.log.entries import (
     AnyEntry,
     Began,
@@ -46,16 +47,16 @@ from longhold.core.log.entries import (
 from longhold.core.log.spending import sum_spending
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
-from longhold.core.memory.memory import Memory
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import JsonObject, text_of
 from longhold.core.messages.rules import violations
+from longhold.core.messages.text import bar, clean_line, exact_dollars, human_size, percent, tokens
 from longhold.core.models import Model
 from longhold.core.settings import BudgetSettings, Settings, home
 from longhold.core.turn.loop import Stopped
-from longhold.core.view import View
-from longhold.insight.cost import bill
+
+T = TypeVar("T")
 
 WINDOW_TOKENS = 32_000
 """Small, so that the window fills."""
@@ -99,11 +100,17 @@ COMPACT_AFTER = "Now read notes/week_1.md."
 FOCUS = "the rules about prices"
 
 
-def _files() -> Iterator[tuple[str, str]]:
-    yield from CODE.items()
+def _write_project(place: Path) -> Path:
+    files = dict(CODE)
     for kind, count, lines in (("day", DAYS, DAY_LINES), ("week", WEEKS, WEEK_LINES)):
         for number in range(1, count + 1):
-            yield f"notes/{kind}_{number}.md", _orders(f"{kind} {number}", lines)
+            files[f"notes/{kind}_{number}.md"] = _orders(f"{kind} {number}", lines)
+    project = place / "shop"
+    for path, content in files.items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(content, encoding="utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    return project
 
 
 def _orders(title: str, count: int) -> str:
@@ -112,39 +119,22 @@ def _orders(title: str, count: int) -> str:
     return "\n".join((f"# Orders of {title}", *lines, ""))
 
 
-def _write_project(place: Path) -> Path:
-    project = place / "shop"
-    for path, content in _files():
-        (project / path).parent.mkdir(parents=True, exist_ok=True)
-        (project / path).write_text(content, encoding="utf-8")
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    return project
-
-
-def _filled_settings() -> Settings:
-    """Return what people live with: let the window fill, then have the model summarise it."""
-    own = _demo_settings()
-    return replace(
-        own,
-        window=replace(own.window, auto_line=""),
-        spill=replace(own.spill, on=False),
-        clear=replace(own.clear, on=False),
-        notes=replace(own.notes, on=False),
-    )
-
-
-def _demo_settings() -> Settings:
+def _demo_settings(*, is_filled: bool) -> Settings:
     """Return the defaults in a small window, with one layer at work at a time.
 
-    Notes written by a model and a prepared summary would leave nothing to see at the line.
+    Notes written by a model and a prepared summary would leave nothing to see at the line. If
+    `is_filled`, the window fills until the model summarises it, and no layer is at work before.
     """
-    plain = Settings()
+    own = Settings()
+    line = "" if is_filled else own.window.auto_line
     return replace(
-        plain,
-        window=replace(plain.window, limit_tokens=WINDOW_TOKENS),
-        compact=replace(plain.compact, ahead=False),
-        notes=replace(plain.notes, model=False, stand_in="always"),
-        memory=replace(plain.memory, on=False),
+        own,
+        window=replace(own.window, limit_tokens=WINDOW_TOKENS, auto_line=line),
+        spill=replace(own.spill, on=not is_filled),
+        clear=replace(own.clear, on=not is_filled),
+        compact=replace(own.compact, ahead=False),
+        notes=replace(own.notes, on=not is_filled, model=False, stand_in="always"),
+        memory=replace(own.memory, on=False),
     )
 
 
@@ -166,7 +156,7 @@ class DemoLines:
         if sys.stderr.isatty():
             rewrite_line(" " * COLUMNS)
             rewrite_line("")
-        say(one_line(line, COLUMNS), err=True, dim=True)
+        say(clean_line(line, COLUMNS), err=True, dim=True)
 
     def notice(self, line: str) -> None:
         if line.startswith(DONE):
@@ -181,72 +171,56 @@ class DemoLines:
         if sys.stderr.isatty():
             full = agent.session.fullness()
             share = full.used_tokens / full.window.limit_tokens
-            line = f"[{bar(share, 20)}] {one_line(task, TASK_CHARS)}"
+            line = f"[{bar(share, 20)}] {clean_line(task, TASK_CHARS)}"
             rewrite_line(line.ljust(COLUMNS))
 
 
 def _last_screen(found: JsonObject) -> list[str]:
-    filled = found["filled"]
-    calls = sum(found["tool_calls"].values())
-    rules = (
-        "no API rule broken" if not found["broken_rules"] else f"BROKEN: {found['broken_rules']}"
-    )
-    rows = (
-        ("", "with Longhold", "let it fill, then summarise"),
-        ("tokens", tokens(found["tokens"]), tokens(filled["tokens"])),
-        ("from the cache", f"{found['cache_read_share']:.1%}", f"{filled['cache_read_share']:.1%}"),
-        ("list price", f"${found['usd']:.3f}", f"${filled['usd']:.3f}"),
-        ("tasks word for word", _verbatim_lines(found), _verbatim_lines(filled)),
-        ("summaries by a model", _format_by_model(found), _format_by_model(filled)),
-    )
+    runs = (found, found["filled"])
+    writers = [[made["by"] for made in one["layers"]["compacted"]] for one in runs]
+    rows = {
+        "tokens": [tokens(one["tokens"]) for one in runs],
+        "from the cache": [f"{one['cache_read_share']:.1%}" for one in runs],
+        "list price": [exact_dollars(one["usd"]) for one in runs],
+        "tasks word for word": [
+            f"{one['layers']['tasks_still_verbatim']} of {len(TASKS)}" for one in runs
+        ],
+        "summaries by a model": [f"{by.count('model')} of {len(by)}" for by in writers],
+    }
+    broken, inside = found["broken_rules"], found["look_inside"]
+    seconds = sum(one["seconds"] for one in runs)
     return [
         "",
         f"tests     {found['tests_before']} before, {found['tests_after']} after: "
-        f"{len(found['tasks'])} tasks, {found['answers']} answers, {calls} tool calls",
+        f"{len(found['tasks'])} tasks, {found['answers']} answers, "
+        f"{sum(found['tool_calls'].values())} tool calls",
         *_layer_lines(found),
         *memory_lines(found["memory"]),
-        f"log       {found['entries']} entries, all of it kept; {rules}",
+        f"log       {found['entries']} entries, all of it kept; "
+        + (f"BROKEN: {broken}" if broken else "no API rule broken"),
         "",
-        *(f"{name:<22} {own:>14}   {other}" for name, own, other in rows),
+        f"{'':<22} {'with Longhold':>14}   let it fill, then summarise",
+        *(f"{name:<22} {own:>14}   {other}" for name, (own, other) in rows.items()),
         "",
-        f"All of it was simulated in {found['seconds'] + filled['seconds']:.0f} s; nothing was spent or sent.",
-        *_where_to_look(found),
+        f"All of it was simulated in {seconds:.0f} s; nothing was spent or sent.",
+        *([f"This session, turn by turn: {inside}"] if inside else []),
+        "Your own sessions, with what would have saved most: longhold report",
     ]
-
-
-def _where_to_look(found: JsonObject) -> list[str]:
-    deeper = [f"This session, turn by turn: {found['look_inside']}"] if found["look_inside"] else []
-    return [*deeper, "Your own sessions, with what would have saved most: longhold report"]
-
-
-def _verbatim_lines(found: JsonObject) -> str:
-    return f"{found['layers']['tasks_still_verbatim']} of {len(TASKS)}"
-
-
-def _format_by_model(found: JsonObject) -> str:
-    made = found["layers"]["compacted"]
-    return f"{sum(one['by'] == 'model' for one in made)} of {len(made)}"
 
 
 def _layer_lines(found: JsonObject) -> list[str]:
     layers, used, limit = found["layers"], found["used_tokens"], found["window_tokens"]
-    spilled, made = layers["spilled_bytes"], layers["compacted"]
+    spilled, made, notes = layers["spilled_bytes"], layers["compacted"], found["notes"]
     first = made[0] if made else {"before_tokens": 0, "after_tokens": 0, "prefix_read_share": 0.0}
     return [
         f"window    [{bar(used / limit, 30)}] {tokens(used)} of {tokens(limit)}",
-        f"spilled   {len(spilled)} results, {size(sum(spilled))}, to disk with a preview",
-        f"cleared   {_count_cleared(layers['cleared'])} old results left the view where that was free or paid",
+        f"spilled   {len(spilled)} results, {human_size(sum(spilled))}, to disk with a preview",
+        f"cleared   {layers['cleared_results']} old results left the view where that was free or paid",
         f"compacted {len(made)} times; the model's call read {percent(first['prefix_read_share'], 1)} of "
         f"its prompt from the cache: {tokens(first['before_tokens'])} → {tokens(first['after_tokens'])}",
-        f"notes     updated {found['notes']['updates']} times, and stood in for "
-        f"{found['notes']['compacted']} summaries without a call",
+        f"notes     updated {notes['updates']} times, and stood in for "
+        f"{notes['compacted']} summaries without a call",
     ]
-
-
-def _count_cleared(cleared: Sequence[str]) -> str:
-    """Count the results in the reasons that clearing gives: `cleared 8 old results, …`."""
-    counts = [int(word) for why in cleared for word in why.split()[1:2] if word.isdecimal()]
-    return str(sum(counts) or len(cleared))
 
 
 def memory_lines(found: JsonObject) -> list[str]:
@@ -277,17 +251,16 @@ def command(keep: Path | None, as_json: bool) -> None:
     """
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise click.UsageError(f"--keep {keep}: give a directory that is new or empty")
+    shown = None if as_json else DemoLines()
     with ExitStack() as stack:
         place = keep.resolve() if keep else Path(stack.enter_context(TemporaryDirectory()))
-        stack.enter_context(home_at(place / "home"))
-        model = stack.enter_context(offline_model(shlex.join(TEST_WORDS)))
-        project = _write_project(place)
-        before = _tests(project)
-        shown = None if as_json else DemoLines()
-        found = asyncio.run(_work(model, project, _demo_settings(), shown))
-        found |= {"tests_before": before, "tests_after": _tests(project)}
-        found["memory"] = asyncio.run(memory_demo(project))
-        found["filled"] = _fill_window(shown)
+        found = _run_tasks(place, shown, is_filled=False)
+        with _home_at(place / "home"):
+            found["memory"] = asyncio.run(memory_demo(place / "shop"))
+        if shown is not None:
+            shown.say("the same once more, letting the window fill and summarising it")
+        filled = Path(stack.enter_context(TemporaryDirectory()))
+        found["filled"] = _run_tasks(filled, shown, is_filled=True)
     kept = f"LONGHOLD_HOME={shlex.quote(str(place / 'home'))} longhold explain {found['session']}"
     found["look_inside"] = kept if keep else ""
     report(as_json, found, _last_screen(found))
@@ -295,48 +268,42 @@ def command(keep: Path | None, as_json: bool) -> None:
 
 
 @contextmanager
-def home_at(place: Path) -> Iterator[None]:
+def _home_at(place: Path) -> Iterator[None]:
     """Keep everything of the demo out of the user's home, and their settings out of the demo."""
-    before = os.environ.get("LONGHOLD_HOME")
+    before = {name: value for name, value in os.environ.items() if name == "LONGHOLD_HOME"}
     os.environ["LONGHOLD_HOME"] = str(place)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["LONGHOLD_HOME"]
-        else:
-            os.environ["LONGHOLD_HOME"] = before
+        del os.environ["LONGHOLD_HOME"]
+        os.environ.update(before)
 
 
-def _tests(project: Path) -> str:
+def _run_tasks(place: Path, shown: DemoLines | None, *, is_filled: bool) -> JsonObject:
+    with _home_at(place / "home"), offline_model(shlex.join(TEST_WORDS)) as model:
+        project = _write_project(place)
+        before = _test(project)
+        found = asyncio.run(_work(model, project, shown, is_filled=is_filled))
+        return found | {"tests_before": before, "tests_after": _test(project)}
+
+
+def _test(project: Path) -> str:
     done = subprocess.run(TEST_WORDS, cwd=project, capture_output=True)
     return "passed" if done.returncode == 0 else "failed"
 
 
-def _fill_window(shown: DemoLines | None) -> JsonObject:
-    """Do the same work as people live with it: the window fills, then the model summarises it."""
-    if shown is not None:
-        shown.say("the same once more, letting the window fill and summarising it")
-    with (
-        TemporaryDirectory() as place,
-        home_at(Path(place) / "home"),
-        offline_model(shlex.join(TEST_WORDS)) as model,
-    ):
-        return asyncio.run(_work(model, _write_project(Path(place)), _filled_settings(), shown))
-
-
 async def _work(
-    model: Model, project: Path, settings: Settings, shown: DemoLines | None
+    model: Model, project: Path, shown: DemoLines | None, *, is_filled: bool
 ) -> JsonObject:
     """Give the agent each task, with one compaction by request; sum up what the log says."""
-    began = time.perf_counter()
-    ends: list[str] = []
+    began, ends = time.perf_counter(), []
+    settings, listener = _demo_settings(is_filled=is_filled), shown.notice if shown else None
     async with running_agent(
-        model, settings, directory=project, mode="bypass", listener=shown.notice if shown else None
+        model, settings, directory=project, mode="bypass", listener=listener
     ) as agent:
         for task in TASKS:
             ends.append(await _do(agent, task, shown))
-            if task == COMPACT_AFTER and settings.clear.on:
+            if task == COMPACT_AFTER and not is_filled:
                 await agent.compact(FOCUS)
         return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
@@ -352,77 +319,61 @@ async def _do(agent: Agent, task: str, shown: DemoLines | None) -> str:
 
 
 def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
-    history, full = agent.session.view.history, agent.session.fullness()
-    spent = sum_spending(history)
+    view, full = agent.session.view, agent.session.fullness()
+    history, spent = view.history, sum_spending(view.history)
+    compacted = _of(Compacted, history)
+    from_notes = [entry for entry in compacted if "from the notes" in entry.why]
+    seen = "\n".join(text_of(message.content) for message in view.messages())
     return {
         "session": agent.session.id,
         "tasks": ends,
-        "answers": spent.answers,
-        "tokens": spent.tokens,
-        "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
+        "answers": spent.calls,
+        "tokens": spent.total_tokens,
+        "tool_calls": dict(Counter(entry.tool for entry in _of(Began, history))),
         "entries": len(history),
-        "layers": _layers(agent, history),
-        "notes": _notes(history),
-        "broken_rules": violations(agent.session.view.messages()),
+        "layers": {
+            "spilled_bytes": [entry.bytes for entry in _of(Spilled, history) if entry.file],
+            "cleared": [entry.why for entry in _of(Cleared, history)],
+            "cleared_results": sum(len(entry.ids) for entry in _of(Cleared, history)),
+            "compacted": [
+                {
+                    "by": entry.by,
+                    "before_tokens": entry.before_tokens,
+                    "after_tokens": entry.after_tokens,
+                    "names_survived": entry.survived,
+                    "prefix_read_share": _prefix_read([e for e in history if e.n < entry.n]),
+                    "why": entry.why,
+                }
+                for entry in compacted
+            ],
+            "restored": len(_of(Restored, history)),
+            "tasks_still_verbatim": sum(task in seen for task in TASKS),
+        },
+        "notes": {
+            "updates": len(_of(Noted, history)),
+            "compacted": len(from_notes),
+            "calls": sum(entry.usage is not None for entry in from_notes),
+        },
+        "broken_rules": violations(view.messages()),
         "used_tokens": full.used_tokens,
         "window_tokens": full.window.limit_tokens,
-        "percent_left": full.window.percent_left(full.used_tokens),
-        "cache_read_share": round(
-            spent.cache_read_tokens / max(1, spent.tokens - spent.output_tokens), 4
-        ),
+        "cache_read_share": round(spent.hit_share, 4),
         "usd": round(spent.usd, 5),
-        "usd_without_cache": round(bill(history).total.bare_usd, 5),
+        "usd_without_cache": round(spent.bare_usd, 5),
     }
 
 
-def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
-    compacted = [entry for entry in history if isinstance(entry, Compacted)]
-    return {
-        "spilled_bytes": [
-            entry.bytes for entry in history if isinstance(entry, Spilled) and entry.file
-        ],
-        "cleared": [entry.why for entry in history if isinstance(entry, Cleared)],
-        "compacted": [_compaction(entry, history) for entry in compacted],
-        "restored": sum(isinstance(entry, Restored) for entry in history),
-        "tasks_still_verbatim": _format_verbatim(agent.session.view),
-    }
-
-
-def _compaction(entry: Compacted, history: Sequence[AnyEntry]) -> JsonObject:
-    return {
-        "by": entry.by,
-        "before_tokens": entry.before_tokens,
-        "after_tokens": entry.after_tokens,
-        "names_survived": entry.survived,
-        "prefix_read_share": _prefix_read([e for e in history if e.n < entry.n]),
-        "why": entry.why,
-    }
+def _of(kind: type[T], history: Sequence[AnyEntry]) -> list[T]:
+    return [entry for entry in history if isinstance(entry, kind)]
 
 
 def _prefix_read(before: Sequence[AnyEntry]) -> float:
-    forks = [entry for entry in before if isinstance(entry, Forked)]
+    forks = _of(Forked, before)
     if not forks:
         return 0.0
-    answers = [e.usage for e in before if isinstance(e, Replied) and e.usage and e.n < forks[-1].n]
-    left = answers[-1].cache_read_tokens + answers[-1].cache_write_tokens
+    last = [e.usage for e in _of(Replied, before) if e.usage and e.n < forks[-1].n][-1]
+    left = last.cache_read_tokens + last.cache_write_tokens
     return round(min(1.0, forks[-1].usage.cache_read_tokens / left), 4) if left else 0.0
-
-
-def _format_verbatim(view: View) -> int:
-    seen = "\n".join(text_of(message.content) for message in view.messages())
-    return sum(task in seen for task in TASKS)
-
-
-def _notes(history: Sequence[AnyEntry]) -> JsonObject:
-    made = [e for e in history if isinstance(e, Compacted) and "from the notes" in e.why]
-    sizes = [entry.tokens for entry in history if isinstance(entry, Noted)]
-    return {
-        "updates": len(sizes),
-        "tokens": sizes,
-        "compacted": len(made),
-        "calls": sum(entry.usage is not None for entry in made),
-        "seconds": [entry.seconds for entry in made],
-    }
 
 
 async def memory_demo(project: Path) -> JsonObject:
@@ -430,10 +381,12 @@ async def memory_demo(project: Path) -> JsonObject:
     settings = replace(Settings(), budget=BudgetSettings(own_share=0.0))
     learning = replace(settings, memory=replace(settings.memory, extract="always"))
     first = await _session(learning, project, LEARNT)
-    learnt = [name for entry in first if isinstance(entry, Remembered) for name in entry.names]
     second = await _session(settings, project, ASKED)
-    shown = [name for entry in second if isinstance(entry, Recalled) for name in entry.names]
-    return {"learnt": learnt, "recalled": shown} | _run_dream(project, settings)
+    return {
+        "learnt": [name for entry in _of(Remembered, first) for name in entry.names],
+        "recalled": [name for entry in _of(Recalled, second) for name in entry.names],
+        **_run_dream(project, settings),
+    }
 
 
 async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[AnyEntry]:
@@ -441,28 +394,25 @@ async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[A
         async with running_agent(
             model, settings, directory=project, mode="bypass", listener=None
         ) as agent:
-            async for _ in agent.run(prompt):
-                pass
+            await _do(agent, prompt, None)
     return agent.session.view.history
 
 
 def _run_dream(project: Path, settings: Settings) -> JsonObject:
     """Add a duplicate of the first memory, dream, and undo the dream."""
-    place = memory_directory(home(), project)
-    with MemoryStore(place, settings.memory) as store:
+    with MemoryStore(memory_directory(home(), project), settings.memory) as store:
         first = store.memories()[0]
-        again = Memory(file="releases-again.md", name="Releases", description=first.description)
-        again = replace(again, type=first.type, body=first.body, modified=first.modified)
+        again = replace(first, file="releases-again.md", name="Releases")
         change = MemoryChange(file=again.file, text=again.text, expected="")
         store.commit([change], by="person", why="noted twice")
         before = {file: store.read(file) for file in store.versions()}
         done = dream(store, settings.dream, repository=project)
-        dreamt = list(store.versions())
+        dreamt = len(store.versions())
         store.undo()
         after = {file: store.read(file) for file in store.versions()}
     return {
         "memories": len(before),
-        "after_dream": len(dreamt),
+        "after_dream": dreamt,
         "dream": done.line,
         "diff": done.diff,
         "undo_is_exact": after == before,

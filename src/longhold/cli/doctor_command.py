@@ -20,6 +20,7 @@ from longhold.agent.mcp import load_servers
 from longhold.agent.permissions import load_permissions
 from longhold.cli import options
 from longhold.cli.output import report
+from longhold.core.messages.text import human_size
 from longhold.core.models.local import CATALOG, installed_path
 from longhold.core.settings import home, load_settings
 from longhold.core.settings.files import private_directory
@@ -146,7 +147,7 @@ def _disk() -> Iterator[Finding]:
     yield _finding("home", not mode & 0o077, f"{place} ({mode:o})", fix)
     free = shutil.disk_usage(place).free
     fix = "free some space, or move LONGHOLD_HOME"
-    yield _finding("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free", fix)
+    yield _finding("disk", free >= LEAST_FREE_BYTES, f"{human_size(free)} free", fix)
 
 
 def _settings() -> Iterator[Finding]:

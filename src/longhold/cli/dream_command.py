@@ -6,12 +6,13 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.agent_options import running_agent
 from longhold.cli.memory_command import memory_store
-from longhold.cli.output import plain, report, say
+from longhold.cli.options import running_agent
+from longhold.cli.output import report, say
 from longhold.core.memory.dream import DreamReport, dream
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.paths import team_directory
+from longhold.core.messages.text import clean_text
 from longhold.core.models import open_model
 from longhold.core.settings import Settings, load_settings
 
@@ -42,7 +43,7 @@ def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
     with memory_store() as store:
         if is_trial:
             return dream(store, settings.dream, repository=repository, is_trial=True)
-        lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
+        lock = DreamLock(store.root)
         if dead := lock.release_dead():
             say(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
         with lock.hold(is_by_hand=True):
@@ -59,7 +60,7 @@ async def _dream_with_model(
 
 
 def _summary(done: DreamReport, dry_run: bool) -> str:
-    left = "".join(f"\nLeft out: {plain(file)}, {why}." for file, why in done.dropped.items())
+    left = "".join(f"\nLeft out: {clean_text(file)}, {why}." for file, why in done.dropped.items())
     if dry_run:
         return f"Would do: {done.line}.{left}"
     undo = f" To undo it: longhold memory undo {done.commit.id}" if done.commit else ""

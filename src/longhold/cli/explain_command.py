@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 import click
+import msgspec
 
 from longhold.cli import options
-from longhold.cli.output import dollars, one_line, percent, report_all, tokens
+from longhold.cli.output import report_all
 from longhold.cli.target import CommandTarget, open_targets
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
 from longhold.insight.explain import Act, ExplainedTurn, explain
 
 
@@ -25,9 +26,10 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
     report_all(as_json, (_describe(opened) for opened in open_targets(targets)))
 
 
-def _describe(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]]:
+def _describe(opened: CommandTarget) -> tuple[object, Iterator[str]]:
     turns = explain(opened.history)
-    return turns, chain(
+    document = [msgspec.to_builtins(turn) | {"spent": turn.spent.to_json()} for turn in turns]
+    return document, chain(
         (f"{opened.name}  ({opened.format})",),
         (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)),
         opened.problem_lines(),
@@ -35,16 +37,17 @@ def _describe(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]
 
 
 def _lines(number: int, turn: ExplainedTurn) -> list[str]:
-    said = one_line(turn.said) or "(before the first message)"
+    said = clean_line(turn.said) or "(before the first message)"
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
-    prompt = turn.spent.tokens - turn.spent.output_tokens
     facts = [
         pluralize(turn.answers, "answer"),
         pluralize(turn.calls.total(), "tool call") + (f" ({calls})" if calls else ""),
         f"{tokens(turn.tokens_before)} → {tokens(turn.tokens_after)} tokens",
     ]
-    if prompt:
-        facts.append(f"{percent(turn.spent.cache_read_tokens, prompt)} from the cache")
+    if turn.spent.prompt_tokens:
+        facts.append(
+            f"{percent(turn.spent.cache_read_tokens, turn.spent.prompt_tokens)} from the cache"
+        )
     if turn.spent.usd:
         facts.append(dollars(turn.spent.usd))
     if turn.errors:

@@ -58,13 +58,11 @@ def dashboard(planner: Planner, key: str, port: int) -> Starlette:
     sessions = FollowedSessions(
         lambda: (one for one in list_sessions([home()]) if one.name.startswith(GATEWAY)),
         partial(read_session, settings=settings),
-        settings.page,
         billed=planner.figures,
     )
     return application(
         sessions,
         token=key,
         port=port,
-        follow_seconds=settings.page.follow_seconds,
         undo=planner.undo,
     )

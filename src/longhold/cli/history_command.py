@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import harmless, json_out, plain, progress_bar, report, say, text_out
+from longhold.cli.output import json_out, progress_bar, report, say, text_out
 from longhold.cli.target import NEWEST, CommandTarget, open_target
 from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import ViewChange
 from longhold.core.log.stores import default_store
 from longhold.core.messages import block_to_wire
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_document, clean_text, pluralize
 from longhold.core.settings import load_settings
 from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
@@ -111,9 +111,8 @@ def _search_all(
             label = f"Reading {pluralize(len(changed), 'session')}"
             with progress_bar(sum(file.bytes for file in changed), label) as advance:
                 words.refresh(files, advance or (lambda _: None))
-        settings = load_settings().history
-        found = search_sessions(words, files, query, agent=agent, skip=skip, settings=settings)
-    report(as_json, found, map(harmless, _session_lines(found, query)))
+        found = search_sessions(words, files, query, agent=agent, skip=skip)
+    report(as_json, found, map(clean_document, _session_lines(found, query)))
     if not as_json and not found.total:
         say(f"Nothing matches in {pluralize(len(files), 'session')}.", err=True)
     elif not as_json and found.reached < found.total:
@@ -139,7 +138,7 @@ def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
             if session.hit
             else ""
         )
-        yield f"{when}{session.agent}  {plain(session.directory)}  {plain(session.title)}".rstrip()
+        yield f"{when}{session.agent}  {clean_text(session.directory)}  {clean_text(session.title)}".rstrip()
         yield f"  #{session.n} {f'{session.hit.kind}: {session.hit.snippet}' if session.hit else ''}"
         more = f" has {pluralize(session.records, 'record')}" if session.records > 1 else ""
         yield f"  longhold history {shlex.quote(session.path)} {shlex.quote(query)}{more}"
@@ -164,7 +163,7 @@ def _show(opened: OpenedRecord, as_json: bool) -> None:
         json_out(found | {"media": [block_to_wire(block) for block in opened.media]})
         return
     if opened.trouble:
-        say(f"incomplete: {plain(opened.trouble)}", err=True)
+        say(f"incomplete: {clean_text(opened.trouble)}", err=True)
     text = opened.page.text
     text_out(text)
 
@@ -175,7 +174,7 @@ def _list(found: FoundRecords, as_json: bool, *, has_left: bool) -> None:
         for hit in found.hits
         for part in (hit.describe(marks_view=has_left), hit.quote_passage())
     )
-    report(as_json, found, map(harmless, lines))
+    report(as_json, found, map(clean_document, lines))
     if as_json:
         return
     if not found.total:

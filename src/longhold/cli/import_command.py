@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import reading, report, size
+from longhold.cli.output import reading, report
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Imported
 from longhold.core.log.store import FoundSession, Store, StoredSession, new_id
 from longhold.core.log.stores import default_store
 from longhold.core.log.titles import find_import_source
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import human_size, pluralize
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.claude_code.agents import agent_files, agent_name
 from longhold.insight.transcripts.formats import decode_path, open_transcript
@@ -89,7 +89,7 @@ def _import(store: Store, file: Path, earlier: list[StoredSession], as_json: boo
             "agents_left_out": left_out,
         },
         [
-            f"{session}  ({transcript.format}, {records}, {size(made.bytes)})",
+            f"{session}  ({transcript.format}, {records}, {human_size(made.bytes)})",
             *(f"  {line}" for line in details),
             f"Next: longhold context {session}",
         ],

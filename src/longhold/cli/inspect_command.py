@@ -8,10 +8,10 @@ import click
 
 from longhold.cli import options
 from longhold.cli.context_command import window_settings
-from longhold.cli.output import report, say, size
+from longhold.cli.output import report, say
 from longhold.cli.target import NEWEST, CommandTarget, open_target
 from longhold.core.log.reading import open_to_read
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import human_size, pluralize
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import PageSettings, Settings, load_settings
 from longhold.core.settings.files import write_private
@@ -41,9 +41,9 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
         page = render(rows, {data.id: data for data in found}).encode()
         write_page(html, page)
         if not as_json:
-            calls = sum(data.totals.calls for data in found)
+            calls = sum(data.totals["calls"] for data in found)
             counts = f"{pluralize(len(found), 'session')}, {pluralize(calls, 'call')}"
-            say(f"{html}: {counts}, {size(len(page))}; open it in a browser")
+            say(f"{html}: {counts}, {human_size(len(page))}; open it in a browser")
     if as_json:
         report(True, {"sessions": found}, ())
 
@@ -59,7 +59,8 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
     most = settings.page.sessions
     if len(files) > most:
         say(f"{len(files):,} sessions; the page has the newest {most} (page.sessions)", err=True)
-    shared = _share_room(settings.page, min(len(files), most))
+    room = settings.page.text_bytes // min(len(files), most)
+    shared = replace(settings.page, text_bytes=room)
     for number, file in enumerate(files[:most], 1):
         try:
             yield page_data(open_target(str(file.path)), settings, page=shared, id=str(number))
@@ -83,10 +84,6 @@ def read_modified(file: SessionFile) -> float:
         return 0.0
 
 
-def _share_room(page: PageSettings, sessions: int) -> PageSettings:
-    return replace(page, text_bytes=page.text_bytes // sessions)
-
-
 def page_data(
     opened: CommandTarget, settings: Settings, *, page: PageSettings | None = None, id: str = ""
 ) -> SessionData:
@@ -97,8 +94,7 @@ def page_data(
         format=opened.format,
         window=window_at_cost(
             opened.view.model,
-            window_settings(opened, None),
-            settings.cost,
+            replace(settings, window=window_settings(opened, None)),
             opened.view.frame,
         ),
         settings=page or settings.page,

@@ -17,14 +17,15 @@ from longhold.agent.subagents.memory_scopes import (
     scopes_of,
 )
 from longhold.cli import options
-from longhold.cli.output import ago, json_out, plain, report, say
+from longhold.cli.output import json_out, report, say
 from longhold.core.log.stores import default_store
 from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
 from longhold.core.memory.inbox import Inbox, Proposal
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.paths import INDEX, check_name, memory_place, team_directory
+from longhold.core.memory.paths import INDEX, check_memory_name, memory_place, team_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
+from longhold.core.messages.text import ago, clean_text, list_some
 from longhold.core.settings import home, load_settings
 from longhold.core.settings.files import write_private
 
@@ -43,7 +44,7 @@ def memory_store() -> Iterator[MemoryStore]:
     with _open_store(*_chosen_agent()) as store:
         store.adopt()
         for file, problem in store.problems.items():
-            say(f"{plain(file)} was left out: {plain(problem)}", err=True)
+            say(f"{clean_text(file)} was left out: {clean_text(problem)}", err=True)
         yield store
 
 
@@ -145,7 +146,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
     """Find memories by WORDS, best first, superseded ones last."""
     with memory_store() as store:
         hits = store.search(" ".join(words), FOUND)
-        lines = [f"{hit.file}: {plain(hit.description)}" for hit in hits]
+        lines = [f"{hit.file}: {clean_text(hit.description)}" for hit in hits]
         report(as_json, hits, lines or ["No memory matches."])
 
 
@@ -156,7 +157,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 @options.as_json
 def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     """Edit FILE, or a new one, in $EDITOR."""
-    name = check_name(file)
+    name = check_memory_name(file)
     with memory_store() as store:
         expected = store.version(name)
         new = Memory(file=name, name=Path(name).stem, description="one line to find it by")
@@ -253,7 +254,7 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
             return
         word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)
         done, conflicts = _decide_all(decide, _choose_proposals(box, which))
-        named = "; ".join(f"{id}: {plain(why)}" for id, why in conflicts.items())
+        named = "; ".join(f"{id}: {clean_text(why)}" for id, why in conflicts.items())
         beside = f", {len(conflicts)} conflicts ({named})" if conflicts else ""
         report(as_json, {word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."])
         if conflicts:
@@ -275,8 +276,7 @@ def _list_waiting_elsewhere() -> Iterator[str]:
 
 def _commit_line(commit: Commit) -> str:
     files = [one.file for one in commit.changes if one.file != INDEX] or [INDEX]
-    named = ", ".join(files[:4]) + (f" and {len(files) - 4} more" if len(files) > 4 else "")
-    return f"{commit.id:>5}  {ago(commit.at):>14}  {commit.by:<10}  {plain(commit.why)}  ({named})"
+    return f"{commit.id:>5}  {ago(commit.at):>14}  {commit.by:<10}  {clean_text(commit.why)}  ({list_some(files, 4)})"
 
 
 def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:
@@ -319,5 +319,5 @@ def _decide_all(
 
 def _proposal_lines(box: Inbox, one: Proposal) -> list[str]:
     source = ", after untrusted input" if one.is_outside else ""
-    head = f"{one.id:>5}  {ago(one.at)}  {one.by}{source}: {plain(one.why)}"
+    head = f"{one.id:>5}  {ago(one.at)}  {one.by}{source}: {clean_text(one.why)}"
     return [head, box.diff(one).rstrip()]

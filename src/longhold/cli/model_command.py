@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import click
 
 from longhold.cli import options
-from longhold.cli.output import report, rewrite_line, size, tokens
+from longhold.cli.output import report, rewrite_line
 from longhold.core.messages import JsonObject, text_of
+from longhold.core.messages.text import human_size, tokens
 from longhold.core.models import Reply, Request, open_model
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.models.local import CATALOG, InstallProgress, install, installed_path
@@ -55,7 +56,9 @@ def _lines(hosted: list[JsonObject], local: list[JsonObject]) -> Iterator[str]:
             f"{tokens(found['max_output_tokens']):>8}   {cost}"
         )
     for found in local:
-        state = "installed" if found["installed"] else f"not installed, {size(found['bytes'])}"
+        state = (
+            "installed" if found["installed"] else f"not installed, {human_size(found['bytes'])}"
+        )
         yield f"{found['model']:<26} {found['what']} ({state})"
 
 
@@ -83,7 +86,7 @@ def install_model(name: str, as_json: bool) -> None:
     def show(progress: InstallProgress) -> None:
         nonlocal last
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 0
-        line = f"{progress.step}: {share:.0%} of {size(progress.total_bytes)}"
+        line = f"{progress.step}: {share:.0%} of {human_size(progress.total_bytes)}"
         if line != last and (sys.stderr.isatty() or progress.step != last.partition(":")[0]):
             rewrite_line(f"{line:<60}")
         last = line

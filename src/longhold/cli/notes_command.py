@@ -10,8 +10,7 @@ from longhold.cli.target import CommandTarget, open_target
 from longhold.core.log import Log, load
 from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
-from longhold.core.settings import home, load_settings
-from longhold.core.stages.notes.asking import template
+from longhold.core.settings import home
 from longhold.core.stages.notes.file import (
     NAME,
     NotesFile,
@@ -24,6 +23,7 @@ from longhold.core.stages.notes.file import (
     rebuild_page,
 )
 from longhold.core.stages.notes.page import NotesPage, read_page
+from longhold.core.stages.notes.update import template
 from longhold.errors import LogLocked, LongholdError
 
 
@@ -50,14 +50,13 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
         return
     found = store.find(session)
     file = NotesFile(found.directory, template(home()))
-    settings = load_settings(Path(found.header.directory or ".")).notes
     history = load(found.path).entries
     if rebuild:
         before = file.read()
-        file.write(rebuild_page(before, history, settings), before)
+        file.write(rebuild_page(before, history), before)
     if edit:
-        _edit(found, file, load_page(file, history, settings))
-    page = load_page(file, history, settings)
+        _edit(found, file, load_page(file, history))
+    page = load_page(file, history)
     report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
 
 
@@ -65,28 +64,27 @@ def _run_over_store(
     store: Store, found: StoredSession, edit: bool, rebuild: bool, as_json: bool
 ) -> None:
     """Do the same where notes are kept with the log; they are changed as the session's writer."""
-    settings = load_settings(Path.cwd()).notes
     if edit or rebuild:
         with store.open(found.id) as log:
             kept = notes_of(log, template(home()))
             before = kept.read()
             if rebuild:
-                kept.write(rebuild_page(before, log.entries, settings), before)
-            page = load_page(kept, log.entries, settings)
+                kept.write(rebuild_page(before, log.entries), before)
+            page = load_page(kept, log.entries)
             theirs = click.edit(page.render(), extension=".md") if edit else None
             if theirs is not None:
                 kept.write(read_page(theirs, kept.template), kept.read())
                 log.append(make_edit_entry(kept.read(), kept.read().page, last_noted(log.entries)))
     text = store.beside(found.id).get(NAME, b"").decode("utf-8", "replace")
     file = NotesToRead(text, template(home()))
-    page = load_page(file, store.load(found.id).entries, settings)
+    page = load_page(file, store.load(found.id).entries)
     document = {"session": found.id, "path": "", "is_kept": bool(text), **_sections(page)}
     report(as_json, document, [page.render().removesuffix("\n")])
 
 
 def _show_file(target: CommandTarget, as_json: bool) -> None:
     file = NotesFile(target.directory or Path(target.name), template(home()))
-    page = load_page(file, target.history, load_settings().notes)
+    page = load_page(file, target.history)
     document = {"session": target.name, "path": "", "is_kept": False, **_sections(page)}
     report(as_json, document, [page.render().removesuffix("\n")])
 

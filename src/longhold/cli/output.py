@@ -1,4 +1,4 @@
-"""How commands print: JSON or lines of text, numbers, sizes, times, bars, progress.
+"""How commands print: JSON or lines of text, and progress.
 
 Every command prints through `say`, `ask_yes_no`, `json_out`, `json_line` or `text_out`: no text
 reaches a terminal with characters in it that would steer the terminal or reorder what is read.
@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from longhold.core.messages.display import SAID_CHARS as SAID_CHARS
-from longhold.core.messages.display import ago as ago
-from longhold.core.messages.display import bar as bar
-from longhold.core.messages.display import dollars as dollars
-from longhold.core.messages.display import harmless as harmless
-from longhold.core.messages.display import one_line as one_line
-from longhold.core.messages.display import percent as percent
-from longhold.core.messages.display import plain as plain
-from longhold.core.messages.display import size as size
-from longhold.core.messages.display import tokens as tokens
+from longhold.core.messages.text import clean_document, clean_text, dollars, tokens
 
 if TYPE_CHECKING:
     from longhold.insight.transcripts.formats import Progress
@@ -39,15 +30,15 @@ _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069
 
 def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print text from anywhere, made safe for a terminal; `style` is the line's own colour."""
-    click.secho(harmless(str(text)), err=err, nl=nl, **style)
+    click.secho(clean_document(str(text)), err=err, nl=nl, **style)
 
 
 def show_notice(notice: str) -> None:
-    say(plain(notice), err=True, fg="yellow")
+    say(clean_text(notice), err=True, fg="yellow")
 
 
 def ask_yes_no(question: str, *, is_required: bool = False, err: bool = False) -> bool:
-    return click.confirm(harmless(question), abort=is_required, err=err)
+    return click.confirm(clean_document(question), abort=is_required, err=err)
 
 
 def json_out(value: Any) -> None:
@@ -75,7 +66,7 @@ def _escape(encoded: bytes) -> str:
 
 def text_out(text: str) -> None:
     """Print a document: safe for a terminal, and as it is for a file or another program."""
-    click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
+    click.echo(clean_document(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def print_painted(text: str) -> None:
@@ -85,7 +76,7 @@ def print_painted(text: str) -> None:
 
 def rewrite_line(text: str) -> None:
     is_terminal = sys.stderr.isatty()
-    click.echo(("\r" if is_terminal else "") + plain(text), nl=not is_terminal, err=True)
+    click.echo(("\r" if is_terminal else "") + clean_text(text), nl=not is_terminal, err=True)
 
 
 def report_all(as_json: bool, found: Iterable[tuple[Any, Iterable[str]]]) -> None:
@@ -124,7 +115,7 @@ def format_unrecorded(output: int, summaries: int) -> str:
 @contextmanager
 def reading(path: Path) -> Iterator["Progress | None"]:
     total = path.stat().st_size if path.is_file() else 0
-    with progress_bar(total, f"Reading {plain(path.name)}") as advance:
+    with progress_bar(total, f"Reading {clean_text(path.name)}") as advance:
         if advance is None:
             yield None
             return

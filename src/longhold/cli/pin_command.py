@@ -3,9 +3,10 @@
 import click
 
 from longhold.cli import options
-from longhold.cli.output import one_line, report
+from longhold.cli.output import report
 from longhold.cli.target import open_target
 from longhold.cli.undo_command import writing
+from longhold.core.messages.text import clean_line
 from longhold.core.turn.pin import list_pinned, pin, unpin
 from longhold.core.view import View
 
@@ -37,5 +38,5 @@ def _show(view: View, as_json: bool) -> None:
     report(
         as_json,
         [{"id": id, "text": text} for id, text in found],
-        [f"#{id}  {one_line(text)}" for id, text in found] or ["Nothing is pinned."],
+        [f"#{id}  {clean_line(text)}" for id, text in found] or ["Nothing is pinned."],
     )

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import dollars, percent, plain, progress_bar, report, say, tokens
-from longhold.core.messages.text import pluralize
+from longhold.cli.output import progress_bar, report, say
+from longhold.core.messages.text import clean_text, dollars, percent, pluralize, tokens
 from longhold.errors import ConfigError, TranscriptError
 from longhold.insight.places import find_sessions
 from longhold.insight.replay.policies import POLICIES, select_policies
-from longhold.insight.replay.result import PolicyFigures, PolicyStanding, standings
-from longhold.insight.replay.run import AS_RECORDED, RecordedFigures, ReplayOptions, ReplayReport
+from longhold.insight.replay.result import Figures, PolicyFigures, PolicyStanding, standings
+from longhold.insight.replay.run import AS_RECORDED, ReplayOptions, ReplayReport
 from longhold.insight.replay.run import replay as replay_all
 
 OURS = "ours"
@@ -119,13 +119,13 @@ def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
         yield (name.replace("_", " "), POLICIES[name].label, *_cells(one), ahead)
 
 
-def _cells(one: RecordedFigures | PolicyFigures) -> tuple[str, ...]:
+def _cells(one: Figures) -> tuple[str, ...]:
     return (
         dollars(one.usd),
         dollars(one.own_usd) if isinstance(one, PolicyFigures) else "",
-        tokens(one.read),
-        tokens(one.written),
-        tokens(one.uncached),
+        tokens(one.tally.cache_read_tokens),
+        tokens(one.tally.cache_write_tokens),
+        tokens(one.tally.input_tokens),
         f"{one.prefix_moves:,}",
         f"{one.over_window_calls:,}",
         tokens(one.mean_context),
@@ -148,7 +148,7 @@ def _lines(done: ReplayReport) -> Iterator[str]:
                 f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)
             )
     for name, problem in list(done.left_out.items())[:5]:
-        yield f"left out: {plain(name)}: {plain(problem)}"
+        yield f"left out: {clean_text(name)}: {clean_text(problem)}"
     if more := len(done.left_out) - 5:
         yield f"and {more:,} more; --json lists them" if more > 0 else ""
 
@@ -156,7 +156,7 @@ def _lines(done: ReplayReport) -> Iterator[str]:
 def _verdict(done: ReplayReport) -> Iterator[str]:
     yield (
         f"{pluralize(done.sessions, 'session')}, {pluralize(done.calls, 'call')},"
-        f" {', '.join(map(plain, done.models))}, window {', '.join(map(tokens, done.windows))}"
+        f" {', '.join(map(clean_text, done.models))}, window {', '.join(map(tokens, done.windows))}"
     )
     if done.broken_records or done.skipped_records:
         yield (

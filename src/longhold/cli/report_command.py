@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,26 @@ from typing import Any
 import click
 
 from longhold.cli import options
-from longhold.cli.output import (
+from longhold.cli.output import encoded_out, format_unrecorded, progress_bar, report, say
+from longhold.core.messages.text import (
+    clean_line,
+    clean_text,
     dollars,
-    encoded_out,
-    format_unrecorded,
-    one_line,
     percent,
-    plain,
-    progress_bar,
-    report,
-    say,
+    pluralize,
+    shorten_path,
     tokens,
 )
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.usage import Tally
 from longhold.insight.index import SessionIndex, open_index
 from longhold.insight.places import SessionFile, default_roots, find_sessions
-from longhold.insight.report import DIMENSIONS, Spending, SpendingGroup, SpendingReport, make_report
+from longhold.insight.report import (
+    DIMENSIONS,
+    SpendingGroup,
+    SpendingReport,
+    make_report,
+    spending_json,
+)
 
 RECENT_DAYS = 30
 """What a month's bill covers; without a path, older sessions need --since."""
@@ -70,7 +73,7 @@ def command(
     if as_csv:
         encoded_out(_csv(found, by or "day"))
         return
-    document = asdict(found) | {"avoidable_usd": found.avoidable_usd}
+    document = found.to_json()
     if page:
         _write_page(page, document, list(_verdict(found)))
     report(as_json, document, _lines(found, by, roots))
@@ -119,7 +122,7 @@ def _first_day(since: str) -> str:
 def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
     if not found.sessions:
         yield "No session with calls was found. Looked in:"
-        yield from (f"  {plain(str(root))}" for root in roots)
+        yield from (f"  {clean_text(str(root))}" for root in roots)
         yield "Name a directory or files, or give --since all."
         return
     yield from _verdict(found)
@@ -136,19 +139,19 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
     total = found.total
     about = "About " if total.unrecorded_usd else ""
     yield (
-        f"{about}{dollars(total.usd)} in {pluralize(found.days, 'day')}: "
+        f"{about}{dollars(total.estimated_usd)} in {pluralize(found.days, 'day')}: "
         f"{pluralize(found.sessions, 'session')}, {pluralize(total.calls, 'call')}, "
-        f"{tokens(total.all)} tokens"
+        f"{tokens(total.total_tokens)} tokens"
     )
     if about:
         missing = format_unrecorded(total.unrecorded_output, total.unrecorded_calls)
-        yield f"  {dollars(total.recorded_usd)} recorded, and {missing}"
+        yield f"  {dollars(total.usd)} recorded, and {missing}"
     if total.unpriced_calls:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
         reasons = ", ".join(f"{dollars(loss.usd)} because {loss.words}" for loss in avoidable)
-        share = percent(found.avoidable_usd, total.usd)
+        share = percent(found.avoidable_usd, total.estimated_usd)
         yield f"{dollars(found.avoidable_usd)} of it, {share}, was avoidable: {reasons}."
     else:
         yield "Nothing of it was avoidable by keeping the cache warm."
@@ -164,34 +167,28 @@ def _table(name: str, groups: Sequence[SpendingGroup], most: int) -> Iterator[st
     yield f"\n{f'by {name}':<{NAME_CHARS}} {'cost':>9} {'avoidable':>10} {'calls':>7} {'tokens':>8}"
     for group in shown:
         spent = group.spending
-        avoidable = dollars(spent.avoidable_usd) if spent.avoidable_usd else ""
+        place = shorten_path(clean_text(group.name), NAME_CHARS)
+        avoidable = dollars(spent.lost_usd) if spent.lost_usd else ""
         yield (
-            f"{_name(group.name):<{NAME_CHARS}} {dollars(spent.usd):>9} {avoidable:>10}"
-            f" {spent.calls:>7,} {tokens(spent.all):>8}"
-            f"  {one_line(group.title, TITLE_CHARS)}"
+            f"{place:<{NAME_CHARS}} {dollars(spent.estimated_usd):>9} {avoidable:>10}"
+            f" {spent.calls:>7,} {tokens(spent.total_tokens):>8}"
+            f"  {clean_line(group.title, TITLE_CHARS)}"
         ).rstrip()
     if rest := len(groups) - len(shown):
         yield f"{rest:,} {'earlier' if in_order else 'more'}; --by {name} lists all"
 
 
-def _name(name: str) -> str:
-    """Shorten a long name; the end of a path says more than its start."""
-    name = plain(name)
-    return name if len(name) <= NAME_CHARS else f"…{name[1 - NAME_CHARS :]}"
-
-
 def _csv(found: SpendingReport, by: str) -> bytes:
     out = io.StringIO()
-    names = sorted(Spending.__dataclass_fields__, key=lambda name: name != "calls")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([by, "usd", *names])
+    writer.writerow([by, "usd", *spending_json(Tally())])
     for group in found.groups[by]:
-        values = [getattr(group.spending, name) for name in names]
-        writer.writerow([_cell(group.name), group.spending.usd, *values])
+        spent = group.spending
+        writer.writerow([_cell(group.name), spent.estimated_usd, *spending_json(spent).values()])
     return out.getvalue().encode("utf-8", "replace")
 
 
 def _cell(name: str) -> str:
     """Keep a terminal from obeying a foreign name, and a spreadsheet from reading it as a formula."""
-    name = plain(name).strip()
+    name = clean_text(name).strip()
     return f"'{name}" if name[:1] in ("=", "+", "-", "@") else name

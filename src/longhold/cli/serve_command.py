@@ -43,14 +43,13 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     sessions = FollowedSessions(
         lambda: list_sessions(list(paths) or default_roots()),
         partial(read_session, settings=settings),
-        settings.page,
         known=known_sessions(roots),
     )
 
     def started(address: str) -> None:
         report(as_json, {"address": address}, [f"{address}\nCtrl-C stops it."])
 
-    serve(sessions, port=port, follow_seconds=settings.page.follow_seconds, started=started)
+    serve(sessions, port=port, started=started)
 
 
 def list_sessions(roots: Sequence[Path]) -> Iterator[ListedSession]:
@@ -82,7 +81,8 @@ def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
 _ROWS = """
 SELECT path, agent, session, directory, title, model, max(at) AS at, count(*) AS calls,
     sum(usd + unrecorded_usd) AS usd, sum(lost_usd * NOT is_expected) AS lost_usd,
-    total(read) / max(1, sum(uncached + read + write_5m + write_1h)) AS hit_share
+    total(cache_read_tokens)
+        / max(1, sum(input_tokens + cache_read_tokens + cache_write_tokens)) AS hit_share
 FROM sessions JOIN calls ON sessions.id = calls.file WHERE NOT is_copy
 """
 _BY = "GROUP BY sessions.id"

@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from longhold.cli import options
-from longhold.cli.output import ask_yes_no, dollars, report, say
+from longhold.cli.output import ask_yes_no, report, say
 from longhold.core.log.cursor import clamp_time
-from longhold.core.log.retention import DAY_SECONDS, sweep_session
-from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession
+from longhold.core.log.results import DAY_SECONDS
+from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession, sweep_session
 from longhold.core.log.stores import default_store
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import dollars, pluralize
 from longhold.core.settings import SpillSettings, load_settings
 from longhold.errors import LogLocked
 from longhold.insight.index import open_index

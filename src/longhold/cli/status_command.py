@@ -5,15 +5,14 @@ from pathlib import Path
 
 import click
 
-from longhold.agent.terminal.status import make_status
 from longhold.cli import options
 from longhold.cli.output import report
 from longhold.cli.target import calibrate, open_target
 from longhold.core.log.spending import OwnSpending
-from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Fullness
-from longhold.core.view.gauge import replay
+from longhold.core.turn.status import make_status
+from longhold.core.view.gauge import ViewSize, replay
 
 COLUMNS = 120
 
@@ -31,11 +30,7 @@ def command(session: str, as_json: bool) -> None:
     settings = load_settings(Path.cwd())
     view, gauge = replay(opened.history, calibrate())
     lifetime = view.frame.lifetime if view.frame is not None else ""
-    full = Fullness(
-        used_tokens=gauge.size_tokens(view.total),
-        margin=lambda: gauge.margin_tokens(view.total),
-        window=window_at_cost(view.model, settings.window, settings.cost, view.frame),
-    )
+    full = Fullness.of(view, ViewSize(gauge, view.total), settings)
     status = make_status(
         view,
         full,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from longhold.cli.output import plain, say
+from longhold.cli.output import say
+from longhold.core.messages.text import clean_text
 from longhold.insight.clients import claude_code, pi
 
 
@@ -19,7 +20,7 @@ def command(file: Path | None) -> None:
     that was avoidable.
     """
     if file:
-        say(plain(pi.status_line(file, time.time())))
+        say(clean_text(pi.status_line(file, time.time())))
         return
     given = claude_code.read_input(sys.stdin.buffer.read())
-    say(plain(claude_code.status_line(given, time.time())))
+    say(clean_text(claude_code.status_line(given, time.time())))

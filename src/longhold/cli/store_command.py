@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import click
 
 from longhold.cli import options
-from longhold.cli.output import plain, report, say
+from longhold.cli.output import report, say
 from longhold.core.log.entries import Ran, Spilled, Swept
 from longhold.core.log.results import sha256_of
 from longhold.core.log.store import Store
@@ -17,7 +17,7 @@ from longhold.core.log.stores import (
     open_store,
     read_store_name,
 )
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_text, pluralize
 from longhold.core.view import fold
 from longhold.errors import ConfigError, LongholdError, SessionExists
 
@@ -78,7 +78,9 @@ def check(place: str, as_json: bool) -> None:
     with _open_place(place) as store:
         found = {one.id: list(_problems(store, one.id)) for one in store.sessions()}
     wrong = {id: problems for id, problems in found.items() if problems}
-    lines = [f"{id}: {plain(problem)}" for id, problems in wrong.items() for problem in problems]
+    lines = [
+        f"{id}: {clean_text(problem)}" for id, problems in wrong.items() for problem in problems
+    ]
     lines.append(f"{pluralize(len(found), 'session')} read, {len(wrong)} with problems.")
     report(as_json, {"sessions": len(found), "problems": wrong}, lines)
     if wrong:

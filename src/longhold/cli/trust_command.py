@@ -7,7 +7,8 @@ import click
 from longhold.agent.instructions import ground, list_waiting_imports
 from longhold.agent.permissions import load_trusted, read_sections, trust, vouch
 from longhold.agent.subagents.catalogue import load_definitions
-from longhold.cli.output import ask_yes_no, json_out, json_text, plain, say
+from longhold.cli.output import ask_yes_no, json_out, json_text, say
+from longhold.core.messages.text import clean_text
 from longhold.core.settings import load_settings
 
 KINDS = ("hooks", "permissions", "mcpServers")
@@ -45,17 +46,17 @@ def command(yes: bool, as_json: bool) -> None:
     if not waiting and not imports:
         say("Nothing here needs your trust.")
     for kind, section in waiting:
-        say(f"{plain(str(section.file))} defines {kind}:")
+        say(f"{clean_text(str(section.file))} defines {kind}:")
         say(json_text(section.value))
         if yes or ask_yes_no("Trust it as it is now?"):
             trust(section)
             say("Trusted.")
     for one in imports:
         if one.sha256:
-            say(f"{plain(str(one.path))} would speak for you")
+            say(f"{clean_text(str(one.path))} would speak for you")
             question = "Did you write it as it is now?"
         else:
-            say(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
+            say(f"{clean_text(str(one.importer))} imports {clean_text(str(one.path))}")
             question = "Trust it, whatever the file will contain?"
         if yes or ask_yes_no(question):
             vouch(one.fingerprint)

@@ -8,12 +8,13 @@ from functools import partial
 import click
 
 from longhold.cli import options
-from longhold.cli.output import plain, report, tokens
+from longhold.cli.output import report
 from longhold.cli.target import calibrate, open_target
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import AnyEntry, Redone, Undone, ViewChange
 from longhold.core.log.handover import GATEWAY, open_when_free
 from longhold.core.log.stores import default_store
+from longhold.core.messages.text import clean_text, tokens
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.undo import undo
@@ -56,7 +57,7 @@ class ListedChange:
 
     def line(self) -> str:
         saved = f"  saved {tokens(self.saved_tokens)}" if self.saved_tokens > 0 else ""
-        return f"[{self.n}] {self.kind}, {self.state}: {plain(self.text)}{saved}"
+        return f"[{self.n}] {self.kind}, {self.state}: {clean_text(self.text)}{saved}"
 
 
 def open_for_writing(session: str) -> OpenLog:
@@ -82,7 +83,7 @@ def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json
     report(
         as_json,
         {"said": said, "before_tokens": before, "after_tokens": after},
-        [plain(said), f"{tokens(before)} → {tokens(after)} tokens"],
+        [clean_text(said), f"{tokens(before)} → {tokens(after)} tokens"],
     )
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from longhold.cli import options
-from longhold.cli.output import json_line, plain, say
+from longhold.cli.output import json_line, say
 from longhold.core.log.stores import VARIABLE, default_store, read_store_name
+from longhold.core.messages.text import clean_text
 from longhold.core.settings import Mode, load_settings
 from longhold.errors import ConfigError, LongholdError
 
@@ -82,7 +83,7 @@ def _tell(as_json: bool, job: "SessionJob", said: str, *, is_failure: bool = Fal
         named = {"job": job.kind, "session": job.session, "position": job.position}
         json_line({**named, "failed" if is_failure else "done": said})
     else:
-        say(f"{job.kind} of {job.session}: {plain(said)}", err=is_failure)
+        say(f"{job.kind} of {job.session}: {clean_text(said)}", err=is_failure)
 
 
 async def _run(

@@ -7,6 +7,7 @@ import click
 
 from longhold.cli.output import say
 from longhold.core.messages import JsonObject
+from longhold.core.messages.text import dollars, pluralize
 from longhold.gateway.wrapping import wrap
 
 
@@ -41,8 +42,8 @@ def _saved_line(stats: JsonObject) -> str:
     saved, billed = totals["saved_usd"], totals["billed_usd"]
     verb = "saved" if saved >= 0 else "lost"
     dearest = max(sessions, key=lambda one: one["billed_usd"])["id"]
-    calls = f"{totals['calls']} call{'s' if totals['calls'] != 1 else ''}"
+    calls = pluralize(totals["calls"], "call")
     return (
-        f"longhold: {calls} for ${billed:.2f}, {verb} ${abs(saved):.2f}; "
+        f"longhold: {calls} for {dollars(billed)}, {verb} {dollars(abs(saved))}; "
         f"`longhold explain {dearest}` shows how."
     )

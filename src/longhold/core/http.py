@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
-
-import uvicorn
-from starlette.types import ASGIApp
+from typing import TYPE_CHECKING, Literal
 
 from longhold.errors import ConfigError
+
+if TYPE_CHECKING:  # part of an extra, and models only ask for `is_loopback`
+    import uvicorn
+    from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2_048
@@ -38,13 +39,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def server_of(
-    application: ASGIApp,
+    application: "ASGIApp",
     *,
     has_lifespan: bool = False,
     ending_seconds: int = 1,
     protocol: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
-) -> uvicorn.Server:
+) -> "uvicorn.Server":
     """Build a server; `ending_seconds` is how long an answer may go on once it is to end."""
+    import uvicorn
+
     config = uvicorn.Config(
         application,
         http=protocol,
@@ -60,7 +63,7 @@ def server_of(
 
 
 @contextmanager
-def serve_in_thread(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
+def serve_in_thread(server: "uvicorn.Server", port: int = 0) -> Iterator[str]:
     """Serve from a thread on a loopback port, 0 for a free one, until the block ends.
 
     Yield the address.
@@ -77,7 +80,7 @@ def serve_in_thread(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
         listener.close()
 
 
-def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
+def _await_start(server: "uvicorn.Server", thread: threading.Thread) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not server.started:
         if not thread.is_alive() or time.monotonic() > deadline:
@@ -86,8 +89,9 @@ def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
 
 
 def is_loopback(host: str) -> bool:
+    """Return whether a name or address always means this machine."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

@@ -25,10 +25,10 @@ from longhold.core.turn.engine import Engine, Stage
 from longhold.core.turn.telemetry import Telemetry
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round, Spoken
+from longhold.core.wire.responses import CONTEXT_ITEMS, OUTPUT_ITEMS
 from longhold.gateway.decisions import Decisions, PricedDecision
 from longhold.gateway.endpoints import Call
 from longhold.session.following import FollowedList
-from longhold.session.importing.codex_items import CONTEXT_ITEMS, OUTPUT_ITEMS
 from longhold.session.program import Program, Wishes, system_head
 from longhold.session.tool_definitions import ToolRegistry
 

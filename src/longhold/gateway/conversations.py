@@ -31,6 +31,14 @@ AGENT_HEADERS = ("x-claude-code-agent-id", "x-agent-id")
 CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
 HASH_BYTES = 6
 LONGEST_NAME = 40
+WARM_SHARE = 0.6
+"""In place of `clear.warm_share`: the text after what is cleared is written again, and in a small
+window that is most of it, so clearing less often costs less there.
+"""
+HANDOVER_SECONDS = 1.0
+"""Another process that holds a session's log lets go between two calls: longer than that takes,
+and short enough for a client to wait.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +139,7 @@ def _adapt_settings(settings: Settings) -> Settings:
         settings,
         window=window,
         cost=replace(settings.cost, need_weight=own.need_weight),
-        clear=replace(settings.clear, stake_share=own.stake_share, warm_share=own.warm_share),
+        clear=replace(settings.clear, stake_share=own.stake_share, warm_share=WARM_SHARE),
     )
 
 
@@ -167,7 +175,7 @@ class Conversations:
             return self._found(identity, call)
         except LogLocked as locked:
             wanted = locked.path
-        deadline = time.monotonic() + self._settings.gateway.handover_seconds
+        deadline = time.monotonic() + HANDOVER_SECONDS
         with request_handover(wanted):
             while True:
                 await asyncio.sleep(LOOK_SECONDS)

@@ -58,10 +58,11 @@ def _lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Ite
     yield from _metric("failures_total", "Requests passed on as they were.", failures)
     yield from _metric("over_budget_total", "Requests refused by a budget.", counts.over_budget)
     yield from _metric("sessions_open", "Sessions in memory.", open_sessions, kind="gauge")
-    yield from _metric("billed_usd_total", "What the provider billed.", total.billed_usd)
+    yield from _metric("billed_usd_total", "What the provider billed.", total.tally.usd)
     why = "What it would have billed for the clients' own requests."
     yield from _metric("shadow_usd_total", why, total.shadow_usd)
-    tokens = {"read": total.read_tokens, "other": total.prompt_tokens - total.read_tokens}
+    read = total.tally.cache_read_tokens
+    tokens = {"read": read, "other": total.tally.prompt_tokens - read}
     yield from _family("prompt_tokens_total", "Prompt tokens, by the cache.", "cache", tokens)
     yield from _histogram(counts)
 
@@ -253,9 +254,7 @@ class Planner:
         periods = self._shadow.periods()
         return {
             id: BilledFigures(
-                calls=bill.calls,
-                usd=bill.billed_usd,
-                hit_share=bill.hit_share,
+                tally=bill.tally,
                 saved_usd=bill.saved_usd,
                 model=self._callers[id][0],
                 agent=self._callers[id][1],

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from longhold.core.http import LOOPBACK, Headers, is_loopback
+from longhold.core.messages.text import one_line
 from longhold.core.settings import GatewaySettings
 from longhold.gateway.answer import PassingAnswer
 from longhold.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
@@ -50,7 +51,7 @@ def _return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def _make_reason_header(reason: str) -> tuple[bytes, bytes]:
-    line = " ".join(reason.split())[:LONGEST_REASON]
+    line = one_line(reason)[:LONGEST_REASON]
     return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
 
 
@@ -312,16 +313,12 @@ def check_caller(request: Request, token: str) -> None:
         return
     server = request.scope.get("server")
     bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
-    if is_loopback(bound) and not _is_here(name):
+    if is_loopback(bound) and not is_loopback(name):
         message = f"this server is not {name!r}; use the address it was started with"
         raise GatewayRefusal(403, "permission_error", message)
     page = re.match(r"https?://(\[.*\]|[^:]*)", request.headers.get("origin", ""))
-    if page and not _is_here(page[1].strip("[]")):
+    if page and not is_loopback(page[1].strip("[]")):
         raise GatewayRefusal(403, "permission_error", f"a page of {page[1]!r} asked for this")
-
-
-def _is_here(name: str) -> bool:
-    return name == "localhost" or is_loopback(name)
 
 
 def make_refusal(path: str, refusal: GatewayRefusal) -> Response:

@@ -36,6 +36,11 @@ from longhold.gateway.proxy import (
 from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
 
+HEAD_BYTES = 65_536
+"""Clients' headers are a few thousand bytes."""
+CONNECT_SECONDS = 10.0
+"""An upstream that does not answer by then is down."""
+
 
 def _limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
     """Return a protocol that closes connections whose next head is too long or too slow."""
@@ -65,8 +70,8 @@ def _limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
         def data_received(self, data: bytes) -> None:
             if self._due is not None:
                 self._head_bytes += len(data)
-                if self._head_bytes > settings.head_bytes and b"\r\n\r\n" not in data:
-                    self.send_400_response(f"The head is over {settings.head_bytes} bytes.")
+                if self._head_bytes > HEAD_BYTES and b"\r\n\r\n" not in data:
+                    self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
                     return
             super().data_received(data)
 
@@ -123,7 +128,7 @@ def application(
     """Build the ASGI application around a planner; a dashboard needs to know its port."""
     dashboard = options.pages(planner, options.key, port) if options.pages else None
     own = settings.gateway
-    timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
+    timeout = httpx2.Timeout(own.read_seconds, connect=CONNECT_SECONDS, pool=None)
     verified = httpx2.create_ssl_context()
     connections = Connections(lambda: httpx2.AsyncClient(timeout=timeout, verify=verified))
 
@@ -201,7 +206,7 @@ def serve(
 ) -> None:
     """Serve until interrupted; `started` is called with the address once it is reachable."""
     options, settings = options or GatewayOptions(), settings or load_settings()
-    is_local = is_loopback(host) or host == "localhost"
+    is_local = is_loopback(host)
     if not is_local and not options.token:
         raise ConfigError(f"others can reach {host}; give --token, or listen on {LOOPBACK}")
     if not is_local:  # a preview names a file, which no client elsewhere can open

@@ -8,20 +8,19 @@ only their proportions count, and no encoding has to be in memory.
 
 from array import array
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import structs
 
 from longhold.core.messages import JsonObject, Usage
-from longhold.core.messages.usage import add_fields
-from longhold.core.models.prices import cost, usage_cost
+from longhold.core.messages.usage import Tally, add_fields
+from longhold.core.models.prices import price_call
 from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
 from longhold.core.request.billing.request import Caller, parse_request
-from longhold.core.request.billing.settings import SimulatorSettings
-from longhold.core.request.billing.signing import Signer
-from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.view.tokens import estimate_tokens
 from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint
@@ -49,38 +48,30 @@ class BilledCall:
 class SessionBill:
     """A session's money so far; predicted amounts are the simulator's."""
 
-    calls: int = 0
+    tally: Tally = field(default_factory=Tally)
+    """Its `unpriced_calls` are those of which nothing is known: no price, or no shadow."""
     changed_calls: int = 0
     """Calls that were not sent as the client sent them."""
-    unpriced_calls: int = 0
-    """Calls of which nothing is known but that they were made: no price, or no shadow."""
-    billed_usd: float = 0.0
     shadow_usd: float = 0.0
     """What the provider would have billed for the client's own requests."""
-    read_tokens: int = 0
-    prompt_tokens: int = 0
 
     @property
     def saved_usd(self) -> float:
         """Negative where managing cost money."""
-        return self.shadow_usd - self.billed_usd
-
-    @property
-    def hit_share(self) -> float:
-        return self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+        return self.shadow_usd - self.tally.usd
 
     def __add__(self, other: "SessionBill") -> "SessionBill":
         return add_fields(self, other)
 
     def to_json(self) -> JsonObject:
         return {
-            "calls": self.calls,
+            "calls": self.tally.calls,
             "changed_calls": self.changed_calls,
-            "unpriced_calls": self.unpriced_calls,
-            "billed_usd": self.billed_usd,
+            "unpriced_calls": self.tally.unpriced_calls,
+            "billed_usd": self.tally.usd,
             "shadow_usd": self.shadow_usd,
             "saved_usd": self.saved_usd,
-            "cache_read_ratio": self.hit_share,
+            "cache_read_ratio": self.tally.hit_share,
         }
 
 
@@ -118,18 +109,13 @@ class Shadow:
     """Runs the caches along, in a thread of its own and in the order of the answers."""
 
     def __init__(self) -> None:
-        settings = SimulatorSettings(
+        settings = BillingSettings(
             accepts_foreign_thinking=True,
-            accepts_unknown_models=True,
             enforces_binding=False,
             token_memo_blocks=MEMO_BLOCKS,
             text_memo_chars=MEMO_CHARS,
         )
-        self._bench = Workbench(
-            settings=settings,
-            counter=TokenCounter(settings, estimate_tokens),
-            signer=Signer(settings.secret),
-        )
+        self._bench = Workbench(settings, estimate_tokens)
         self._cache = PromptCache(settings)
         self._prefixes = PrefixCache(settings.openai_cache_seconds)
         self._bills: dict[str, SessionBill] = {}
@@ -152,21 +138,14 @@ class Shadow:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _account(self, call: BilledCall) -> None:
-        paid = usage_cost(call.model, call.usage)
-        billed = shadow = paid.total if paid else 0.0
-        is_priced = paid is not None
+        tally = price_call(call.model, call.usage)
+        shadow = tally.usd
         try:
             shadow += self._difference_usd(call)
         except Exception:  # noqa: BLE001 - a request the simulator cannot read saved nothing
-            is_priced = False
+            tally = structs.replace(tally, unpriced_calls=1)
         bill = SessionBill(
-            calls=1,
-            changed_calls=int(call.sent is not call.given),
-            unpriced_calls=int(not is_priced),
-            billed_usd=billed,
-            shadow_usd=shadow,
-            read_tokens=call.usage.cache_read_tokens,
-            prompt_tokens=call.usage.prompt_tokens,
+            tally=tally, changed_calls=int(call.sent is not call.given), shadow_usd=shadow
         )
         self._bills[call.session] = self._bills.get(call.session, SessionBill()) + bill
         self._count_decisions(call, bill.saved_usd)
@@ -211,7 +190,6 @@ class Shadow:
         return CachePlan(
             read_tokens=match.cached_tokens,
             write_5m_tokens=fresh if is_written else 0,
-            write_1h_tokens=0,
             uncached_tokens=0 if is_written else fresh,
         )
 
@@ -224,12 +202,4 @@ class Shadow:
 
 
 def _prompt_usd(model: str, plan: CachePlan, scale: float) -> float:
-    found = cost(
-        model,
-        uncached_tokens=round(plan.uncached_tokens * scale),
-        read_tokens=round(plan.read_tokens * scale),
-        write_5m_tokens=round(plan.write_5m_tokens * scale),
-        write_1h_tokens=round(plan.write_1h_tokens * scale),
-        output_tokens=0,
-    )
-    return found.total if found else 0.0
+    return price_call(model, plan.usage(scale=scale)).usd

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
-from longhold.core.log.spending import Budget, FileLedger, Spent
+from longhold.core.log.spending import Budget, FileLedger, read_ledger
 from longhold.core.messages import Usage
+from longhold.core.messages.text import exact_dollars
+from longhold.core.messages.usage import Tally
 from longhold.core.settings import BudgetSettings
 
 NOBODY = "all"
@@ -27,17 +27,13 @@ class _Ledger:
     budget: Budget
     day: str
     read: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
 
-    def total(self) -> Spent:
+    def total(self) -> Tally:
         with self.file.open("rb") as file:
             file.seek(self.read)
             lines = file.read()
-        for line in lines.split(b"\n"):
-            try:
-                self.spent = self.spent + msgspec.json.decode(line, type=Spent)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
+        self.spent = self.spent + read_ledger(lines)
         self.read += len(lines)
         return self.spent
 
@@ -60,15 +56,15 @@ class TenantBudgets:
         if spent < self._usd:
             return ""
         return (
-            f"the budget of ${self._usd:.2f} a day is spent (${spent:.2f}); it begins anew at "
+            f"the budget of {exact_dollars(self._usd)} a day is spent ({exact_dollars(spent)}); it begins anew at "
             "midnight, and gateway.tenant_usd_per_day sets it"
         )
 
-    def spent_today(self, tenant: str) -> Spent:
+    def spent_today(self, tenant: str) -> Tally:
         try:
             return self._ledger(tenant).total()
         except OSError:
-            return Spent()
+            return Tally()
 
     def pay(self, tenant: str, model: str, usage: Usage) -> None:
         self._ledger(tenant).budget.pay(model, usage)

@@ -6,7 +6,7 @@ previous one had cached. Its cause is the one recorded at the time if the log ha
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
@@ -22,10 +22,12 @@ from longhold.core.log.entries import (
     Replied,
     Said,
 )
+from longhold.core.log.spending import price
 from longhold.core.log.unique_answers import MAIN, UniqueAnswer, answers_of, day_of
-from longhold.core.messages import Usage, is_thought, text_of
+from longhold.core.messages import JsonObject, Usage, is_thought, text_of
+from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import canonical_name, capabilities
-from longhold.core.models.prices import cost, usage_cost
+from longhold.core.models.prices import price_call
 from longhold.core.request.cache.breaks import (
     AFTER_EXPIRY,
     ANNOUNCED,
@@ -37,7 +39,7 @@ from longhold.core.request.cache.breaks import (
 )
 from longhold.core.request.cache.monitor import list_announced
 from longhold.core.request.cache.moves import find_change
-from longhold.core.request.lifetime import life_of, seconds_of
+from longhold.core.request.lifetime import life_of, seconds_of, written_lifetime
 
 RESTARTS = ("<command-name>/exit<", "<command-name>/quit<", "<command-name>/resume<")
 """What a transcript shows where its agent was quit or resumed."""
@@ -186,56 +188,57 @@ COLD_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallReport:
-    n: int
-    at: float
+    n: int = 0
+    at: float = 0.0
     """When it was asked."""
-    model: str
-    read_tokens: int
-    written_tokens: int
-    uncached_tokens: int
-    output_tokens: int
-    hit_share: float
-    """Share of the prompt read from the cache."""
-    usd: float
-    ideal_usd: float
+    model: str = ""
+    tally: Tally = field(default_factory=Tally)
+    ideal_usd: float = 0.0
     """Its cost if everything the previous call had sent were read."""
-    bare_usd: float
-    """Its cost without a cache."""
-    is_priced: bool
-    lifetime: str
+    lifetime: str = ""
     seconds_since: float | None = None
     """Since the previous call, or a fork's that read the same; None if the log does not say."""
     is_cold: bool = False
     cause: str = ""
     detail: str = ""
     is_expected: bool = False
-    lost_tokens: int = 0
-    lost_usd: float = 0.0
     source: str = MAIN
     """The conversation itself, or a fork of it."""
     renewed: float = 0.0
     """When a fork last read what this call had cached, which extended its life."""
 
+    def to_json(self) -> JsonObject:
+        tally = self.tally
+        return {
+            "n": self.n,
+            "at": self.at,
+            "model": self.model,
+            **_tokens_json(tally),
+            "hit_share": tally.hit_share,
+            "usd": tally.usd,
+            "ideal_usd": self.ideal_usd,
+            "bare_usd": tally.bare_usd,
+            "is_priced": not tally.unpriced_calls,
+            "lifetime": self.lifetime,
+            "seconds_since": self.seconds_since,
+            "is_cold": self.is_cold,
+            "cause": self.cause,
+            "detail": self.detail,
+            "is_expected": self.is_expected,
+            "lost_tokens": tally.lost_tokens,
+            "lost_usd": tally.lost_usd,
+            "source": self.source,
+            "renewed": self.renewed,
+        }
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    calls: int = 0
-    cold_calls: int = 0
-    read_tokens: int = 0
-    written_tokens: int = 0
-    uncached_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-    ideal_usd: float = 0.0
-    bare_usd: float = 0.0
-    lost_usd: float = 0.0
-    """Cost of breaks and cold calls, expected ones included."""
-    unpriced_calls: int = 0
 
-    @property
-    def hit_share(self) -> float:
-        prompt = self.read_tokens + self.written_tokens + self.uncached_tokens
-        return self.read_tokens / prompt if prompt else 0.0
+def _tokens_json(tally: Tally) -> JsonObject:
+    return {
+        "read_tokens": tally.cache_read_tokens,
+        "written_tokens": tally.cache_write_tokens,
+        "uncached_tokens": tally.input_tokens,
+        "output_tokens": tally.output_tokens,
+    }
 
 
 def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
@@ -247,14 +250,23 @@ def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
     return reader.calls
 
 
-def totals(calls: Sequence[CallReport]) -> Totals:
-    shared = {one.name for one in fields(Totals)} & {one.name for one in fields(CallReport)}
-    return Totals(
-        calls=len(calls),
-        cold_calls=sum(call.is_cold for call in calls),
-        unpriced_calls=sum(not call.is_priced for call in calls),
-        **{name: sum(getattr(call, name) for call in calls) for name in shared},
-    )
+def sum_calls(calls: Iterable[CallReport]) -> Tally:
+    return sum((call.tally for call in calls), Tally())
+
+
+def totals(calls: Sequence[CallReport]) -> JsonObject:
+    """Sum up calls, as a page and `--json` show them; `lost_usd` includes expected breaks."""
+    tally = sum_calls(calls)
+    return {
+        "calls": tally.calls,
+        "cold_calls": sum(call.is_cold for call in calls),
+        **_tokens_json(tally),
+        "usd": tally.usd,
+        "ideal_usd": sum(call.ideal_usd for call in calls),
+        "bare_usd": tally.bare_usd,
+        "lost_usd": tally.lost_usd,
+        "unpriced_calls": tally.unpriced_calls,
+    }
 
 
 def expires_at(call: CallReport) -> float:
@@ -309,7 +321,7 @@ class _CallReader:
         return False
 
     def _begun(self, answer: UniqueAnswer) -> LoggedCall:
-        self._lifetime = _lifetime(answer.usage, self._lifetime)
+        self._lifetime = written_lifetime(answer.usage, self._lifetime)
         return LoggedCall(
             answer=answer,
             start=_start(answer.first, self._waiting),
@@ -336,12 +348,6 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
     return entry.at
 
 
-def _lifetime(usage: Usage, last: str) -> str:
-    if usage.written_1h_tokens:
-        return "1h"
-    return "5m" if usage.cache_write_5m_tokens else last
-
-
 def _complete_asked(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
     """Return the newest request, with the hashes it omitted because they had not changed."""
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
@@ -358,20 +364,33 @@ def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
     since = -1.0
     if last and current.start and last.start:
         since = current.start - max(last.start, last.renewed)
-    call = _price_call(current.answer.first.n, current.answer, current.start, current.lifetime)
+    call = _price_call(current.answer, current.start, current.lifetime)
     return replace(call, seconds_since=since if since >= 0 else None, renewed=current.renewed)
 
 
 def _fork_call(entry: Forked, lifetime: str) -> CallReport:
     """Report a fork's call; its entry is written when it has finished."""
     start = entry.at - entry.seconds if entry.at else 0.0
-    life = life_of(entry.model, _lifetime(entry.usage, lifetime))
-    return replace(_price_call(entry.n, entry, start, life), source=entry.source)
+    life = life_of(entry.model, written_lifetime(entry.usage, lifetime))
+    return replace(_price_call(entry, start, life), source=entry.source)
+
+
+def _price_call(answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
+    tally = price(answer)
+    return CallReport(
+        n=answer.n,
+        at=start,
+        model=answer.model,
+        tally=tally,
+        ideal_usd=tally.usd,
+        lifetime=lifetime,
+    )
 
 
 def _mark_broken_fork(call: CallReport, broke: CacheBroke) -> CallReport:
-    is_cold = call.read_tokens < COLD_RATIO * (call.read_tokens + broke.lost_tokens)
-    return _mark_broken(call, broke, max(0.0, call.usd - broke.usd), is_cold=is_cold)
+    read = call.tally.cache_read_tokens
+    is_cold = read < COLD_RATIO * (read + broke.lost_tokens)
+    return _mark_broken(call, broke, max(0.0, call.tally.usd - broke.usd), is_cold=is_cold)
 
 
 def _mark_broken(
@@ -379,36 +398,12 @@ def _mark_broken(
 ) -> CallReport:
     return replace(
         call,
+        tally=structs.replace(call.tally, lost_tokens=broke.lost_tokens, lost_usd=broke.usd),
         ideal_usd=call.ideal_usd if broke.expected else ideal_usd,
         cause=broke.cause,
         detail=broke.detail,
         is_expected=bool(broke.expected),
-        lost_tokens=broke.lost_tokens,
-        lost_usd=broke.usd,
         is_cold=is_cold,
-    )
-
-
-def _price_call(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
-    usage, day, model = answer.usage, day_of(start), answer.model
-    paid = usage_cost(model, usage, day)
-    bare = cost(
-        model, uncached_tokens=usage.prompt_tokens, output_tokens=usage.output_tokens, at=day
-    )
-    return CallReport(
-        n=n,
-        at=start,
-        model=model,
-        read_tokens=usage.cache_read_tokens,
-        written_tokens=usage.cache_write_tokens,
-        uncached_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        hit_share=usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0,
-        usd=paid.total if paid else 0.0,
-        ideal_usd=paid.total if paid else 0.0,
-        bare_usd=bare.total if bare else 0.0,
-        is_priced=paid is not None,
-        lifetime=lifetime,
     )
 
 
@@ -417,32 +412,29 @@ def _explain_call(call: CallReport, current: LoggedCall, last: LoggedCall) -> Ca
     before, after = last.usage, current.usage
     readable = count_readable(before, after)
     is_cold = after.cache_read_tokens < COLD_RATIO * readable
-    sent_before = before.prompt_tokens - deleted_between(before, after)
+    ideal_usd = _ideal_usd(call, before.prompt_tokens - deleted_between(before, after))
     broke = current.broke
     if broke is None and is_cold:
         broke = _explain_cold(last, current, call.seconds_since)
     if broke is None:
-        return replace(call, ideal_usd=_ideal_usd(call, sent_before))
+        return replace(call, ideal_usd=ideal_usd)
     lost = max(0, readable - after.cache_read_tokens)
     broken = structs.replace(
         broke, lost_tokens=lost, usd=price_lost(call.model, after, lost, day_of(call.at))
     )
-    return _mark_broken(call, broken, _ideal_usd(call, sent_before), is_cold=is_cold)
+    return _mark_broken(call, broken, ideal_usd, is_cold=is_cold)
 
 
 def _ideal_usd(call: CallReport, sent_before: int) -> float:
     """Price a call that reads all that the previous one had sent, and writes the rest."""
-    prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
-    read = min(prompt, max(call.read_tokens, sent_before))
-    written = min(call.written_tokens, prompt - read)
-    is_long = call.lifetime == "1h"
-    ideal = cost(
-        call.model,
-        read_tokens=read,
-        write_1h_tokens=written if is_long else 0,
-        write_5m_tokens=0 if is_long else written,
-        uncached_tokens=prompt - read - written,
-        output_tokens=call.output_tokens,
-        at=day_of(call.at),
+    tally = call.tally
+    read = min(tally.prompt_tokens, max(tally.cache_read_tokens, sent_before))
+    written = min(tally.cache_write_tokens, tally.prompt_tokens - read)
+    ideal = Usage(
+        input_tokens=tally.prompt_tokens - read - written,
+        output_tokens=tally.output_tokens,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        cache_write_1h_tokens=written if call.lifetime == "1h" else 0,
     )
-    return ideal.total if ideal else 0.0
+    return price_call(call.model, ideal, day_of(call.at)).usd

@@ -135,7 +135,7 @@ def _scale(part: ContextPart, scale: float) -> ContextPart:
     return replace(part, tokens=round(part.tokens * scale), parts=inner)
 
 
-_Tally: TypeAlias = defaultdict[str, defaultdict[str, list[Measure]]]
+_Measures: TypeAlias = defaultdict[str, defaultdict[str, list[Measure]]]
 """The measures found, by category and name."""
 
 
@@ -158,61 +158,61 @@ def _part(category: str, found: Mapping[str, list[Measure]], gauge: Gauge) -> Co
 
 
 def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
-    tally: _Tally = defaultdict(lambda: defaultdict(list))
+    found: _Measures = defaultdict(lambda: defaultdict(list))
     if view.frame is not None:
         for section in view.frame.sections:
-            tally["system prompt"][section.name].append(measure_text(section.text))
+            found["system prompt"][section.name].append(measure_text(section.text))
         for tool in view.frame.tools:
-            tally["tools"][str(tool.get("name"))].append(measure_json(tool))
+            found["tools"][str(tool.get("name"))].append(measure_json(tool))
         for source in view.frame.sources:
-            tally["instructions"][source.file].append(source.measure)
+            found["instructions"][source.file].append(source.measure)
         if view.frame.instructions and not view.frame.sources:
-            tally["instructions"][""].append(measure_text(view.frame.instructions))
+            found["instructions"][""].append(measure_text(view.frame.instructions))
     for item in view.items:
-        _add_item(tally, item)
-    parts = [_part(category, found, gauge) for category, found in tally.items()]
+        _add_item(found, item)
+    parts = [_part(category, named, gauge) for category, named in found.items()]
     return sorted(parts, key=lambda part: part.tokens, reverse=True)
 
 
 def measure_item(item: Item) -> dict[str, Measure]:
-    tally: _Tally = defaultdict(lambda: defaultdict(list))
-    _add_item(tally, item)
+    found: _Measures = defaultdict(lambda: defaultdict(list))
+    _add_item(found, item)
     return {
-        category: sum(chain.from_iterable(found.values()), NOTHING)
-        for category, found in tally.items()
+        category: sum(chain.from_iterable(named.values()), NOTHING)
+        for category, named in found.items()
     }
 
 
-def _add_item(tally: _Tally, item: Item) -> None:
+def _add_item(found: _Measures, item: Item) -> None:
     if isinstance(item, Spoken):
-        _add_spoken(tally, item)
+        _add_spoken(found, item)
     else:
-        _add_round(tally, item)
+        _add_round(found, item)
 
 
-def _add_spoken(tally: _Tally, item: Spoken) -> None:
+def _add_spoken(found: _Measures, item: Spoken) -> None:
     category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
     for block in item.content:
         is_medium = isinstance(block, Image | Document)
-        tally["images and documents" if is_medium else category][""].append(measure_block(block))
+        found["images and documents" if is_medium else category][""].append(measure_block(block))
 
 
-def _add_round(tally: _Tally, item: Round) -> None:
+def _add_round(found: _Measures, item: Round) -> None:
     tools: dict[str, str] = {}
     for block in item.content:
         if isinstance(block, ToolUse):
             tools[block.id] = block.name
-            tally["tool calls"][block.name].append(measure_block(block))
+            found["tool calls"][block.name].append(measure_block(block))
         elif is_thought(block):
             if not item.hides_thinking("seen"):
-                tally["thinking"][""].append(measure_block(block))
+                found["thinking"][""].append(measure_block(block))
         else:
             category = "answers" if isinstance(block, Text) else "other blocks"
-            tally[category][""].append(measure_block(block))
+            found[category][""].append(measure_block(block))
     for result in item.results:
         name = tools.get(result.tool_use_id, "?")
         instead = result.placeholder("seen")
         category = "tool results"
         if instead is not None:
             category = "spilled results" if instead.how == "spilled" else "cleared results"
-        tally[category][name].append(result.seen_measure)
+        found[category][name].append(result.seen_measure)

@@ -6,40 +6,19 @@ an answer recorded in mid-stream or the call that wrote a summary, is estimated 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from longhold.core.log.entries import AnyEntry, Compacted, Forked, Said
-from longhold.core.log.spending import is_own
+from longhold.core.log.spending import is_own, price
 from longhold.core.log.unique_answers import MAIN, UniqueAnswer, answers_of, day_of
-from longhold.core.messages.usage import add_fields
+from longhold.core.messages import JsonObject
+from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import Cost, cost, usage_cost
 from longhold.core.stages.facts.user_text import read_typed
 from longhold.core.view.tokens import default_weights, weigh
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """Tokens by how they were billed."""
-
-    uncached: int = 0
-    read: int = 0
-    write_5m: int = 0
-    write_1h: int = 0
-    output: int = 0
-
-    @property
-    def prompt(self) -> int:
-        return self.uncached + self.read + self.write_5m + self.write_1h
-
-    @property
-    def all(self) -> int:
-        return self.prompt + self.output
-
-    def __add__(self, other: "Tokens") -> "Tokens":
-        return add_fields(self, other)
 
 
 class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
@@ -48,22 +27,11 @@ class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
     at: float
     model: str
     source: str
-    uncached: int = 0
-    read: int = 0
-    write_5m: int = 0
-    write_1h: int = 0
-    output: int = 0
-    usd: float = 0.0
-    is_priced: bool = True
-    unrecorded_output: int = 0
-    unrecorded_calls: int = 0
-    unrecorded_usd: float = 0.0
+    tally: Tally
     cause: str = ""
     """Why it read less from the cache than it could; '' if it did not."""
     is_expected: bool = False
     idle_seconds: float = 0.0
-    lost_tokens: int = 0
-    lost_usd: float = 0.0
     hour_usd: float = 0.0
     """What writing for an hour instead of five minutes would have added."""
 
@@ -96,30 +64,40 @@ COMPACT = "compact"
 UNKNOWN = "unknown model"
 
 
+def kinds_json(tally: Tally) -> JsonObject:
+    return {
+        "uncached": tally.input_tokens,
+        "read": tally.cache_read_tokens,
+        "write_5m": tally.written_5m_tokens,
+        "write_1h": tally.written_1h_tokens,
+        "output": tally.output_tokens,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostItem:
-    """A sum of calls."""
+    """A group of calls, with its dollars by kind of token."""
 
     name: str = ""
-    calls: int = 0
-    tokens: Tokens = field(default_factory=Tokens)
+    tally: Tally = field(default_factory=Tally)
     cost: Cost = field(default_factory=Cost)
-    bare_usd: float = 0.0
-    """The same calls if nothing had been cached."""
-    unpriced_calls: int = 0
-    unrecorded_output: int = 0
-    """Estimated tokens of answers whose usage was recorded in mid-stream, beyond what that says."""
-    unrecorded_calls: int = 0
-    """Summaries that a client had written without recording the call."""
-    unrecorded_usd: float = 0.0
-    """About what both cost; not part of `cost`."""
-
-    @property
-    def usd(self) -> float:
-        return self.cost.total + self.unrecorded_usd
 
     def __add__(self, other: "CostItem") -> "CostItem":
-        return add_fields(self, other, name=self.name)
+        return replace(self, tally=self.tally + other.tally, cost=self.cost + other.cost)
+
+    def to_json(self) -> JsonObject:
+        tally = self.tally
+        return {
+            "name": self.name,
+            "calls": tally.calls,
+            "tokens": kinds_json(tally),
+            "cost": asdict(self.cost),
+            "bare_usd": tally.bare_usd,
+            "unpriced_calls": tally.unpriced_calls,
+            "unrecorded_output": tally.unrecorded_output,
+            "unrecorded_calls": tally.unrecorded_calls,
+            "unrecorded_usd": tally.unrecorded_usd,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +125,19 @@ class Bill:
 
     @property
     def own_share(self) -> float:
-        total = self.total.cost.total
-        return self.own.cost.total / total if total else 0.0
+        total = self.total.tally.usd
+        return self.own.tally.usd / total if total else 0.0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "total": self.total.to_json(),
+            "models": [item.to_json() for item in self.models],
+            "sources": [item.to_json() for item in self.sources],
+            "turns": [
+                {"number": turn.number, "n": turn.n, "said": turn.said, "item": turn.item.to_json()}
+                for turn in self.turns
+            ],
+        }
 
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:
@@ -161,24 +150,37 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     for at, entry in enumerate(history):
         if not turns or begins_turn(entry):
             turns.append(TurnItem(number=len(turns) + 1, n=entry.n, said=words_of(entry)))
+        source = MAIN
         if at in answers:
-            item, source = price_answer(answers[at]), MAIN
             model = answers[at].model
+            item = _price_item(answers[at])
         elif isinstance(entry, Forked):
-            item, source = price_answer(entry), entry.source
+            item, source = _price_item(entry), entry.source
         elif isinstance(entry, Compacted) and entry.n in unpaid:
-            item, source = unrecorded_summary(entry, model), COMPACT
+            item = CostItem(name=model or UNKNOWN, tally=price_unrecorded(entry, model))
+            source = COMPACT
         else:
             continue
-        _add(models, item)
-        _add(sources, replace(item, name=source))
+        for name, items in ((item.name, models), (source, sources)):
+            items[name] = items.get(name, CostItem(name=name)) + item
         turns[-1] = replace(turns[-1], item=turns[-1].item + item)
     return Bill(
         total=sum(models.values(), CostItem()),
-        models=_dearest_first(models),
-        sources=_dearest_first(sources),
-        turns=tuple(turn for turn in turns if turn.item.calls or turn.item.unrecorded_calls),
+        models=_sort_by_cost(models),
+        sources=_sort_by_cost(sources),
+        turns=tuple(
+            turn for turn in turns if turn.item.tally.calls or turn.item.tally.unrecorded_calls
+        ),
     )
+
+
+def _price_item(answer: UniqueAnswer | Forked) -> CostItem:
+    paid = usage_cost(answer.model, answer.usage, day_of(answer.at)) or Cost()
+    return CostItem(name=answer.model or UNKNOWN, tally=price_answer(answer), cost=paid)
+
+
+def _sort_by_cost(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
+    return tuple(sorted(items.values(), key=lambda item: -item.tally.usd))
 
 
 def begins_turn(entry: AnyEntry) -> bool:
@@ -199,46 +201,21 @@ def unrecorded_summaries(history: Sequence[AnyEntry]) -> set[int]:
     return set(theirs[recorded:])
 
 
-def unrecorded_summary(entry: Compacted, model: str) -> CostItem:
+def price_unrecorded(entry: Compacted, model: str) -> Tally:
     """Estimate what writing a summary cost: the history read from the cache, and its own length."""
     output = round(weigh(entry.measure, default_weights(model)))
     paid = cost(model, read_tokens=entry.before_tokens, output_tokens=output, at=day_of(entry.at))
-    return CostItem(
-        name=model or UNKNOWN, unrecorded_calls=1, unrecorded_usd=paid.total if paid else 0.0
-    )
+    return Tally(unrecorded_calls=1, unrecorded_usd=paid.total if paid else 0.0)
 
 
-def _add(items: dict[str, CostItem], item: CostItem) -> None:
-    items[item.name] = items[item.name] + item if item.name in items else item
-
-
-def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
-    return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
-
-
-def price_answer(answer: UniqueAnswer | Forked) -> CostItem:
-    day, usage = day_of(answer.at), answer.usage
-    missing = _unrecorded_output(answer)
-    estimate = cost(answer.model, output_tokens=missing, at=day) if missing else None
-    tokens = Tokens(
-        uncached=usage.input_tokens,
-        read=usage.cache_read_tokens,
-        write_5m=usage.written_5m_tokens,
-        write_1h=usage.written_1h_tokens,
-        output=usage.output_tokens,
-    )
-    paid = usage_cost(answer.model, usage, day)
-    bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
-    return CostItem(
-        name=answer.model or UNKNOWN,
-        calls=1,
-        tokens=tokens,
-        cost=paid or Cost(),
-        bare_usd=bare.total if bare else 0.0,
-        unpriced_calls=int(paid is None),
-        unrecorded_output=missing,
-        unrecorded_usd=estimate.total if estimate else 0.0,
-    )
+def price_answer(answer: UniqueAnswer | Forked) -> Tally:
+    """Price a call, and estimate what its usage lacks."""
+    tally, missing = price(answer), _unrecorded_output(answer)
+    if not missing:
+        return tally
+    paid = cost(answer.model, output_tokens=missing, at=day_of(answer.at))
+    usd = paid.total if paid else 0.0
+    return structs.replace(tally, unrecorded_output=missing, unrecorded_usd=usd)
 
 
 def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:

@@ -27,9 +27,10 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.log.entry_lines import describe_entry, kind_of
-from longhold.core.log.spending import Spent, price_call
-from longhold.core.log.unique_answers import UniqueAnswer, all_answers, day_of
+from longhold.core.log.spending import price
+from longhold.core.log.unique_answers import UniqueAnswer, all_answers
 from longhold.core.messages import ToolUse
+from longhold.core.messages.usage import Tally
 from longhold.core.view import View
 from longhold.core.view.gauge import Follower
 from longhold.insight.cost import begins_turn, words_of
@@ -63,7 +64,7 @@ class ExplainedTurn:
     answers: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     errors: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
     acts: list[Act] = field(default_factory=list)
     tokens_before: int = 0
     tokens_after: int = 0
@@ -141,7 +142,7 @@ class _Reader:
 
     def _spend(self, call: UniqueAnswer | Forked) -> None:
         turn = self.turns[-1]
-        turn.spent = turn.spent + price_call(call.model, call.usage, day_of(call.at))
+        turn.spent = turn.spent + price(call)
 
     def _size(self) -> int:
         return self._follower.follow(self._view).size_tokens(self._view.total)

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from msgspec import structs
+
+from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import FILE as PRICES_FILE
 from longhold.core.settings import home
 from longhold.core.settings.files import PRIVATE_FILE, private_directory
@@ -22,28 +25,19 @@ from longhold.insight.places import (
     processes_for,
 )
 
-VERSION = 3
+VERSION = 4
 """What this module builds; an index of another version is built anew."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
 """How long another process may be reading sessions into it."""
 
-SUMMED = (
-    *("uncached", "read", "write_5m", "write_1h", "output", "usd", "unrecorded_calls"),
-    *(
-        "unrecorded_usd",
-        "unrecorded_output",
-        "lost_usd",
-        "lost_tokens",
-        "hour_usd",
-        "unpriced_calls",
-    ),
-)
+SUMMED = (*Tally.__struct_fields__, "hour_usd")
 """What `sums` adds up of the calls that are no copies, so that a report reads few rows."""
 LONG_SECONDS = 3_600
 """A break that outlives every cache lifetime a user can choose."""
 
-_CALL = SessionCall.__struct_fields__
+_CALL = tuple(name for name in SessionCall.__struct_fields__ if name != "tally")
+_COLUMNS = (*_CALL, *Tally.__struct_fields__)
 _SCHEMA = f"""
 CREATE TABLE stamp (stamp TEXT);
 CREATE TABLE sessions (
@@ -53,27 +47,29 @@ CREATE TABLE sessions (
 );
 CREATE TABLE calls (
     file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
-    day TEXT, {", ".join(_CALL)}
+    day TEXT, {", ".join(_COLUMNS)}
 );
 CREATE TABLE sums (
     file INTEGER, day TEXT, model TEXT, source TEXT, cause TEXT, is_expected INTEGER,
-    is_long INTEGER, rows INTEGER, {", ".join(SUMMED)}
+    is_long INTEGER, {", ".join(SUMMED)}
 );
 CREATE INDEX of_file ON calls (file);
 CREATE INDEX of_key ON calls (key);
 """
 _INSERT = (
-    f"INSERT INTO calls (file, day, {', '.join(_CALL)}) "
-    f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_CALL))})"
+    f"INSERT INTO calls (file, day, {', '.join(_COLUMNS)}) "
+    f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_COLUMNS))})"
 )
 _REPEATED = "key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)"
+_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
+_FIRST = f"""
+SELECT n FROM (
+    SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+    FROM {_WITHIN}
+) WHERE place = 1
+"""
 _MARK_COPIES = f"""
-UPDATE calls SET is_copy = rowid NOT IN (
-    SELECT n FROM (
-        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
-        FROM calls JOIN sessions ON sessions.id = calls.file WHERE {_REPEATED}
-    ) WHERE place = 1
-) WHERE {_REPEATED}
+UPDATE calls SET is_copy = rowid NOT IN ({_FIRST.format(scope=_REPEATED)}) WHERE {_REPEATED}
 """
 """A session that was resumed under a new name repeats its beginning: the file read first has it.
 An import repeats everything, and never has what its original has too."""
@@ -81,9 +77,8 @@ An import repeats everything, and never has what its original has too."""
 _SUMMED_UP = f"""
 SELECT file, day, model,
     CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END AS source, cause,
-    is_expected, idle_seconds > {LONG_SECONDS} AS is_long, count(*) AS rows,
-    {", ".join(f"sum({name}) AS {name}" for name in SUMMED[:-1])},
-    sum(NOT is_priced) AS unpriced_calls
+    is_expected, idle_seconds > {LONG_SECONDS} AS is_long,
+    {", ".join(f"sum({name}) AS {name}" for name in SUMMED)}
 FROM calls WHERE {{counted}} GROUP BY 1, 2, 3, 4, 5, 6, 7
 """
 _SUMS = """
@@ -92,20 +87,12 @@ FROM {table} JOIN sessions ON sessions.id = sums.file
 WHERE {scope} AND (day >= ? OR ? = '')
 """
 _SUM_UP = "INSERT INTO sums " + _SUMMED_UP.format(counted="NOT is_copy")
-_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
 _IS_ELSEWHERE = f"""
 SELECT 1 FROM {_WITHIN} AND is_copy
 AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
 """
 """Whether a session outside has a call that is a copy here."""
-_FIRST_WITHIN = f"""
-calls.rowid IN (
-    SELECT n FROM (
-        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
-        FROM {_WITHIN}
-    ) WHERE place = 1
-)
-"""
+_FIRST_WITHIN = f"calls.rowid IN ({_FIRST})"
 
 
 @contextmanager
@@ -194,7 +181,11 @@ class SessionIndex:
         self._connection.executemany(
             _INSERT,
             (
-                (put.lastrowid, call.at, *(getattr(call, name) for name in _CALL))
+                (
+                    *(put.lastrowid, call.at),
+                    *(getattr(call, name) for name in _CALL),
+                    *structs.astuple(call.tally),
+                )
                 for call in found.calls
             ),
         )

@@ -32,12 +32,13 @@ from longhold.core.log.stores import default_store
 from longhold.core.memory.branch import Direct
 from longhold.core.memory.paths import memory_place
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import MEMORY, MemoryInput, memory_tool
+from longhold.core.memory.tool import MemoryInput, memory_tool
 from longhold.core.messages import Image, JsonObject, ResultContent, Text
 from longhold.core.settings import home, load_settings
-from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile, load_page
+from longhold.core.stages.notes.update import template
 from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import MEMORY
 from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Input, Outcome, Tool, make_tool
@@ -106,15 +107,9 @@ class WatchedSession:
             self._view, self._stamp = fold(self.entries), stamp
 
     def notes(self) -> str:
-        settings = load_settings(self.directory).notes
-        if self._beside is not None:
-            return load_page(
-                NotesFile(self._beside, template(home())), self.entries, settings
-            ).render()
         with tempfile.TemporaryDirectory(prefix="longhold-") as empty:
-            return load_page(
-                NotesFile(Path(empty), template(home())), self.entries, settings
-            ).render()
+            file = NotesFile(self._beside or Path(empty), template(home()))
+            return load_page(file, self.entries).render()
 
 
 class SessionServer:

@@ -4,7 +4,6 @@ Texts are dropped as they are read, so that a session of any size fits into litt
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from msgspec import structs
@@ -25,7 +24,7 @@ from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_ca
 from longhold.core.messages import Text, is_thought, text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line
-from longhold.core.messages.usage import MOST_TOKENS
+from longhold.core.messages.usage import MOST_TOKENS, Tally, Tokens
 from longhold.core.models.capabilities import is_simulated
 from longhold.core.models.prices import TOKENS_PER_PRICE, prices
 from longhold.core.view.window import infer_window
@@ -33,15 +32,14 @@ from longhold.errors import LongholdError, TranscriptError
 from longhold.insight.calls import CallReport, explain_calls
 from longhold.insight.cost import (
     COMPACT,
-    CostItem,
+    UNKNOWN,
     SessionCall,
     SessionCalls,
-    Tokens,
     begins_turn,
     encode,
     price_answer,
+    price_unrecorded,
     unrecorded_summaries,
-    unrecorded_summary,
     words_of,
 )
 from longhold.insight.places import OURS, SessionFile
@@ -66,8 +64,7 @@ def read_session(path: Path) -> SessionCalls:
 
 
 def _is_countable(call: SessionCall) -> bool:
-    counts = (call.uncached, call.read, call.write_5m, call.write_1h, call.output)
-    return all(abs(tokens) <= MOST_TOKENS for tokens in counts)
+    return all(abs(getattr(call.tally, kind)) <= MOST_TOKENS for kind in Tokens.__struct_fields__)
 
 
 def read_entries(path: Path) -> list[AnyEntry]:
@@ -146,13 +143,19 @@ def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
     paid = paid_calls(history)
     simulated = set(_find_simulated(history))
     for call in paid:
-        found = _call(call, price_answer(call), explained.get(call.n))
+        found = _call(call, explained[call.n])
         yield _without_money(found) if call.n in simulated else found
     unpaid = unrecorded_summaries(history)
     model = next((call.model for call in paid if isinstance(call, UniqueAnswer)), "")
     for entry in history:
         if isinstance(entry, Compacted) and entry.n in unpaid:
-            yield _summary_call(entry, unrecorded_summary(entry, model))
+            yield SessionCall(
+                key=f"summary|{entry.origin}|{entry.at}",
+                at=entry.at,
+                model=model or UNKNOWN,
+                source=COMPACT,
+                tally=price_unrecorded(entry, model),
+            )
 
 
 def _find_simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
@@ -165,60 +168,38 @@ def _find_simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
 
 
 def _without_money(call: SessionCall) -> SessionCall:
-    return structs.replace(
-        call,
-        model=f"simulated/{call.model}",
-        usd=0.0,
-        unrecorded_usd=0.0,
-        lost_usd=0.0,
-        hour_usd=0.0,
-        is_priced=True,
+    free = structs.replace(
+        call.tally, usd=0.0, bare_usd=0.0, unrecorded_usd=0.0, lost_usd=0.0, unpriced_calls=0
     )
+    return structs.replace(call, model=f"simulated/{call.model}", tally=free, hour_usd=0.0)
 
 
-def _call(call: UniqueAnswer | Forked, item: CostItem, report: CallReport | None) -> SessionCall:
-    tokens, at = item.tokens, call.at
-    listed = prices(call.model, day_of(at)) if tokens.write_5m else None
+def _call(call: UniqueAnswer | Forked, report: CallReport) -> SessionCall:
+    lost = report.tally
+    tally = structs.replace(
+        price_answer(call), lost_tokens=lost.lost_tokens, lost_usd=max(0.0, lost.lost_usd)
+    )
+    written = tally.written_5m_tokens
+    listed = prices(call.model, day_of(call.at)) if written else None
     hour = (listed.write_1h - listed.write_5m) / TOKENS_PER_PRICE if listed else 0.0
-    found = SessionCall(
-        key=_key(call, tokens),
-        at=at,
-        model=item.name,
+    return SessionCall(
+        key=_key(call, tally),
+        at=call.at,
+        model=call.model or UNKNOWN,
         source=call.source if isinstance(call, Forked) else MAIN,
-        **asdict(tokens),
-        usd=item.cost.total,
-        is_priced=not item.unpriced_calls,
-        unrecorded_output=item.unrecorded_output,
-        unrecorded_usd=item.unrecorded_usd,
-        hour_usd=max(0.0, hour * tokens.write_5m),
-    )
-    if report is None or not report.cause:
-        return found
-    return structs.replace(
-        found,
+        tally=tally,
         cause=report.cause,
         is_expected=report.is_expected,
-        idle_seconds=report.seconds_since or 0.0,
-        lost_tokens=report.lost_tokens,
-        lost_usd=max(0.0, report.lost_usd),
+        idle_seconds=report.seconds_since or 0.0 if report.cause else 0.0,
+        hour_usd=max(0.0, hour * written),
     )
 
 
-def _summary_call(entry: Compacted, item: CostItem) -> SessionCall:
-    return SessionCall(
-        key=f"summary|{entry.origin}|{entry.at}",
-        at=entry.at,
-        model=item.name,
-        source=COMPACT,
-        unrecorded_calls=1,
-        unrecorded_usd=item.unrecorded_usd,
-    )
-
-
-def _key(call: UniqueAnswer | Forked, tokens: Tokens) -> str:
+def _key(call: UniqueAnswer | Forked, tally: Tally) -> str:
     id = call.response_id
     place = "" if len(id) >= PROVIDER_ID_CHARS else f"|{call.at}"
-    return f"{id}|{call.model}|{tokens.uncached}|{tokens.read}|{tokens.prompt}{place}"
+    counts = f"{tally.input_tokens}|{tally.cache_read_tokens}|{tally.prompt_tokens}"
+    return f"{id}|{call.model}|{counts}{place}"
 
 
 def read_encoded(file: SessionFile) -> bytes:

@@ -124,7 +124,7 @@ def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
             cause=cause,
             words=cause_of(cause).words,
             is_avoidable=avoidable,
-            calls=row["rows"] + (before.calls if before else 0),
+            calls=row["calls"] + (before.calls if before else 0),
             tokens=row["lost_tokens"] + (before.tokens if before else 0),
             usd=row["lost_usd"] + (before.usd if before else 0.0),
         )
@@ -155,6 +155,6 @@ def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
 
 
 def _estimate_saving(row: CauseRow) -> float:
-    sent = row["lost_tokens"] / row["rows"]
+    sent = row["lost_tokens"] / row["calls"]
     kept = (COMPACTED_TOKENS + WRITING_TOKENS) / sent if sent else 1.0
     return max(0.0, 1 - kept - WARM_SHARE) * float(row["lost_usd"])

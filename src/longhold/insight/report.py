@@ -1,13 +1,16 @@
 """What all sessions cost, what of it could have been avoided, and by which remedies."""
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 
-from longhold.insight.cost import Tokens
+from msgspec import structs
+
+from longhold.core.messages import JsonObject
+from longhold.core.messages.usage import Tally
+from longhold.insight.cost import kinds_json
 from longhold.insight.index import SessionIndex, select_below
 from longhold.insight.remedies import Loss, Remedy, is_avoidable, losses, remedies
 
@@ -16,29 +19,25 @@ DIMENSIONS = ("day", "month", "project", "model", "agent", "source", "session")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending(Tokens):
-    """A sum of calls, as far as transcripts record them, with what is estimated beside it."""
-
-    calls: int = 0
-    recorded_usd: float = 0.0
-    unrecorded_usd: float = 0.0
-    """About what output and summaries cost that were not recorded."""
-    unrecorded_output: int = 0
-    unrecorded_calls: int = 0
-    unpriced_calls: int = 0
-    avoidable_usd: float = 0.0
-
-    @property
-    def usd(self) -> float:
-        return self.recorded_usd + self.unrecorded_usd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingGroup:
     name: str
-    spending: Spending
+    spending: Tally
+    """Its `lost_usd` is what was avoidable."""
     title: str = ""
     """Of a session."""
+
+
+def spending_json(tally: Tally) -> JsonObject:
+    return {
+        "calls": tally.calls,
+        **kinds_json(tally),
+        "recorded_usd": tally.usd,
+        "unrecorded_usd": tally.unrecorded_usd,
+        "unrecorded_output": tally.unrecorded_output,
+        "unrecorded_calls": tally.unrecorded_calls,
+        "unpriced_calls": tally.unpriced_calls,
+        "avoidable_usd": tally.lost_usd,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,8 @@ class SpendingReport:
     sessions: int = 0
     first_day: str = ""
     last_day: str = ""
-    total: Spending = field(default_factory=Spending)
+    total: Tally = field(default_factory=Tally)
+    """Its `lost_usd` is what was avoidable."""
     losses: tuple[Loss, ...] = ()
     """What cold calls cost beyond warm ones, by cause, largest first."""
     remedies: tuple[Remedy, ...] = ()
@@ -67,6 +67,21 @@ class SpendingReport:
     def avoidable_usd(self) -> float:
         return sum(loss.usd for loss in self.losses if loss.is_avoidable)
 
+    def to_json(self) -> JsonObject:
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return plain | {
+            "total": spending_json(self.total),
+            "losses": [asdict(loss) for loss in self.losses],
+            "groups": {
+                name: [
+                    {"name": one.name, "spending": spending_json(one.spending), "title": one.title}
+                    for one in groups
+                ]
+                for name, groups in self.groups.items()
+            },
+            "avoidable_usd": self.avoidable_usd,
+        }
+
 
 def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") -> SpendingReport:
     scope, values = select_below(roots)
@@ -80,7 +95,7 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
         sessions=len({(row["agent"], row["session"]) for row in rows}),
         first_day=(since or days[0]) if days else "",
         last_day=days[-1] if days else "",
-        total=_sum_up([spending for _, spending in spent]),
+        total=sum((tally for _, tally in spent), Tally()),
         losses=losses(rows),
         remedies=remedies(rows),
         groups={name: _group(spent, name) for name in DIMENSIONS},
@@ -91,18 +106,10 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
     )
 
 
-def _spending(row: sqlite3.Row) -> Spending:
-    avoidable = is_avoidable(row["cause"], is_expected=bool(row["is_expected"]))
-    return Spending(
-        calls=row["rows"] - row["unrecorded_calls"],
-        recorded_usd=row["usd"],
-        avoidable_usd=row["lost_usd"] if avoidable else 0.0,
-        **{
-            name: row[name]
-            for name in Spending.__dataclass_fields__
-            if name not in ("calls", "recorded_usd", "avoidable_usd")
-        },
-    )
+def _spending(row: sqlite3.Row) -> Tally:
+    tally = Tally(**{name: row[name] for name in Tally.__struct_fields__})
+    is_lost = is_avoidable(row["cause"], is_expected=bool(row["is_expected"]))
+    return tally if is_lost else structs.replace(tally, lost_usd=0.0)
 
 
 _NAMES: dict[str, Callable[[sqlite3.Row], str]] = {
@@ -116,29 +123,16 @@ _NAMES: dict[str, Callable[[sqlite3.Row], str]] = {
 }
 
 
-def _group(
-    spent: Iterable[tuple[sqlite3.Row, Spending]], dimension: str
-) -> tuple[SpendingGroup, ...]:
+def _group(spent: Iterable[tuple[sqlite3.Row, Tally]], dimension: str) -> tuple[SpendingGroup, ...]:
     name_of = _NAMES[dimension]
-    parts: dict[str, list[Spending]] = defaultdict(list)
-    titles: dict[str, str] = {}
-    for row, spending in spent:
-        name = name_of(row)
-        parts[name].append(spending)
-        if dimension == "session":
-            titles.setdefault(name, str(row["title"]))
-    groups = [
-        SpendingGroup(name=name, spending=_sum_up(each), title=titles.get(name, ""))
-        for name, each in parts.items()
-    ]
+    groups: dict[str, SpendingGroup] = {}
+    for row, tally in spent:
+        name, title = name_of(row), row["title"] if dimension == "session" else ""
+        known = groups.get(name, SpendingGroup(name=name, spending=Tally(), title=title))
+        groups[name] = replace(known, spending=known.spending + tally)
     if dimension in ("day", "month"):
-        return tuple(sorted(groups, key=lambda group: group.name))
-    return tuple(sorted(groups, key=lambda group: -group.spending.usd))
-
-
-def _sum_up(parts: Sequence[Spending]) -> Spending:
-    names = Spending.__dataclass_fields__
-    return Spending(**{name: sum(getattr(each, name) for each in parts) for name in names})
+        return tuple(sorted(groups.values(), key=lambda group: group.name))
+    return tuple(sorted(groups.values(), key=lambda group: -group.spending.estimated_usd))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

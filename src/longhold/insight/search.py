@@ -7,8 +7,7 @@ from pathlib import Path
 from zlib import crc32
 
 from longhold.core.log.entries import AnyEntry
-from longhold.core.settings import HistorySettings
-from longhold.core.tools.history.history import History
+from longhold.core.tools.history.history import HITS, History
 from longhold.core.tools.history.question import HistoryQuestion, PassageMatch, parse_question
 from longhold.core.tools.history.records import RecordHit
 from longhold.errors import LongholdError
@@ -49,25 +48,22 @@ def search_sessions(
     *,
     agent: str = "",
     skip: int = 0,
-    settings: HistorySettings,
 ) -> FoundSessions:
     """Find sessions among `files`, the best first, each with the record that answers best."""
     question = parse_question(query)
     known = {index_path(file.path): file.path for file in files}
     asked = replace(question, phrases=(*question.phrases, *question.files), files=())
     found = words.find(asked, lambda span: span.path in known and agent in ("", span.agent))
-    shown = found[skip : skip + settings.hits]
-    hits = tuple(_hit(match, known[match.span.path], asked, settings) for match in shown)
+    shown = found[skip : skip + HITS]
+    hits = tuple(_hit(match, known[match.span.path], asked) for match in shown)
     return FoundSessions(hits=hits, total=len(found), reached=skip + len(shown))
 
 
-def _hit(
-    match: SessionMatch, path: Path, question: HistoryQuestion, settings: HistorySettings
-) -> SessionHit:
+def _hit(match: SessionMatch, path: Path, question: HistoryQuestion) -> SessionHit:
     span, record = match.span, match.record
     quoted = None
     with suppress(LongholdError, OSError):
-        quoted = _read_quote(match, path, question, settings)
+        quoted = _read_quote(match, path, question)
     return SessionHit(
         agent=span.agent,
         session=span.session,
@@ -80,13 +76,11 @@ def _hit(
     )
 
 
-def _read_quote(
-    match: SessionMatch, path: Path, question: HistoryQuestion, settings: HistorySettings
-) -> RecordHit | None:
+def _read_quote(match: SessionMatch, path: Path, question: HistoryQuestion) -> RecordHit | None:
     """Read a record again; a result without its call, which stands further up, is looked for."""
     record = match.record
     entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
-    history = History(lambda: entries, settings=settings)
+    history = History(lambda: entries)
     local = [
         n for n, text, _, _ in history.list_searched() if crc32(text.encode()) == record.digest
     ]

@@ -17,7 +17,8 @@ from longhold.core.settings import Settings
 from longhold.core.stages.compact.compact import NothingToCompact
 from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import NotShorter
-from longhold.core.stages.compact.owner import CompactRequest
+from longhold.core.stages.compact.owner import CompactRequest, manual_request
+from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import ConfigError
 from longhold.session.arguments import as_list, to_plain_object
 from longhold.session.importing import anthropic, openai
@@ -29,11 +30,9 @@ from longhold.session.session import Session
 Style: TypeAlias = Literal["anthropic", "openai"]
 
 STYLES = {"anthropic": anthropic, "openai": openai}
-SYSTEM = frozenset({"system", "developer"})
-"""Roles whose words hold for the whole conversation: no summary stands for them."""
 ROLES: dict[Style, frozenset[str]] = {
     "anthropic": frozenset({"user", "assistant", "system"}),
-    "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
+    "openai": frozenset({"user", "assistant", "tool", "function"}) | {*SYSTEM_ROLES},
 }
 """Who may speak; any other message would be lost silently."""
 WANTED = "objects with role and content"
@@ -124,17 +123,14 @@ def _compact_request(
     """Say what is to be covered; nothing if all of it is to be kept."""
     view = paper.view
     if keep <= 0:
-        return CompactRequest(trigger="manual", focus=focus, by_model=by_model)
+        return manual_request(focus, by_model=by_model)
     left, at = keep, len(view.items)
     while at and left > 0:
         at -= 1
         left -= len(list(view.items[at].fragments("sent")))
     if at < 2:
         return None
-    pivot = view.items[at - 1].id
-    return CompactRequest(
-        trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model
-    )
+    return manual_request(focus, end=view.items[at - 1].id, by_model=by_model)
 
 
 def _write_messages(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
@@ -166,7 +162,7 @@ def _texts(content: Json) -> Iterator[str]:
 
 
 def _is_system(message: JsonObject) -> bool:
-    return message.get("role") in SYSTEM
+    return message.get("role") in SYSTEM_ROLES
 
 
 def _style(messages: list[JsonObject]) -> Style:

@@ -7,52 +7,35 @@ blocks, so a message has the same key whichever dialect it came in, as a string 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from longhold.core.messages import (
     Block,
     Content,
-    Json,
     JsonObject,
     Opaque,
     Text,
-    Thinking,
     ToolResult,
     ToolUse,
     block_to_wire,
     is_blank,
     is_thought,
 )
-from longhold.core.models.assemble import parse_input
 from longhold.core.models.capabilities import Capabilities
-from longhold.core.models.chat import chat_kwargs, chat_tool
 from longhold.core.models.clients import DialectName, dialect_of, is_openais_own
 from longhold.core.models.protocol import Request
-from longhold.core.models.responses import (
-    REASONING,
-    blocks_of_item,
-    responses_kwargs,
-    responses_tool,
-)
 from longhold.core.view.block_roles import to_spoken
+from longhold.core.wire import chat, responses
+from longhold.core.wire.messages import SYSTEM_ROLES, Speaker, speaker_of
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import check_block, check_content
-from longhold.session.importing.codex_items import (
-    CONTEXT_ITEMS,
-    OUTPUT_ITEMS,
-    parse_content,
-    result_of,
-)
-from longhold.session.importing.openai import SYSTEM_ROLES, chat_parts
 
 KEY_BYTES = 12
 """Two different messages of one conversation never share a key of this length."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
-
-Speaker = Literal["user", "assistant", "system"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +63,7 @@ class Heard:
 
 
 def _is_reasoning(block: Block) -> bool:
-    is_item = isinstance(block, Opaque) and block.raw.get("type") == REASONING
+    is_item = isinstance(block, Opaque) and block.raw.get("type") == responses.REASONING
     return is_item or is_thought(block) or is_blank(block)
 
 
@@ -110,10 +93,12 @@ def render_request(
             field = "max_completion_tokens" if is_theirs else "max_tokens"
             takes = able.cache_breakpoints
             return Request(
-                kwargs=chat_kwargs(request.kwargs, limit_field=field, takes_breakpoints=takes)
+                kwargs=chat.encode_request(
+                    request.kwargs, limit_field=field, takes_breakpoints=takes
+                )
             )
         case "responses":
-            return Request(kwargs=responses_kwargs(request.kwargs))
+            return Request(kwargs=responses.encode_request(request.kwargs))
     return request
 
 
@@ -154,10 +139,6 @@ def guessed_dialect(messages: Sequence[JsonObject]) -> DialectName:
     return "anthropic"
 
 
-def is_system(message: Json) -> bool:
-    return isinstance(message, dict) and message.get("role") in SYSTEM_ROLES
-
-
 def _role(message: JsonObject, where: str, known: Sequence[str]) -> str:
     role = message.get("role")
     if role not in known:
@@ -169,60 +150,50 @@ def _role(message: JsonObject, where: str, known: Sequence[str]) -> str:
 
 def _hear_anthropic(message: JsonObject, where: str) -> Heard:
     role = _role(message, where, ("user", "assistant", "system"))
-    speaker: Speaker = (
-        "assistant" if role == "assistant" else "system" if role == "system" else "user"
-    )
-    content = check_content(message.get("content"), f"{where}.content")
-    return Heard(speaker, content)
+    return Heard(speaker_of(role), check_content(message.get("content"), f"{where}.content"))
 
 
 def _hear_chat(message: JsonObject, where: str) -> Heard:
     role = _role(message, where, ("user", "assistant", "tool", "function", *SYSTEM_ROLES))
-    match role:
-        case "assistant":
-            return Heard("assistant", _chat_answer(message, where))
-        case "tool" | "function":
-            content = message.get("content")
-            result = ToolResult(
-                tool_use_id=str(message.get("tool_call_id") or message.get("name") or ""),
-                content=content if isinstance(content, str) else to_spoken(chat_parts(content)),
-            )
-            return Heard("user", (result,))
-    content = _check_spoken(chat_parts(message.get("content")), where)
-    return Heard("system" if role in SYSTEM_ROLES else "user", content)
-
-
-def _chat_answer(message: JsonObject, where: str) -> Content:
-    blocks: list[Block] = []
-    if isinstance(thought := message.get("reasoning_content"), str) and thought:
-        blocks.append(Thinking(thinking=thought))
-    blocks += chat_parts(message.get("content"))
-    if isinstance(refusal := message.get("refusal"), str) and refusal:
-        blocks.append(Text(text=refusal))
-    for call in message.get("tool_calls") or ():
+    for call in message.get("tool_calls") or () if role == "assistant" else ():
         match call:
-            case {"id": str(id), "function": {"name": str(name), **rest}}:
-                given = rest.get("arguments") or ""
-                data = given if isinstance(given, dict) else parse_input(str(given))
-                blocks.append(ToolUse(id=id, name=name, input=data))
-            case {"id": str(id), "custom": {"name": str(name), "input": str(text)}}:
-                blocks.append(ToolUse(id=id, name=name, input={"input": text}))
-            case _:
-                raise InvalidArgument(f"{where}.tool_calls", "a call has no id or no function name")
-    return _check_spoken(tuple(blocks), where)
+            case {"id": str(), "function": {"name": str()}}:
+                continue
+            case {"id": str(), "custom": {"name": str(), "input": str()}}:
+                continue
+        raise InvalidArgument(f"{where}.tool_calls", "a call has no id or no function name")
+    content = tuple(_simplify(block) for block in chat.decode_message(message))
+    is_result = role in ("tool", "function")
+    return Heard(speaker_of(role), content if is_result else _check_spoken(content, where))
+
+
+def _simplify(block: Block) -> Block:
+    """Drop what a program may leave out the next time, because a message is known by its content."""
+    match block:
+        case ToolUse():
+            return structs.replace(block, extra=None)
+        case ToolResult():
+            return structs.replace(_write_out(block), extra=None)
+        case Opaque(raw={"type": "refusal", "refusal": str(text)}):
+            return Text(text=text)
+    return block
+
+
+def _write_out(block: Block) -> Block:
+    """Write what a result cannot hold as text, as the log does."""
+    if not isinstance(block, ToolResult) or isinstance(block.content, str):
+        return block
+    return structs.replace(block, content=to_spoken(block.content))
 
 
 def _hear_item(item: JsonObject, where: str) -> Heard:
-    kind = item.get("type") or "message"
-    if kind in OUTPUT_ITEMS:
-        return Heard("user", (result_of(item),))
-    if kind in CONTEXT_ITEMS:
-        return Heard("system", (Opaque(raw=item),))
-    if kind == "message" and item.get("role") != "assistant":
-        role = _role(item, where, ("user", *SYSTEM_ROLES))
-        content = _check_spoken(parse_content(item.get("content")), where)
-        return Heard("system" if role in SYSTEM_ROLES else "user", content)
-    return Heard("assistant", tuple(blocks_of_item(item)))
+    is_message = responses.is_input_message(item)
+    if is_message:
+        _role(item, where, ("user", *SYSTEM_ROLES))
+    speaker, content = responses.decode_item(item)
+    if is_message:
+        _check_spoken(content, where)
+    return Heard(speaker, tuple(map(_write_out, content)))
 
 
 def _check_spoken(content: Content, where: str) -> Content:
@@ -234,6 +205,6 @@ def _check_spoken(content: Content, where: str) -> Content:
 
 DIALECTS: dict[str, Dialect] = {
     "anthropic": Dialect("anthropic", _hear_anthropic, lambda tool: tool),
-    "openai": Dialect("openai", _hear_chat, chat_tool),
-    "responses": Dialect("responses", _hear_item, responses_tool),
+    "openai": Dialect("openai", _hear_chat, chat.encode_tool),
+    "responses": Dialect("responses", _hear_item, responses.encode_tool),
 }

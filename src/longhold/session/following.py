@@ -19,7 +19,7 @@ from longhold.core.log.entries import AnyEntry, Followed, Ran, Replied, Rewound,
 from longhold.core.messages import Content, JsonObject, Text, ToolResult, ToolUse
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
-from longhold.core.view.block_roles import find_meant, to_answer
+from longhold.core.view.block_roles import to_answer
 from longhold.core.view.items import Spoken
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import to_plain_object
@@ -158,8 +158,7 @@ class Following:
         for i, one in enumerate(heard):
             calls.update(block.id for block in one.content if isinstance(block, ToolUse))
             for id in (result.tool_use_id for result in one.results):
-                own = find_meant(id, view.open_round())
-                if id not in calls and view.round_of(own) is None:
+                if id not in calls and view.find_call(id) is None:
                     raise InvalidArgument(
                         f"messages[{first + i}]",
                         f"a result answers {id!r}, and no call before it has that id",
@@ -222,7 +221,7 @@ class Following:
 
     def _answer(self, content: Content, name: str) -> None:
         calls = any(isinstance(block, ToolUse) for block in content)
-        self._engine.record(
+        self._engine.take(
             Replied(
                 response_id=name,
                 content=to_answer(content),

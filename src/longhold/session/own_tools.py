@@ -8,20 +8,22 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from longhold.core.messages import JsonObject, ResultContent, ToolUse
-from longhold.core.models.assemble import parse_input
+from longhold.core.messages import ResultContent, ToolUse
 from longhold.core.settings import home
-from longhold.core.stages.collapse import open_span
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.history.history import History, is_shown
-from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.engine import Engine
+from longhold.core.wire.messages import read_arguments
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import to_plain_object
 
 
 def history_over(engine: Engine) -> Tool:
+    # Imported here because sessions without the History tool need no index of their history.
+    from longhold.core.stages.collapse import open_span
+    from longhold.core.tools.history.history import History, is_shown
+    from longhold.core.tools.history.tool import history_tool
+
     history = History(
         lambda: engine.view.history,
         directory=engine.directory,
@@ -55,15 +57,10 @@ def call_of(call: object) -> ToolUse:
         case {"name": str(name), "input": dict(data)}:
             return ToolUse(id=id, name=name, input=data)
         case {"function": {"name": str(name)} as given}:
-            return ToolUse(id=id, name=name, input=_arguments(given))
+            return ToolUse(id=id, name=name, input=read_arguments(given))
         case {"type": "function_call", "name": str(name)}:
-            return ToolUse(id=id, name=name, input=_arguments(found))
+            return ToolUse(id=id, name=name, input=read_arguments(found))
     raise InvalidArgument("call", "this is no tool call; hand in the block that the model answered")
-
-
-def _arguments(given: JsonObject) -> JsonObject:
-    raw = given.get("arguments") or ""
-    return raw if isinstance(raw, dict) else parse_input(str(raw))
 
 
 async def answer(tools: Sequence[Tool], call: ToolUse, engine: Engine) -> ResultContent:

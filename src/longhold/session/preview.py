@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from longhold.core.messages import Image, Thinking, text_of
 from longhold.core.messages.measure import NOTHING
+from longhold.core.messages.text import one_line
 from longhold.core.models.prices import cost
 from longhold.core.stages.compact.draft import CompactionDraft, after_tokens
 from longhold.core.stages.compact.segment import tokens_of
@@ -128,7 +129,7 @@ def _count_gone(items: Sequence[Item], summary: str) -> Gone:
 
 
 def _is_in(said: str, summary: str) -> bool:
-    return " ".join(said.split()) in " ".join(summary.split())
+    return one_line(said) in one_line(summary)
 
 
 def _price(model: str, before: int, after: int) -> Price | None:
@@ -187,5 +188,5 @@ def _seam(items: Sequence[Item], i: int, at: dict[int, float]) -> Seam:
     last = max((result.id for result in results), default=before.id)
     since, until = at.get(last, 0.0), at.get(item.id, 0.0)
     pause = max(0.0, until - since) if since and until else 0.0
-    said = " ".join(text_of(item.content).split())
+    said = one_line(text_of(item.content))
     return Seam(up_to=before.id, start=item.id, pause_seconds=pause, said=said, covers=i)

@@ -8,29 +8,26 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
 from longhold.core.log.store import Store
-from longhold.core.memory.session_memory import MemoryJobs
-from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import Content, Json, JsonObject, ToolResult, text_of
 from longhold.core.models.capabilities import capabilities, is_known
 from longhold.core.models.clients import DialectName
-from longhold.core.models.limits import ask_limits
 from longhold.core.models.protocol import Request
 from longhold.core.request.frame import frame, replace_tools
 from longhold.core.settings import Settings, home, load_settings
-from longhold.core.tools.describe import HISTORY
+from longhold.core.tools.describe import HISTORY, MEMORY
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
-from longhold.core.view.block_roles import find_meant
+from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from longhold.session.arguments import as_list, check_sections, to_plain_object
 from longhold.session.dialects import (
@@ -41,9 +38,11 @@ from longhold.session.dialects import (
     render_request,
 )
 from longhold.session.following import FollowedList, Following, copy_message
-from longhold.session.importing.openai import SYSTEM_ROLES
 from longhold.session.own_tools import history_over
 from longhold.session.tool_definitions import DeclaredTools, ToolLike, ToolRegistry, read_tools
+
+if TYPE_CHECKING:
+    from longhold.core.memory.session_memory import MemoryJobs
 
 Differences = dict[str, dict[str, Json]]
 
@@ -120,8 +119,11 @@ def memory_over(
     background: Background,
     notify: Callable[[str], None],
     clock: Callable[[], float],
-) -> MemoryJobs:
+) -> "MemoryJobs":
     """Give a session the memories of its directory; without `ask` they are recalled by words."""
+    # Imported here because sessions have no memory unless they ask for it.
+    from longhold.core.memory.session_memory import MemoryJobs
+
     return MemoryJobs(
         engine=engine,
         root=Path(engine.log.header.directory or "."),
@@ -136,7 +138,7 @@ def memory_over(
 
 
 def _with_memory(
-    sections: tuple[Section, ...], before: tuple[Section, ...], memory: MemoryJobs | None
+    sections: tuple[Section, ...], before: tuple[Section, ...], memory: "MemoryJobs | None"
 ) -> tuple[Section, ...]:
     """Add what the prompt says about memory, as it was said `before`, so that the prompt is stable."""
     if memory is None:
@@ -153,7 +155,7 @@ class Program:
         engine: Engine,
         registry: ToolRegistry | None = None,
         client: object = None,
-        memory: MemoryJobs | None = None,
+        memory: "MemoryJobs | None" = None,
     ) -> None:
         self._engine = engine
         self._client = client
@@ -200,7 +202,7 @@ class Program:
         return render_request(request, self.dialect().name, able, self._client)
 
     def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
-        self._registry.declare(found.traits)
+        self._registry.traits.update(found.traits)
         self.configure(Wishes(), why)
         return self._listed(found.definitions)
 
@@ -300,9 +302,10 @@ class Program:
     def take_user(self, blocks: Content) -> None:
         """Record what the user says; results of tools among the blocks, as such."""
         results = [block for block in blocks if isinstance(block, ToolResult)]
-        ids = [self.check_call(block.tool_use_id, "content") for block in results]
-        for id, block in zip(ids, results, strict=True):
-            self._engine.take_result(id, block.content, is_error=block.is_error)
+        for block in results:
+            self.check_call(block.tool_use_id, "content")
+        for block in results:
+            self._engine.take_result(block.tool_use_id, block.content, is_error=block.is_error)
         rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
         if rest:
             self._engine.say(rest)
@@ -310,8 +313,8 @@ class Program:
     def check_call(self, id: object, argument: str) -> str:
         """Refuse an id that no call has; return the one under which it is in the view."""
         view = self._engine.view
-        own = find_meant(id, view.open_round()) if isinstance(id, str) else ""
-        if view.round_of(own) is None:
+        own = view.find_call(id) if isinstance(id, str) else None
+        if own is None:
             last = view.open_round()
             waiting = ", ".join(use.id for use in last.missing()) if last else "none"
             raise InvalidArgument(
@@ -343,6 +346,9 @@ class Program:
         if own is not None:  # a model of ours says it itself
             self.configure(Wishes(window=own.window_tokens), "the model says so")
             return
+        # Imported here because the table knows most models.
+        from longhold.core.models.limits import ask_limits
+
         limits = await ask_limits(self._client, model) if self._client is not None else None
         if limits is not None:
             self.configure(Wishes(window=limits.window_tokens), f"the server of {model} says so")
@@ -353,14 +359,6 @@ class Program:
             "give window=, or a client whose server says it",
             stacklevel=4,
         )
-
-    def output_limit(self) -> int:
-        """Return how long an answer may be: as chosen, and where guessed, what the window leaves."""
-        engine = self._engine
-        chosen = self.configuration.max_tokens
-        if chosen or is_known(engine.model) or not engine.settings.window.limit_tokens:
-            return chosen or engine.output_limit()
-        return max(1, min(engine.output_limit(), engine.fullness().window.reserve_tokens))
 
 
 def system_head(messages: Sequence[object]) -> int:

@@ -16,14 +16,12 @@ exception a call raised and answers "retry" once that can help, or raises ours.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import (
@@ -42,23 +40,21 @@ from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.clients import DialectName, read_response, wrap_client
 from longhold.core.models.protocol import Request
-from longhold.core.models.retry import RETRIES, wait_seconds
+from longhold.core.models.retry import Backoff
 from longhold.core.models.translate import translate
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.request.server_side import declare_clearing
 from longhold.core.settings import Settings, load_settings
-from longhold.core.stages.compact.compact import Compaction
-from longhold.core.stages.compact.owner import CompactionHooks, manual_request
+from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage, manual_request
 from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine, Fullness
-from longhold.core.turn.fork import AskFork, Forks, make_placeholders, mark_wanted
+from longhold.core.turn.fork import AskFork, make_placeholders, mark_wanted
 from longhold.core.turn.round import Toolbox
-from longhold.core.turn.telemetry import Telemetry
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view import View
 from longhold.errors import ModelError, NotInHistory, PromptTooLong, RequestRejected, SessionClosed
@@ -79,6 +75,9 @@ from longhold.session.own_tools import answer, call_of, context_over
 from longhold.session.program import Program, Wishes, memory_over, open_log, retraction, settings_of
 from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
 
+if TYPE_CHECKING:
+    from longhold.core.turn.fork.run import Forks
+
 
 def _check_client(client: object) -> None:
     """Raise at once, before anything is made, if a client cannot be used."""
@@ -86,8 +85,11 @@ def _check_client(client: object) -> None:
         wrap_client(client, "")
 
 
-def _forks_over(engine: Engine, client: object) -> Forks:
+def _forks_over(engine: Engine, client: object) -> "Forks":
     """Let questions to the model pass through the caller's client, on forks without tools."""
+    # Imported here because without a client no model is asked.
+    from longhold.core.turn.fork.run import Forks
+
     context = context_over(engine)
     return Forks(
         parent=engine,
@@ -100,17 +102,15 @@ def _forks_over(engine: Engine, client: object) -> Forks:
 class Recovery:
     """One session's failures since its last answer."""
 
-    def __init__(self, compact: Compaction, sleep: Callable[[float], Awaitable[None]]) -> None:
+    def __init__(self, compact: CompactionStage, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
-        self._attempt = 0
-        self._waited = 0.0
-        self._has_recovered = False
-        """An overflow was recovered from in this turn; a second one is raised."""
-        self._dice = random.Random()
+        self.reset()
 
     def reset(self) -> None:
-        self._attempt, self._waited, self._has_recovered = 0, 0.0, False
+        self._backoff = Backoff()
+        self._has_recovered = False
+        """An overflow was recovered from in this turn; a second one is raised."""
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
         """Return once the call can be tried again, or raise what cannot be helped."""
@@ -121,60 +121,15 @@ class Recovery:
             self._has_recovered = True
             if await self._compact.recover(engine, ours):
                 return
-        self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice, self._waited)
+        wait = self._backoff.next_seconds(ours)
         if wait is None:
             raise ours from error
-        self._waited += wait
         await self._sleep(wait)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
-    engine: Engine
-    layers: Layers
-    ask: AskFork | None
-    program: Program
-
-
-def _build_parts(
-    log: OpenLog,
-    settings: Settings,
-    *,
-    client: object,
-    memory: bool | None,
-    hooks: Callable[[Engine], CompactionHooks] | None,
-    notify: Callable[[str], None],
-    clock: Callable[[], float],
-) -> SessionParts:
-    """Build over a log that is open; `memory` None leaves it as the session was set up."""
-    spill = Spill()
-    engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-    before = engine.view.configured
-    registry = ToolRegistry(before.tools if before else {})
-    ask = _forks_over(engine, client).ask if client is not None else None
-    background = background_of(engine)
-    wants_memory = memory if memory is not None else bool(before and before.memory)
-    has_memory = wants_memory and settings.memory.on
-    jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
-    layers = build_layers(
-        spill,
-        ask=ask,
-        hooks=hooks(engine) if hooks is not None else None,
-        background=background,
-        describe=registry.describe,
-        notify=notify,
-        recall=jobs.stage if jobs else None,
-        learn=jobs.after_turn if jobs else None,
-        telemetry=Telemetry(engine),
-    )
-    program = Program(engine, registry, client, jobs)
-    return SessionParts(engine=engine, layers=layers, ask=ask, program=program)
 
 
 def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     kept = latch_lifetime(frame, model, settings.cache, source)
-    window = window_at_cost(model, settings.window, settings.cost, kept)
+    window = window_at_cost(model, settings, kept)
     return declare_clearing(kept, model, settings.clear, window)
 
 
@@ -195,6 +150,15 @@ def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
 
 def _ignore(_line: str) -> None:
     pass
+
+
+def _make_telemetry(engine: Engine) -> Callable[[Engine], None] | None:
+    if not engine.settings.telemetry.on:
+        return None
+    # Imported here because telemetry is off by default.
+    from longhold.core.turn.telemetry import Telemetry
+
+    return Telemetry(engine)
 
 
 class Session:
@@ -291,10 +255,28 @@ class Session:
 
         It has long-term memory if `memory` says so; None leaves that as it was set up.
         """
-        parts = _build_parts(
-            log, settings, client=client, memory=memory, hooks=hooks, notify=notify, clock=clock
+        spill = Spill()
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        before = engine.view.configured
+        registry = ToolRegistry(before.tools if before else {})
+        ask = _forks_over(engine, client).ask if client is not None else None
+        background = background_of(engine)
+        wants_memory = memory if memory is not None else bool(before and before.memory)
+        has_memory = wants_memory and settings.memory.on
+        jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
+        layers = build_layers(
+            spill,
+            ask=ask,
+            hooks=hooks(engine) if hooks is not None else None,
+            background=background,
+            describe=registry.describe,
+            notify=notify,
+            recall=jobs.stage if jobs else None,
+            learn=jobs.after_turn if jobs else None,
+            telemetry=_make_telemetry(engine),
         )
-        return cls(parts.engine, parts.layers, ask=parts.ask, program=parts.program, sleep=sleep)
+        program = Program(engine, registry, client, jobs)
+        return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
@@ -366,8 +348,8 @@ class Session:
         """Record the result of a tool the model called."""
         self._check_open()
         content = check_result(output, "output")
-        own = self._program.check_call(id, "id")
-        self.engine.take_result(own, content, is_error=is_error)
+        self._program.check_call(id, "id")
+        self.engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
         """Record that a tool is about to run, so that after a crash it is known that it may have."""
@@ -441,7 +423,7 @@ class Session:
     async def _prepare_request(self) -> Request:
         self._program.check_answered()
         await self._program.know_window()
-        limit = self._program.output_limit()
+        limit = self.engine.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
         return self._program.render_request(request)
 

@@ -82,17 +82,12 @@ def _take_declared(raw: JsonObject, where: str) -> JsonObject:
 
 
 def _traits(given: DeclaredTool | None, inside: JsonObject, where: str) -> ToolTraits:
-    said = (
-        {"kind": given.kind, "clearable": given.clearable, "limit_chars": given.limit_chars}
-        if given
-        else {}
-    )
+    names = ToolTraits.__struct_fields__
+    said = {name: getattr(given, name) for name in names} if given else {}
     wanted = inside | {key: value for key, value in said.items() if value not in (None, "")}
-    if unknown := sorted(set(wanted) - set(ToolTraits.__struct_fields__)):
-        known = ", ".join(ToolTraits.__struct_fields__)
-        raise InvalidArgument(
-            where, f"{', '.join(unknown)} is not known of tools; there are {known}"
-        )
+    if unknown := ", ".join(sorted(wanted.keys() - set(names))):
+        known = ", ".join(names)
+        raise InvalidArgument(where, f"{unknown} is not known of tools; there are {known}")
     try:
         return msgspec.convert(wanted, ToolTraits)
     except msgspec.ValidationError as error:
@@ -132,11 +127,6 @@ class ToolRegistry:
 
     def __init__(self, traits: Mapping[str, ToolTraits]) -> None:
         self.traits = dict(traits)
-
-    def declare(self, traits: Mapping[str, ToolTraits]) -> bool:
-        before = dict(self.traits)
-        self.traits.update(traits)
-        return self.traits != before
 
     def describe(self, name: str) -> Described:
         traits = self.traits.get(name)

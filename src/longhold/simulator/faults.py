@@ -9,20 +9,13 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from longhold.core.request.billing.errors import ERROR_TYPES, ApiError, invalid_request
 from longhold.core.request.billing.request import JsonObject
 
 StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
-STREAM_FAULTS: tuple[StreamFault, ...] = (
-    "cut",
-    "stall",
-    "error_event",
-    "one_byte",
-    "repeat",
-    "end_early",
-)
+STREAM_FAULTS: tuple[StreamFault, ...] = get_args(StreamFault)
 DEFAULT_RETRY_AFTER_SECONDS = 1.0  # what a 429 advises by default
 DEFAULT_AFTER_EVENTS = 3  # past message_start and the first delta: midway
 MESSAGES = {
@@ -73,7 +66,7 @@ class Faults:
 
     def take(self, header: str | None) -> InjectedFault | None:
         if header:
-            return parse_fault(header)
+            return _parse_fault(header)
         if self._queue:
             return self._queue.popleft()
         if self._kinds and self._random.random() < self._rate:
@@ -82,8 +75,8 @@ class Faults:
 
     def plan(self, order: JsonObject) -> JsonObject:
         """Carry out a control request: `queue`, or `rate` with `seed` and `kinds`."""
-        queue = [parse_fault(item) for item in order.get("queue") or ()]
-        kinds = [parse_fault(item) for item in order.get("kinds") or ()]
+        queue = [_parse_fault(item) for item in order.get("queue") or ()]
+        kinds = [_parse_fault(item) for item in order.get("kinds") or ()]
         rate = float(order.get("rate", 0.0))
         if not 0.0 <= rate <= 1.0:
             raise invalid_request(f"rate: {rate!r} is not between 0 and 1")
@@ -96,37 +89,32 @@ class Faults:
         return {"queued": len(self._queue), "rate": self._rate}
 
 
-def parse_fault(order: object) -> InjectedFault | None:
+def _parse_fault(order: object) -> InjectedFault | None:
     """Read `429`, `cut:2`, an object with the fields, or `none` for a request without a fault."""
     if isinstance(order, dict):
-        return _from_fields(order)
-    kind, _, rest = str(order).partition(":")
-    fields: JsonObject = {"kind": kind}
-    if rest:
-        is_status = kind.isdigit()
-        fields["retry_after_seconds" if is_status else "after_events"] = rest
-    return _from_fields(fields)
-
-
-def _from_fields(fields: JsonObject) -> InjectedFault | None:
+        fields: JsonObject = order
+    else:
+        name, _, rest = str(order).partition(":")
+        detail = "retry_after_seconds" if name.isdigit() else "after_events"
+        fields = {"kind": name, **({detail: rest} if rest else {})}
     kind = str(fields.get("kind", "none"))
-    retry = fields.get("retry_after_seconds")
-    after = int(fields.get("after_events", DEFAULT_AFTER_EVENTS))
-    message, code = fields.get("message"), fields.get("code")
     if kind == "none":
         return None
     if kind.isdigit() and int(kind) in ERROR_TYPES:
-        seconds = None if retry is None else float(retry)
+        retry = fields.get("retry_after_seconds")
         return InjectedFault(
-            status=int(kind), retry_after_seconds=seconds, message=message, code=code
+            status=int(kind),
+            retry_after_seconds=None if retry is None else float(retry),
+            message=fields.get("message"),
+            code=fields.get("code"),
         )
     if kind in STREAM_FAULTS:
         status = fields.get("status")
         return InjectedFault(
             stream=kind,
-            after_events=after,
+            after_events=int(fields.get("after_events", DEFAULT_AFTER_EVENTS)),
             status=None if status is None else int(status),
-            message=message,
+            message=fields.get("message"),
         )
     allowed = [str(status) for status in ERROR_TYPES] + list(STREAM_FAULTS)
     raise invalid_request(f"fault: {kind!r} is not one of {', '.join(allowed)}")

@@ -4,7 +4,7 @@ A brain may answer at any length: output is cut at max_tokens, at a stop sequenc
 of the window, and the stop reason says which.
 """
 
-import random
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,12 +18,9 @@ from longhold.simulator.brains import BrainAnswer
 
 ID_CHARS = 24  # as long as the providers' own
 
-_random = random.SystemRandom()
-_drawn = random.Random(_random.getrandbits(128))
-
 
 def new_id(prefix: str) -> str:
-    return f"{prefix}{_drawn.getrandbits(4 * ID_CHARS):0{ID_CHARS}x}"
+    return prefix + secrets.token_hex(ID_CHARS // 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

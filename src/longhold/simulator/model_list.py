@@ -3,7 +3,7 @@
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.request.billing.errors import ApiError
 from longhold.core.request.billing.request import JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.simulator.settings import SimulatorSettings
 
 RELEASED = "2026-01-01T00:00:00Z"  # release days are not simulated
 RELEASED_UNIX = 1_767_225_600
@@ -26,10 +26,14 @@ def model_list(limit: int = DEFAULT_PAGE, after: str | None = None) -> JsonObjec
 
 def find_model(name: str, settings: SimulatorSettings) -> JsonObject:
     able = capabilities(name)
+    check_model(name, able, settings)
+    return {**_model_json(able), "id": name}
+
+
+def check_model(name: str, able: Capabilities, settings: SimulatorSettings) -> None:
     is_known = able.model in known_models() or able.family == "simulator"
     if not is_known and not settings.accepts_unknown_models:
         raise ApiError(404, f"model: {name}")
-    return {**_model_json(able), "id": name}
 
 
 def _model_json(able: Capabilities) -> JsonObject:

@@ -12,28 +12,26 @@ from hashlib import blake2b
 
 import msgspec
 
-from longhold.core.messages import Json
+from longhold.core.messages import Content, Json, Opaque, Text, block_to_wire
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
-from longhold.core.models.prices import cost
+from longhold.core.models.prices import usage_cost
+from longhold.core.request.billing.cache import CachePlan
 from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.prefix_cache import MINIMUM_TOKENS, PrefixMatch
 from longhold.core.request.billing.request import Caller, JsonObject
 from longhold.core.request.billing.tokens import encode
+from longhold.core.wire import chat
+from longhold.core.wire.messages import SYSTEM_ROLES, Speaker, speaker_of
 from longhold.simulator.brains import BrainRequest
-from longhold.simulator.chat_shapes import (
-    chat_message,
-    check_chat,
-    conversation_of,
-    system_of,
-    tools_of,
-)
 from longhold.simulator.faults import InjectedFault
 from longhold.simulator.finishing import FittedAnswer, fit, natural_reason, new_id, stop_at_sequence
 from longhold.simulator.simulation import Simulation
 from longhold.simulator.stats import ServedRequest
 from longhold.simulator.stream import slices
 
+_EMPTY = Text(text="")
+_NO_ANSWER: JsonObject = {"role": "assistant", "content": None, "refusal": None}
 FINISH_REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 OVERFLOW = (
@@ -60,7 +58,7 @@ class ChatEndpoint:
 
     async def create(self, body: JsonObject, caller: Caller) -> ChatReply:
         able = self.check_request(body, "messages")
-        check_chat(body["messages"])
+        _check_chat(body["messages"])
         limit = body.get("max_completion_tokens") or body.get("max_tokens")
         parts = (*(body.get("tools") or ()), *body["messages"])
         stop = body.get("stop") or ()
@@ -186,10 +184,20 @@ class ServedAnswer:
     def written_tokens(self) -> int:
         return self.fresh_tokens if self.is_written else 0
 
-    @property
-    def cache_details(self) -> JsonObject:
+    def usage(self, prompt: str, answer: str) -> JsonObject:
+        """Return the counts under the names that an endpoint gives them."""
+        read, output = self.match.prompt_tokens, self.fitted.tokens
         cached = self.match.cached_tokens
-        return {"cached_tokens": cached, "cache_write_tokens": self.written_tokens}
+        return {
+            prompt: read,
+            f"{prompt}_details": {
+                "cached_tokens": cached,
+                "cache_write_tokens": self.written_tokens,
+            },
+            answer: output,
+            f"{answer}_details": {"reasoning_tokens": 0},
+            "total_tokens": read + output,
+        }
 
 
 def openai_error(error: ApiError) -> JsonObject:
@@ -203,18 +211,83 @@ def with_error_event(chunks: list[bytes], fault: InjectedFault) -> list[bytes]:
     return [*chunks[: fault.after_events], _data(openai_error(fault.error()))]
 
 
+def _check_chat(messages: Sequence[JsonObject]) -> None:
+    if not messages:
+        raise invalid_request("[] is too short - 'messages'", "empty_array")
+    open_ids: list[str] = []
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role == "tool":
+            if message.get("tool_call_id") not in open_ids:
+                raise invalid_request(
+                    "Invalid parameter: messages with role 'tool' must be a response to a "
+                    "preceeding message with 'tool_calls'."
+                )
+            open_ids.remove(str(message.get("tool_call_id")))
+            continue
+        _refuse_unanswered(open_ids)
+        check_role(role, f"messages[{index}]")
+        open_ids = [str(call.get("id")) for call in message.get("tool_calls") or ()]
+    _refuse_unanswered(open_ids)
+
+
+def check_role(role: Json, where: str) -> None:
+    if role not in (*SYSTEM_ROLES, "user", "assistant"):
+        raise invalid_request(f"Invalid value: {role!r} - '{where}.role'", "invalid_value")
+
+
+def _refuse_unanswered(open_ids: Sequence[str]) -> None:
+    if open_ids:
+        raise invalid_request(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding "
+            "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
+            f"{', '.join(open_ids)}"
+        )
+
+
 def _brain_request(body: JsonObject, room: int) -> BrainRequest:
     choice = body.get("tool_choice")
     forced = "any" if choice == "required" else None
     if isinstance(choice, dict):
         forced = (choice.get("function") or {}).get("name")
+    functions = [t["function"] for t in body.get("tools") or () if t.get("type") == "function"]
+    heard = ((speaker_of(m["role"]), chat.decode_message(m)) for m in body["messages"])
+    return brain_request(str(body["model"]), heard, functions, room, forced_tool=forced)
+
+
+def brain_request(
+    model: str,
+    heard: Iterable[tuple[Speaker, Content]],
+    functions: Iterable[JsonObject],
+    room: int,
+    *,
+    forced_tool: str | None = None,
+) -> BrainRequest:
+    """Return what a brain reads, with messages of one side joined and empty ones left out."""
+    system, messages = list[JsonObject](), list[JsonObject]()
+    for speaker, content in heard:
+        blocks = [block_to_wire(b) for b in content if not isinstance(b, Opaque) and b != _EMPTY]
+        if speaker == "system":
+            system += blocks
+        elif messages and messages[-1]["role"] == speaker:
+            messages[-1]["content"] += blocks
+        elif blocks:
+            messages.append({"role": speaker, "content": blocks})
+    tools = [
+        {
+            "name": function["name"],
+            "description": function.get("description", ""),
+            "input_schema": function.get("parameters") or {"type": "object"},
+        }
+        for function in functions
+    ]
     return BrainRequest(
-        model=str(body["model"]),
-        system=system_of(body["messages"]),
-        tools=tools_of(body.get("tools") or ()),
-        messages=conversation_of(body["messages"]),
+        model=model,
+        system=tuple(system),
+        tools=tuple(tools),
+        messages=tuple(messages),
         max_tokens=room,
-        forced_tool=forced,
+        forced_tool=forced_tool,
     )
 
 
@@ -225,7 +298,7 @@ def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
     ]
     choice = {
         "index": 0,
-        "message": chat_message(blocks),
+        "message": {**_NO_ANSWER, **(chat.encode_answer(blocks, between="") or {})},
         "finish_reason": FINISH_REASONS.get(served.reason, "stop"),
         "logprobs": None,
     }
@@ -235,24 +308,14 @@ def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
         "created": int(served.started),
         "model": body["model"],
         "choices": [choice],
-        "usage": _usage(served),
-    }
-
-
-def _usage(served: ServedAnswer) -> JsonObject:
-    prompt, output = served.match.prompt_tokens, served.fitted.tokens
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": output,
-        "total_tokens": prompt + output,
-        "prompt_tokens_details": served.cache_details,
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "usage": served.usage("prompt_tokens", "completion_tokens"),
     }
 
 
 def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
     read, written = served.match.cached_tokens, served.written_tokens
     uncached, output = served.fresh_tokens - written, served.fitted.tokens
+    plan = CachePlan(read_tokens=read, write_5m_tokens=written, uncached_tokens=uncached)
     return ServedRequest(
         endpoint=endpoint,
         model=served.able.model,
@@ -261,17 +324,9 @@ def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
         status=200,
         stop_reason=served.reason,
         message_id=id,
-        read_tokens=read,
-        write_5m_tokens=written,
-        uncached_tokens=uncached,
+        plan=plan,
         output_tokens=output,
-        cost=cost(
-            served.able.model,
-            read_tokens=read,
-            write_5m_tokens=written,
-            uncached_tokens=uncached,
-            output_tokens=output,
-        ),
+        cost=usage_cost(served.able.model, plan.usage(output)),
     )
 
 

@@ -9,13 +9,19 @@ from functools import partial
 
 import msgspec
 
-from longhold.core.messages import Json, Opaque, block_to_wire
+from longhold.core.messages import Json
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.request import Caller, JsonObject
-from longhold.session.dialects import dialect_named, is_system
+from longhold.core.wire import responses
 from longhold.simulator.brains import BrainRequest
 from longhold.simulator.finishing import new_id
-from longhold.simulator.openai import ChatEndpoint, ChatReply, ServedAnswer
+from longhold.simulator.openai import (
+    ChatEndpoint,
+    ChatReply,
+    ServedAnswer,
+    brain_request,
+    check_role,
+)
 from longhold.simulator.stream import StreamEvent, slices
 
 STORED = ("previous_response_id", "conversation")
@@ -35,6 +41,9 @@ async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) 
     able = chat.check_request(body, "input")
     given = body["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    for index, item in enumerate(items):
+        if responses.is_input_message(item):
+            check_role(item.get("role"), f"input[{index}]")
     tools = {tool["name"]: tool for tool in _tools(body, items)}
     room = body.get("max_output_tokens") or able.max_output_tokens
     parts = (body.get("instructions") or "", *(body.get("tools") or ()), *items)
@@ -60,48 +69,16 @@ def _tools(body: JsonObject, items: Iterable[JsonObject]) -> Iterator[JsonObject
 def _build_brain_request(
     body: JsonObject, items: Iterable[JsonObject], tools: Mapping[str, JsonObject], room: int
 ) -> BrainRequest:
-    hear, messages, system = dialect_named("responses").hear, list[JsonObject](), list[JsonObject]()
-    if body.get("instructions"):
-        system.append({"type": "text", "text": body["instructions"]})
-    for at, item in enumerate(items):
-        heard = hear(item, f"input[{at}]")
-        blocks = [block_to_wire(one) for one in heard.content if not isinstance(one, Opaque)]
-        role = "assistant" if heard.role == "assistant" else "user"
-        if is_system(item):
-            system += blocks
-        elif messages and messages[-1]["role"] == role:
-            messages[-1]["content"] += blocks
-        elif blocks:
-            messages.append({"role": role, "content": blocks})
-    described = [
-        {
-            "name": name,
-            "description": tool.get("description", ""),
-            "input_schema": tool.get("parameters") or FREEFORM,
-        }
-        for name, tool in tools.items()
-    ]
-    return BrainRequest(
-        model=str(body["model"]),
-        system=tuple(system),
-        tools=tuple(described),
-        messages=tuple(messages),
-        max_tokens=room,
-    )
+    instructions = {"role": "system", "content": body.get("instructions") or ""}
+    functions = [{"parameters": FREEFORM, **tool} for tool in tools.values()]
+    heard = map(responses.decode_item, (instructions, *items))
+    return brain_request(str(body["model"]), heard, functions, room)
 
 
 def _response(
     body: JsonObject, served: ServedAnswer, tools: Mapping[str, JsonObject]
 ) -> JsonObject:
     is_cut = served.reason == "max_tokens"
-    output = served.fitted.tokens
-    usage = {
-        "input_tokens": served.match.prompt_tokens,
-        "input_tokens_details": served.cache_details,
-        "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": served.match.prompt_tokens + output,
-    }
     return {
         "id": new_id("resp_"),
         "object": "response",
@@ -114,7 +91,7 @@ def _response(
         "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)),
         "tool_choice": body.get("tool_choice", "auto"),
         "tools": body.get("tools") or [],
-        "usage": usage,
+        "usage": served.usage("input_tokens", "output_tokens"),
     }
 
 
@@ -124,15 +101,12 @@ def _item(block: JsonObject, tools: Mapping[str, JsonObject]) -> JsonObject:
         item = {"type": "message", "id": new_id("msg_"), "role": "assistant", "content": [part]}
         return {**item, "status": "completed"}
     tool = tools.get(block["name"], {})
-    call = {"call_id": block.get("id") or new_id("call_"), "name": block["name"]}
+    is_custom = tool.get("type") == "custom"
+    id = block.get("id") or new_id("call_")
+    call = responses.encode_call(id, block["name"], block["input"], is_custom=is_custom)
     if namespace := tool.get("namespace"):
         call["namespace"] = namespace
-    if tool.get("type") == "custom":
-        call |= {"type": "custom_tool_call", "input": str(block["input"].get("input", ""))}
-        return {**call, "id": new_id("ctc_"), "status": "completed"}
-    arguments = msgspec.json.encode(block["input"]).decode()
-    call |= {"type": "function_call", "arguments": arguments}
-    return {**call, "id": new_id("fc_"), "status": "completed"}
+    return {**call, "id": new_id("ctc_" if is_custom else "fc_"), "status": "completed"}
 
 
 def _events(response: JsonObject, size: int) -> Iterator[StreamEvent]:

@@ -1,7 +1,7 @@
 """The HTTP server: routes, authentication, faults and error bodies.
 
 What a request means is in `simulation` and `openai`. `serve` blocks, for the command line;
-`running` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
+`run_simulator` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
 """
 
 import asyncio
@@ -18,11 +18,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from longhold.core.http import LOOPBACK, Headers, is_loopback, listen, serve_in_thread, server_of
+from longhold.core.http import LOOPBACK, is_loopback, listen, serve_in_thread, server_of
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.request import Caller, JsonObject, parse_object, parse_request
-from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.simulator.brains import Brain
 from longhold.simulator.brains.by_name import EchoBrain
 from longhold.simulator.faults import InjectedFault
@@ -30,6 +29,7 @@ from longhold.simulator.finishing import new_id
 from longhold.simulator.model_list import DEFAULT_PAGE, find_model, model_list
 from longhold.simulator.openai import ChatEndpoint, ChatReply, openai_error, with_error_event
 from longhold.simulator.responses import create_response
+from longhold.simulator.settings import SimulatorSettings
 from longhold.simulator.simulation import ServedOutcome, Simulation
 from longhold.simulator.stats import ServedRequest
 from longhold.simulator.stream import StreamEvent, message_events
@@ -41,7 +41,9 @@ def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObjec
         case "stats":
             return simulation.stats.to_json()
         case "clock":
-            return _clock(simulation, order)
+            if "advance_seconds" in order:
+                advance(simulation, order["advance_seconds"])
+            return {"now": simulation.clock.now()}
         case "faults":
             return simulation.faults.plan(order)
         case "reset":
@@ -58,12 +60,6 @@ def advance(simulation: Simulation, seconds: object) -> None:
         raise invalid_request(f"advance_seconds: {error}") from error
 
 
-def _clock(simulation: Simulation, order: JsonObject) -> JsonObject:
-    if "advance_seconds" in order:
-        advance(simulation, order["advance_seconds"])
-    return {"now": simulation.clock.now()}
-
-
 DEFAULT_PORT = 8787  # free on most machines; any other will do
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
@@ -71,6 +67,9 @@ CHANGING = ("clock", "faults", "reset")
 """Control actions that a mere look at an address must not set off."""
 FAULT_HEADER = "x-simulator-fault"
 ADVANCE_HEADER = "x-simulator-advance-seconds"
+
+CHAT_PATHS = ("/v1/chat/completions", "/v1/responses")
+"""Endpoints that refuse in OpenAI's shape."""
 
 Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
 
@@ -83,22 +82,20 @@ class RunningServer:
 
 def application(simulation: Simulation) -> Starlette:
     server = _Server(simulation)
+    routes: tuple[tuple[str, Endpoint, list[str]], ...] = (
+        ("/v1/messages", server.messages, ["POST"]),
+        ("/v1/messages/count_tokens", server.count_tokens, ["POST"]),
+        ("/v1/chat/completions", server.chat, ["POST"]),
+        ("/v1/responses", server.responses, ["POST"]),
+        ("/v1/models", server.models, ["GET"]),
+        ("/v1/models/{name:path}", server.model, ["GET"]),
+        ("/simulator/{action}", server.control, ["GET", "POST"]),
+        ("/{path:path}", server.unknown, ["GET", "POST"]),
+    )
     return Starlette(
         routes=[
-            Route("/v1/messages", server.guarded(server.messages), methods=["POST"]),
-            Route(
-                "/v1/messages/count_tokens", server.guarded(server.count_tokens), methods=["POST"]
-            ),
-            Route(
-                "/v1/chat/completions", server.guarded(server.chat, is_chat=True), methods=["POST"]
-            ),
-            Route(
-                "/v1/responses", server.guarded(server.responses, is_chat=True), methods=["POST"]
-            ),
-            Route("/v1/models", server.guarded(server.models)),
-            Route("/v1/models/{name:path}", server.guarded(server.model)),
-            Route("/simulator/{action}", server.guarded(server.control), methods=["GET", "POST"]),
-            Route("/{path:path}", server.guarded(server.unknown), methods=["GET", "POST"]),
+            Route(path, server.guarded(endpoint, is_chat=path in CHAT_PATHS), methods=methods)
+            for path, endpoint, methods in routes
         ]
     )
 
@@ -156,10 +153,13 @@ class _Server:
         outcome = await self._simulation.create(request, caller)
         if self._simulation.settings.first_byte_delay_seconds:
             await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
-        if request.stream:
-            return self._stream_events(outcome, fault)
-        body = msgspec.json.encode(outcome.message)
-        return self._sent([body], outcome, fault, is_stream=False)
+        chunks = (
+            _stream_chunks(outcome, self._simulation.settings.delta_chars, fault)
+            if request.stream
+            else [msgspec.json.encode(outcome.message)]
+        )
+        begin = partial(self._begin, outcome, fault)
+        return self._respond(chunks, begin, fault, is_stream=request.stream)
 
     async def count_tokens(self, http: HttpRequest) -> ASGIApp:
         self._before(http)
@@ -182,15 +182,8 @@ class _Server:
         chunks = reply.chunks
         if reply.is_stream and fault is not None and fault.stream == "error_event":
             chunks = with_error_event(chunks, fault)
-        return WireResponse(
-            chunks,
-            headers=_headers(STREAM_TYPE if reply.is_stream else JSON_TYPE),
-            begin=lambda: self._chat.begin(reply, fault),
-            fault=fault,
-            is_stream=reply.is_stream,
-            stalled_seconds=self._simulation.settings.stalled_seconds,
-            between_seconds=self._simulation.settings.between_events_seconds,
-        )
+        begin = partial(self._chat.begin, reply, fault)
+        return self._respond(chunks, begin, fault, is_stream=reply.is_stream)
 
     async def models(self, http: HttpRequest) -> ASGIApp:
         self._caller(http, needs_version=False)
@@ -238,7 +231,7 @@ class _Server:
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
         name = http.url.hostname or ""
-        if is_loopback(bound) and name != "localhost" and not is_loopback(name):
+        if is_loopback(bound) and not is_loopback(name):
             raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
@@ -259,35 +252,27 @@ class _Server:
             betas=frozenset(beta.strip() for beta in betas if beta.strip()),
         )
 
-    def _stream_events(self, outcome: ServedOutcome, fault: InjectedFault | None) -> ASGIApp:
-        events = list(message_events(outcome, self._simulation.settings.delta_chars))
-        if fault is not None and fault.stream == "error_event":
-            error = fault.error().body(new_id("req_"))
-            events = [*events[: fault.after_events], StreamEvent("error", error)]
-        return self._sent([event.encoded() for event in events], outcome, fault, is_stream=True)
+    def _begin(self, outcome: ServedOutcome, fault: InjectedFault | None) -> None:
+        self._simulation.begin(outcome)
+        self._simulation.record(outcome, fault.name if fault else None)
 
-    def _sent(
+    def _respond(
         self,
         chunks: list[bytes],
-        outcome: ServedOutcome,
+        begin: Callable[[], None],
         fault: InjectedFault | None,
         *,
         is_stream: bool,
     ) -> ASGIApp:
-        simulation = self._simulation
-
-        def begin() -> None:
-            simulation.begin(outcome)
-            simulation.record(outcome, fault.name if fault else None)
-
+        settings, kind = self._simulation.settings, STREAM_TYPE if is_stream else JSON_TYPE
         return WireResponse(
             chunks,
-            headers=_headers(STREAM_TYPE if is_stream else JSON_TYPE),
+            headers=[(b"content-type", kind), (b"request-id", new_id("req_").encode())],
             begin=begin,
             fault=fault,
             is_stream=is_stream,
-            stalled_seconds=simulation.settings.stalled_seconds,
-            between_seconds=simulation.settings.between_events_seconds,
+            stalled_seconds=settings.stalled_seconds,
+            between_seconds=settings.between_events_seconds,
         )
 
     def _refusal(self, http: HttpRequest, error: ApiError, *, is_chat: bool) -> Response:
@@ -310,8 +295,14 @@ class _Server:
         return _json(body, error.status, headers)
 
 
-def _headers(content_type: bytes) -> Headers:
-    return [(b"content-type", content_type), (b"request-id", new_id("req_").encode())]
+def _stream_chunks(
+    outcome: ServedOutcome, delta_chars: int, fault: InjectedFault | None
+) -> list[bytes]:
+    events = list(message_events(outcome, delta_chars))
+    if fault is not None and fault.stream == "error_event":
+        error = fault.error().body(new_id("req_"))
+        events = [*events[: fault.after_events], StreamEvent("error", error)]
+    return [event.encoded() for event in events]
 
 
 def _json(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -11,38 +11,37 @@ from dataclasses import dataclass, replace
 
 from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.billing.compaction import (
-    ON_DEMAND_BETA,
-    THRESHOLD_BETA,
-    Threshold,
-    instructions_of,
-    is_due,
-    make_signed_block,
-    make_threshold_block,
-    threshold_of,
-)
+from longhold.core.request.billing.edits import fires
 from longhold.core.request.billing.errors import invalid_request
-from longhold.core.request.billing.pieces import PromptPiece
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import (
+    CACHE_EDITS_BETA,
     PreparedPrompt,
     Workbench,
+    capabilities_for,
     messages_of,
     prepare,
 )
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
-from longhold.core.request.billing.signing import Signer
 from longhold.core.request.billing.thinking import BINDING_BETA, link_conversation
-from longhold.core.request.billing.tokens import TokenCounter
-from longhold.core.request.billing.validate import CACHE_EDITS_BETA
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
+from longhold.simulator.compaction import (
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    Threshold,
+    instructions_of,
+    make_signed_block,
+    make_threshold_block,
+    threshold_of,
+)
 from longhold.simulator.diagnostics import Diagnostics
 from longhold.simulator.faults import Faults
 from longhold.simulator.finishing import FinishedAnswer, finish, new_id
+from longhold.simulator.settings import SimulatorSettings
 from longhold.simulator.stats import ServedRequest, Stats
 from longhold.simulator.usage import BilledUsage, Iteration
+from longhold.simulator.validate import check_request
 
 SUMMARY_OUTPUT_TOKENS = 8_000  # room for a summary, whatever the request's own limit
 
@@ -52,8 +51,6 @@ class ServedOutcome:
     prepared: PreparedPrompt
     message: JsonObject
     usage: BilledUsage
-    plans: Sequence[CachePlan]
-    """What becomes readable when the response begins."""
     started: float
 
 
@@ -73,11 +70,7 @@ class Simulation:
         self.stats = Stats(self.settings.remembered_requests)
         self.cache = PromptCache(self.settings)
         self.prefixes = PrefixCache(self.settings.openai_cache_seconds)
-        self.bench = Workbench(
-            settings=self.settings,
-            counter=TokenCounter(self.settings),
-            signer=Signer(self.settings.secret),
-        )
+        self.bench = Workbench(self.settings)
         self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
 
     def reset(self) -> None:
@@ -90,37 +83,47 @@ class Simulation:
 
     def count(self, request: ApiRequest, caller: Caller) -> JsonObject:
         """Count a request's tokens; nothing is cached and no compaction is triggered."""
-        prepared = prepare(request, caller, self.bench, is_count=True)
+        prepared = self._prepare(request, caller, is_count=True)
         counted: JsonObject = {"input_tokens": prepared.prompt.total_tokens}
         if request.context_management is not None:
             counted["context_management"] = {"original_input_tokens": prepared.original_tokens}
         return counted
 
+    def _prepare(
+        self, request: ApiRequest, caller: Caller, *, is_count: bool = False
+    ) -> PreparedPrompt:
+        able = capabilities_for(request, caller)
+        check_request(request, caller, able, self.settings, is_count=is_count)
+        return prepare(request, caller, self.bench)
+
     async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
         started = self.clock.now()
-        prepared = prepare(request, caller, self.bench)
-        plan = self.cache.look_up(
-            prepared.prompt, caller.workspace, prepared.able.cache_minimum_tokens, started
-        )
+        prepared = self._prepare(request, caller)
+        plan = self._look_up(prepared, started)
         _check_window(prepared, plan.prompt_tokens)
         if request.compaction is not None:
             return await self._compact_on_demand(prepared, plan, started)
         threshold = threshold_of(request)
-        if threshold is not None and is_due(threshold, plan.prompt_tokens, self.settings):
+        if threshold is not None and fires(
+            threshold.trigger_tokens, plan.prompt_tokens, self.settings
+        ):
             return await self._compact_and_answer(prepared, plan, threshold, started)
         return await self._answer(prepared, plan, started)
+
+    def _look_up(self, prepared: PreparedPrompt, now: float) -> CachePlan:
+        minimum = prepared.able.cache_minimum_tokens
+        return self.cache.look_up(prepared.prompt, prepared.caller.workspace, minimum, now)
 
     def begin(self, outcome: ServedOutcome) -> None:
         """Record that a response's first byte is sent: its cache entries become readable."""
         now = self.clock.now()
-        for plan in outcome.plans:
-            self.cache.commit(plan, now)
+        for iteration in outcome.usage.iterations:
+            self.cache.commit(iteration.plan, now)
         if outcome.prepared.request.diagnostics is not None:
             self._diagnostics.remember(outcome.prepared, outcome.message["id"])
 
     def record(self, outcome: ServedOutcome, fault: str | None = None) -> None:
         request, usage = outcome.prepared.request, outcome.usage
-        plan = usage.message.plan
         compactions = [i for i in usage.iterations if i.kind == "compaction"]
         self.stats.add(
             ServedRequest(
@@ -131,11 +134,7 @@ class Simulation:
                 status=200,
                 stop_reason=outcome.message["stop_reason"],
                 message_id=outcome.message["id"],
-                read_tokens=plan.read_tokens,
-                write_5m_tokens=plan.write_5m_tokens,
-                write_1h_tokens=plan.write_1h_tokens,
-                uncached_tokens=plan.uncached_tokens,
-                deleted_tokens=plan.deleted_tokens,
+                plan=usage.message.plan,
                 output_tokens=usage.message.output_tokens,
                 compaction_input_tokens=sum(i.plan.prompt_tokens for i in compactions),
                 compaction_output_tokens=sum(i.output_tokens for i in compactions),
@@ -152,11 +151,14 @@ class Simulation:
         self, prepared: PreparedPrompt, plan: CachePlan, started: float
     ) -> ServedOutcome:
         if prepared.request.max_tokens == 0:
-            return self._outcome(prepared, (_message_iteration(plan, None),), [], started)
-        answer = await self.ask(_brain_request(prepared, prepared.read))
-        finished = finish(answer, prepared, plan.prompt_tokens, self.bench.signer)
-        iterations = (_message_iteration(plan, finished),)
+            return self._outcome(prepared, [Iteration(kind="message", plan=plan)], [], started)
+        finished = await self._finish(prepared, plan)
+        iterations = [_message_iteration(plan, finished)]
         return self._outcome(prepared, iterations, finished.blocks, started, finished)
+
+    async def _finish(self, prepared: PreparedPrompt, plan: CachePlan) -> FinishedAnswer:
+        answer = await self.ask(_brain_request(prepared))
+        return finish(answer, prepared, plan.prompt_tokens, self.bench.signer)
 
     async def _compact_on_demand(
         self, prepared: PreparedPrompt, plan: CachePlan, started: float
@@ -165,7 +167,7 @@ class Simulation:
         links = link_conversation(prepared.sent, self.bench.signer)
         last_role = prepared.request.messages[-1].role
         block = make_signed_block(summary, links, prepared.able, last_role, self.bench.signer)
-        iterations = (self._compaction_iteration(prepared, plan, summary),)
+        iterations = [_compaction_iteration(prepared, plan, summary)]
         return self._outcome(prepared, iterations, [block], started)
 
     async def _compact_and_answer(
@@ -174,20 +176,18 @@ class Simulation:
         """Summarise past the threshold, then continue from the summary unless asked to pause."""
         summary = await self._summarise(prepared, threshold.instructions)
         block = make_threshold_block(summary)
-        closing = self._compaction_iteration(prepared, plan, summary)
+        closing = _compaction_iteration(prepared, plan, summary)
         if threshold.pauses:
-            return self._outcome(prepared, (closing,), [block], started)
+            return self._outcome(prepared, [closing], [block], started)
         shorter = _replace_conversation(prepared, block, self.settings)
-        able, workspace = prepared.able, prepared.caller.workspace
-        rest = self.cache.look_up(shorter.prompt, workspace, able.cache_minimum_tokens, started)
-        answer = await self.ask(_brain_request(shorter, shorter.read))
-        finished = finish(answer, shorter, rest.prompt_tokens, self.bench.signer)
-        iterations = (closing, _message_iteration(rest, finished))
+        rest = self._look_up(shorter, started)
+        finished = await self._finish(shorter, rest)
+        iterations = [closing, _message_iteration(rest, finished)]
         return self._outcome(prepared, iterations, [block, *finished.blocks], started, finished)
 
     async def _summarise(self, prepared: PreparedPrompt, instructions: str | None) -> str:
         asked = replace(
-            _brain_request(prepared, prepared.read),
+            _brain_request(prepared),
             purpose="summary",
             instructions=instructions,
             max_tokens=SUMMARY_OUTPUT_TOKENS,
@@ -196,17 +196,10 @@ class Simulation:
         texts = [str(block["text"]) for block in answer.blocks if block.get("type") == "text"]
         return "\n".join(texts) or "The conversation so far held nothing to keep."
 
-    def _compaction_iteration(
-        self, prepared: PreparedPrompt, plan: CachePlan, summary: str
-    ) -> Iteration:
-        return Iteration(
-            kind="compaction", plan=plan, output_tokens=prepared.measure.text_tokens(summary)
-        )
-
     def _outcome(
         self,
         prepared: PreparedPrompt,
-        iterations: tuple[Iteration, ...],
+        iterations: Sequence[Iteration],
         blocks: list[JsonObject],
         started: float,
         finished: FinishedAnswer | None = None,
@@ -218,13 +211,14 @@ class Simulation:
             shows_iterations=bool(betas & {ON_DEMAND_BETA, THRESHOLD_BETA}),
             shows_deleted=CACHE_EDITS_BETA in betas,
         )
+        otherwise = "compaction" if blocks else "max_tokens"
         message: JsonObject = {
             "id": new_id("msg_"),
             "type": "message",
             "role": "assistant",
             "model": request.model,
             "content": blocks,
-            "stop_reason": _stop_reason(finished, blocks),
+            "stop_reason": finished.stop_reason if finished else otherwise,
             "stop_sequence": finished.stop_sequence if finished else None,
             "usage": usage.to_json(),
         }
@@ -234,13 +228,10 @@ class Simulation:
             message["diagnostics"] = self._diagnostics.diagnose(prepared)
         if BINDING_BETA in betas:
             message["input_transformations"] = list(prepared.transformations)
-        plans = [iteration.plan for iteration in iterations]
-        return ServedOutcome(
-            prepared=prepared, message=message, usage=usage, plans=plans, started=started
-        )
+        return ServedOutcome(prepared=prepared, message=message, usage=usage, started=started)
 
 
-def _brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> BrainRequest:
+def _brain_request(prepared: PreparedPrompt) -> BrainRequest:
     """Build what a brain reads: the same as the model would."""
     request = prepared.request
     choice = request.tool_choice or {}
@@ -249,7 +240,7 @@ def _brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> B
         model=request.model,
         system=tuple(request.system_blocks()),
         tools=tuple(request.tools or ()),
-        messages=messages_of(pieces),
+        messages=messages_of(prepared.read),
         max_tokens=request.max_tokens or 0,
         forced_tool=forced,
     )
@@ -271,25 +262,21 @@ def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
 def _replace_conversation(
     prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
 ) -> PreparedPrompt:
-    frame = [piece for piece in prepared.read if piece.tier != "messages"]
-    standing = prepared.measure.piece("messages", "assistant", block, (0, 0))
-    pieces = [*frame, standing]
+    pieces = [piece for piece in prepared.read if piece.tier != "messages"]
+    pieces.append(prepared.measure.piece("messages", "assistant", block, (0, 0)))
     salts = salts_of(prepared.request, pieces, prepared.able, settings)
     return replace(prepared, read=pieces, prompt=chain_prompt(pieces, salts, frozenset()))
 
 
-def _message_iteration(plan: CachePlan, finished: FinishedAnswer | None) -> Iteration:
-    if finished is None:
-        return Iteration(kind="message", plan=plan, output_tokens=0)
+def _compaction_iteration(prepared: PreparedPrompt, plan: CachePlan, summary: str) -> Iteration:
+    tokens = prepared.measure.text_tokens(summary)
+    return Iteration(kind="compaction", plan=plan, output_tokens=tokens)
+
+
+def _message_iteration(plan: CachePlan, finished: FinishedAnswer) -> Iteration:
     return Iteration(
         kind="message",
         plan=plan,
         output_tokens=finished.output_tokens,
         thinking_tokens=finished.thinking_tokens,
     )
-
-
-def _stop_reason(finished: FinishedAnswer | None, blocks: Sequence[JsonObject]) -> str:
-    if finished is not None:
-        return finished.stop_reason
-    return "compaction" if blocks else "max_tokens"

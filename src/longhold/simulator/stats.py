@@ -4,9 +4,10 @@ The last requests are kept one by one; the sums cover everything since the last 
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 
 from longhold.core.models.prices import Cost
+from longhold.core.request.billing.cache import CachePlan
 from longhold.core.request.billing.request import JsonObject
 
 
@@ -19,11 +20,7 @@ class ServedRequest:
     status: int
     stop_reason: str | None = None
     message_id: str | None = None
-    read_tokens: int = 0
-    write_5m_tokens: int = 0
-    write_1h_tokens: int = 0
-    uncached_tokens: int = 0
-    deleted_tokens: int = 0
+    plan: CachePlan = field(default_factory=CachePlan)
     output_tokens: int = 0
     compaction_input_tokens: int = 0
     compaction_output_tokens: int = 0
@@ -31,20 +28,13 @@ class ServedRequest:
     fault: str | None = None
 
 
-COUNTED = (
-    "read_tokens",
-    "write_5m_tokens",
-    "write_1h_tokens",
-    "uncached_tokens",
-    "output_tokens",
-    "compaction_input_tokens",
-    "compaction_output_tokens",
-)
+PROMPT = ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")
+COUNTED = (*PROMPT, "output_tokens", "compaction_input_tokens", "compaction_output_tokens")
 
 
 class Stats:
     def __init__(self, limit: int) -> None:
-        self._recent: deque[ServedRequest] = deque(maxlen=limit)
+        self._recent: deque[JsonObject] = deque(maxlen=limit)
         self.clear()
 
     def clear(self) -> None:
@@ -56,21 +46,19 @@ class Stats:
         self._unpriced = 0
 
     def add(self, record: ServedRequest) -> None:
-        self._recent.append(record)
+        plain = _record_json(record)
+        self._recent.append(plain)
         self._requests[record.endpoint] += 1
         self._statuses[str(record.status)] += 1
         for name in COUNTED:
-            self._tokens[name] += getattr(record, name)
+            self._tokens[name] += plain[name]
         if record.cost is not None:
             self._cost += record.cost
         elif record.output_tokens:
             self._unpriced += 1
 
     def to_json(self) -> JsonObject:
-        prompt = sum(
-            self._tokens[name]
-            for name in ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")
-        )
+        prompt = sum(self._tokens[name] for name in PROMPT)
         return {
             "totals": {
                 "requests": sum(self._requests.values()),
@@ -82,17 +70,16 @@ class Stats:
                 "cost_usd": _cost_json(self._cost),
                 "requests_without_price": self._unpriced,
             },
-            "requests": [_record_json(record) for record in self._recent],
+            "requests": list(self._recent),
         }
 
 
 def _cost_json(cost: Cost) -> JsonObject:
-    parts = {field.name: getattr(cost, field.name) for field in fields(cost)}
-    return {**parts, "total": cost.total}
+    return {**asdict(cost), "total": cost.total}
 
 
 def _record_json(record: ServedRequest) -> JsonObject:
     plain = {field.name: getattr(record, field.name) for field in fields(record)}
-    plain["cost_usd"] = _cost_json(record.cost) if record.cost else None
-    del plain["cost"]
-    return plain
+    plan, cost = plain.pop("plan"), plain.pop("cost")
+    prompt = {name: getattr(plan, name) for name in (*PROMPT, "deleted_tokens")}
+    return plain | prompt | {"cost_usd": _cost_json(cost) if cost else None}

@@ -4,14 +4,13 @@ Compaction is an iteration of its own: its tokens are never in the top-level fie
 is the sum of the iterations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from longhold.core.models.prices import Cost, cost
+from longhold.core.models.prices import Cost, usage_cost
 from longhold.core.request.billing.cache import CachePlan
 from longhold.core.request.billing.request import JsonObject
-
-NOTHING = CachePlan(read_tokens=0, write_5m_tokens=0, write_1h_tokens=0, uncached_tokens=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,29 +19,21 @@ class Iteration:
 
     kind: Literal["message", "compaction"]
     plan: CachePlan
-    output_tokens: int
+    output_tokens: int = 0
     thinking_tokens: int = 0
 
     def to_json(self) -> JsonObject:
         return {"type": self.kind, **_prompt_json(self.plan), "output_tokens": self.output_tokens}
 
     def cost(self, model: str, speed: str | None) -> Cost | None:
-        return cost(
-            model,
-            uncached_tokens=self.plan.uncached_tokens,
-            read_tokens=self.plan.read_tokens,
-            write_5m_tokens=self.plan.write_5m_tokens,
-            write_1h_tokens=self.plan.write_1h_tokens,
-            output_tokens=self.output_tokens,
-            speed="fast" if speed == "fast" else "standard",
-        )
+        return usage_cost(model, self.plan.usage(self.output_tokens), is_fast=speed == "fast")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledUsage:
     """All iterations of one response, and which of the optional fields to show."""
 
-    iterations: tuple[Iteration, ...]
+    iterations: Sequence[Iteration]
     speed: str | None = None
     shows_iterations: bool = False
     shows_deleted: bool = False
@@ -51,19 +42,14 @@ class BilledUsage:
     def message(self) -> Iteration:
         """The iteration that the top-level fields describe; empty if only a compaction ran."""
         last = self.iterations[-1]
-        if last.kind == "message":
-            return last
-        return Iteration(kind="message", plan=NOTHING, output_tokens=0)
+        return last if last.kind == "message" else Iteration(kind="message", plan=CachePlan())
 
     def to_json(self, *, is_start: bool = False) -> JsonObject:
         """Render the usage object; at a stream's start there is almost no output yet."""
         message = self.message
         output = min(message.output_tokens, 1) if is_start else message.output_tokens
-        fields = {
-            **_prompt_json(message.plan),
-            "output_tokens": output,
-            "service_tier": "standard",
-        }
+        prompt = _prompt_json(message.plan)
+        fields = {**prompt, "output_tokens": output, "service_tier": "standard"}
         if message.thinking_tokens and not is_start:
             fields["output_tokens_details"] = {"thinking_tokens": message.thinking_tokens}
         if self.speed is not None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.instructions import gather, ground, load
+from longhold.agent.instructions import gather, gathering, ground, load
+from longhold.agent.instructions.gathering import MAX_FILE_BYTES, MAX_FILES
 from longhold.agent.instructions.places import InstructionCandidate
 from longhold.core.settings import InstructionsSettings
 
@@ -216,19 +217,19 @@ def test_what_cannot_be_used_is_said(place):
         place,
         **{
             "repo/AGENTS.md": "@huge.md @binary.md @pipe @gone.md @docs @someone",
-            "repo/huge.md": "x" * 2_000,
+            "repo/huge.md": "x" * (MAX_FILE_BYTES + 1),
             "repo/docs/x": "",
         },
     )
     (place / "repo/binary.md").write_bytes(b"\0\1")
     os.mkfifo(place / "repo/pipe")
-    found = load(here(place, max_file_bytes=1_024))
+    found = load(here(place))
     assert names(place, found) == ["repo/AGENTS.md"]
     told = sorted(notice.replace(f"{place}/repo/", "") for notice in found.notices)
     assert told == [
         "AGENTS.md imports gone.md, which does not exist",
         "binary.md is not used as instructions: it is not text",
-        "huge.md is not used as instructions: it is larger than 1,024 bytes",
+        "huge.md is not used as instructions: it is larger than 4,194,304 bytes",
         "pipe is not used as instructions: it is not a regular file",
     ]
 
@@ -246,20 +247,21 @@ def test_a_large_file_is_flagged_and_used(place):
 
 
 def test_too_many_files_are_cut_off_and_said(place):
-    write(place, **{f"repo/.claude/rules/{n}.md": str(n) for n in range(12)})
-    found = load(here(place, max_files=5))
-    assert len(found.parts) == 5
+    write(place, **{f"repo/.claude/rules/{n:03}.md": str(n) for n in range(MAX_FILES + 7)})
+    found = load(here(place))
+    assert len(found.parts) == MAX_FILES == 200
     rules = place / "repo/.claude/rules"
-    left_out = ", ".join(str(rules / f"{n}.md") for n in (3, 4, 5, 6, 7))
-    assert found.notices == (f"more than 5 instruction files; left out: {left_out} and 2 more",)
+    left_out = ", ".join(str(rules / f"{n}.md") for n in range(200, 205))
+    assert found.notices == (f"more than 200 instruction files; left out: {left_out} and 2 more",)
 
 
 def test_what_one_person_wrote_is_not_what_is_left_out(place):
-    rules = {f"repo/.claude/rules/{n}.md": f"rule {n}" for n in range(8)}
+    rules = {f"repo/.claude/rules/{n:03}.md": f"rule {n}" for n in range(MAX_FILES)}
     write(place, **rules, **{"repo/AGENTS.md": "all", "repo/sub/CLAUDE.local.md": "mine"})
-    found = load(here(place, max_files=4))
-    assert [part.text for part in found.parts] == ["all", "rule 0", "rule 1", "mine"]
-    assert "rules/2.md" in found.notices[-1]
+    found = load(here(place))
+    kept = [f"rule {n}" for n in range(MAX_FILES - 2)]
+    assert [part.text for part in found.parts] == ["all", *kept, "mine"]
+    assert "rules/198.md" in found.notices[-1]
 
 
 def test_rules_that_lead_out_of_the_project_are_not_walked(place):
@@ -325,8 +327,9 @@ def test_every_file_within_reach_is_said_once(tmp_path_factory, graph, hops):
         wanted = " ".join(f"@{m}.md" for m in graph.get(n, ()))
         (place / f"{n}.md").write_text(f"file {n}: {wanted}")
     field = replace(here(place, "."), top=place, directory=place)
-    field = replace(field, settings=InstructionsSettings(import_hops=hops))
-    found = gather([InstructionCandidate(path=place / "0.md")], field)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "IMPORT_HOPS", hops)
+        found = gather([InstructionCandidate(path=place / "0.md")], field)
     reached, edge = {0}, {0}
     for _ in range(hops):
         edge = {m for n in edge for m in graph.get(n, ())} - reached

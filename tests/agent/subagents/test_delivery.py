@@ -95,8 +95,8 @@ async def test_a_delivery_that_failed_midway_is_made_up_by_the_same_stage(tmp_pa
 
 
 async def test_a_flood_waits_for_later_rounds(tmp_path, box):
-    engine, deliver = _open(tmp_path, mail_round_chars=900), Delivery(box)
-    _send(box, "a" * 2_000, "b" * 100, "c" * 100, "d" * 100)
+    engine, deliver = _open(tmp_path), Delivery(box)
+    _send(box, "a" * 100_000, "b" * 30_000, "c" * 30_000, "d" * 30_000)
     await deliver(engine)
     assert len(_told(engine)) == 1
     await deliver(engine)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from casting import Cast, entries, hidden, told, until
+from longhold.agent.subagents import supervisor
 from longhold.agent.subagents.memory_scopes import open_store
 from longhold.agent.subagents.supervisor import LOOK_SECONDS, request_file
 from longhold.agent.subagents.worker import AgentWorker
@@ -241,7 +242,8 @@ async def test_the_user_stops_one_from_another_terminal(opened, leave):
         assert LOOK_SECONDS < 2
 
 
-async def test_progress_is_told_while_it_works(opened):
+async def test_progress_is_told_while_it_works(opened, monkeypatch):
+    monkeypatch.setattr(supervisor, "PROGRESS_SECONDS", 0.1)
     cast = Cast(
         {
             "start now": CALL % ', "run_in_background": true',
@@ -249,7 +251,7 @@ async def test_progress_is_told_while_it_works(opened):
             "is done": "text: ok",
         }
     )
-    async with opened(cast, mode="bypass", settings=_settings(progress_seconds=0.1)) as agent:
+    async with opened(cast, mode="bypass") as agent:
         async for _ in agent.run("start now"):
             pass
         [id] = agent.supervisor.running

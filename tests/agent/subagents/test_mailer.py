@@ -6,7 +6,7 @@ from agent.subagents.orders import not_resumed, order
 from longhold.agent.subagents.ledger import Mailbox, UnreadMail
 from longhold.agent.subagents.mail import Note, ShutdownRequest
 from longhold.agent.subagents.mail_socket import MailSocket
-from longhold.agent.subagents.mailer import Around, Mailer, Peer, Unsent, agent_box
+from longhold.agent.subagents.mailer import MAIL_CHARS, Around, Mailer, Peer, Unsent, agent_box
 from longhold.agent.subagents.tasks import TaskList
 from longhold.agent.subagents.teammates import Teammates
 from longhold.errors import ConfigError, SessionNotFound, StoreError
@@ -73,9 +73,9 @@ async def test_all_get_it_and_who_does_not_is_named(tmp_path):
 
 
 async def test_nothing_and_too_much_are_not_sent(tmp_path):
-    mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)), limit_chars=10)
+    mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
     with pytest.raises(Unsent, match="write it to a file"):
-        await mailer.send("a1", Note(text="x" * 11))
+        await mailer.send("a1", Note(text="x" * (MAIL_CHARS + 1)))
     with pytest.raises(Unsent, match="is empty"):
         await mailer.send("a1", Note(text=" \n"))
 

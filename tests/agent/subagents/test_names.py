@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.subagents.names import check_name, is_name, is_session
+from longhold.agent.subagents.names import check_agent_name, is_name, is_session
 from longhold.errors import ConfigError
 
 
@@ -15,13 +15,13 @@ from longhold.errors import ConfigError
 def test_what_leads_elsewhere_is_no_name(text):
     assert not is_name(text)
     with pytest.raises(ConfigError, match="cannot name a team"):
-        check_name(text, "a team")
+        check_agent_name(text, "a team")
 
 
 @pytest.mark.parametrize("text", ["user", "User", "SYSTEM", "main", "all", "assistant", "Lead"])
 def test_nobody_can_be_called_like_the_user(text):
     with pytest.raises(ConfigError, match="is reserved"):
-        check_name(text, "an agent")
+        check_agent_name(text, "an agent")
 
 
 @given(st.text(max_size=80))

@@ -44,8 +44,8 @@ async def test_what_an_agent_spends_is_its_parents(opened):
         await told(agent)
         [beside] = entries(agent, Forked)
         assert beside.source == "agent:general"
-        assert sum_spending(agent.session.view.history).answers == 3
-        assert agent.budget.session.answers == 3
+        assert sum_spending(agent.session.view.history).calls == 3
+        assert agent.budget.session.calls == 3
 
 
 async def test_a_background_agent_gives_a_receipt_and_reports_once(opened):

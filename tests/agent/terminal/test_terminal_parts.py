@@ -16,13 +16,13 @@ from longhold.agent.terminal.chat_input import InputCompleter, Pastes, ProjectFi
 from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
 from longhold.agent.terminal.slash import unknown_command
 from longhold.agent.terminal.spacing import Spacing
-from longhold.agent.terminal.status import Status, join_fitting
 from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, draw_folded
 from longhold.cli.slash import SLASH
-from longhold.cli.slash.changing import CompactWords
+from longhold.cli.slash_commands import CompactWords
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import TextDelta
 from longhold.core.tools.protocol import Outcome
+from longhold.core.turn.status import Status, join_fitting
 
 EVIL = "\x1b]0;owned\x07\x1b[2J"
 PAINT = Paint(columns=lambda: 60, has_colours=False)

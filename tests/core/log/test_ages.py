@@ -6,7 +6,6 @@ import pytest
 
 from longhold.core.log.cursor import earliest_now
 from longhold.core.log.results import DIRECTORY, Results
-from longhold.core.log.retention import sweep
 from longhold.core.log.store import FileStore
 from longhold.core.settings import SpillSettings
 
@@ -23,7 +22,7 @@ def ahead(monkeypatch):
 def test_a_body_just_written_is_not_expired(tmp_path, ahead):
     (tmp_path / DIRECTORY).mkdir()
     (tmp_path / DIRECTORY / "t1.txt").write_text("the whole result")
-    assert sweep(Results(tmp_path), SpillSettings()) == []
+    assert Results(tmp_path).sweep(SpillSettings()) == []
     assert (tmp_path / DIRECTORY / "t1.txt").exists()
 
 

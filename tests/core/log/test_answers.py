@@ -28,8 +28,8 @@ def test_a_copy_of_the_beginning_holds_no_further_answers():
 
 
 def test_the_bill_and_the_cache_count_the_same_calls():
-    assert totals(explain_calls(COPIED)).calls == bill(COPIED).total.calls == 3
-    assert totals(explain_calls(COPIED)).usd == bill(COPIED).total.cost.total
+    assert totals(explain_calls(COPIED))["calls"] == bill(COPIED).total.tally.calls == 3
+    assert totals(explain_calls(COPIED))["usd"] == bill(COPIED).total.tally.usd
 
 
 def test_the_last_usage_of_an_answer_in_pieces_counts():

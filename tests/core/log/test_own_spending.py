@@ -3,8 +3,9 @@
 import pytest
 
 from longhold.core.log.entries import Asked, Forked, Replied
-from longhold.core.log.spending import OwnSpending, price_call, sum_spending
+from longhold.core.log.spending import OwnSpending, sum_spending
 from longhold.core.messages import Usage
+from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings
 
 MODEL = "claude-opus-5"
@@ -30,7 +31,7 @@ def test_layers_are_booked_apart_and_agents_are_work():
     history = session(3, ("notes", "memory", "notes", "agent:a1"))
     history.insert(2, answered(99, "r0"))
     found = OwnSpending().follow(history)
-    assert {name: spent.answers for name, spent in found.layers.items()} == {
+    assert {name: spent.calls for name, spent in found.layers.items()} == {
         "notes": 2,
         "memory": 1,
     }

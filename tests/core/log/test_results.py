@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.log.entries import Ran, Spilled
-from longhold.core.log.results import Results, file_name, is_over, truncate_result
+from longhold.core.log.results import Results, file_name
 from longhold.core.messages import Image, Opaque, Text
+from longhold.core.settings import LogSettings, Settings
 from longhold.errors import StoreError
 
 MIB = 1 << 20
+SMALL = Settings(log=LogSettings(body_limit_bytes=1_024))
 PICTURE = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
 
 
@@ -167,6 +169,7 @@ def test_a_vanished_file_is_said_to_be_gone(results):
 LIMITED = """
 import resource, sys
 from pathlib import Path
+from longhold.core.settings import LogSettings, Settings
 from longhold.errors import StoreError
 from longhold.core.log.results import Results
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
@@ -198,14 +201,15 @@ def test_blocks_over_the_cap_lie_there_as_text(results):
 
 
 @pytest.mark.parametrize(("text", "is_too_large"), [("x" * 1_024, False), ("ü" * 513, True)])
-def test_what_is_too_large_for_the_log_is_counted_in_bytes(text, is_too_large):
-    assert is_over(text, 1_024) is is_too_large
+def test_what_is_too_large_for_the_log_is_counted_in_bytes(results, text, is_too_large):
+    body, _ = results.shorten(Ran(tool_use_id="toolu_1", content=text), SMALL)
+    assert (body is not None) is is_too_large
 
 
 def test_the_head_of_a_body_says_where_the_whole_is(results):
     ran = Ran(tool_use_id="toolu_1", content=(Text(text="z" * 5_000), PICTURE))
-    body = results.body("toolu_1", ran.content, cap_bytes=MIB)
-    head = truncate_result(ran, body, 1_024)
+    body, head = results.shorten(ran, SMALL)
+    assert body == results.body("toolu_1", ran.content, cap_bytes=MIB)
     assert head.content == (
         Text(text="z" * 1_024 + f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"),
         PICTURE,

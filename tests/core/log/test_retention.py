@@ -4,8 +4,8 @@ import os
 
 from longhold.core.log import Header, Log, load
 from longhold.core.log.entries import Swept
-from longhold.core.log.results import Results, StoredBody
-from longhold.core.log.retention import DAY_SECONDS, plan_sweep, sweep, sweep_session
+from longhold.core.log.results import DAY_SECONDS, Results, StoredBody, plan_sweep
+from longhold.core.log.store import sweep_session
 from longhold.core.settings import SpillSettings
 
 NOW = 1_700_000_000.0
@@ -53,7 +53,7 @@ def test_what_is_removed_is_said(tmp_path):
     put(tmp_path, "old.txt", 40)
     put(tmp_path, "big.txt", 3, size=1 << 20)
     new = put(tmp_path, "new.txt", 1, size=1 << 20)
-    assert sweep(Results(tmp_path), SpillSettings(session_bytes=1 << 20), now=NOW) == [
+    assert Results(tmp_path).sweep(SpillSettings(session_bytes=1 << 20), now=NOW) == [
         Swept(files=("tool-results/old.txt",), bytes=10, why="older than 30 days"),
         Swept(files=("tool-results/big.txt",), bytes=1 << 20, why="more than 1 MB in all"),
     ]

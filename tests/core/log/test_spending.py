@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from longhold.core.log.entries import Forked, Replied
-from longhold.core.log.spending import Budget, FileLedger, Spent, price_call, sum_spending
+from longhold.core.log.spending import Budget, FileLedger, sum_spending
 from longhold.core.messages import Usage
+from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings
 
 MODEL = "claude-opus-4-6"
@@ -20,12 +22,12 @@ USAGE = Usage(
 def test_an_answer_is_priced_by_its_kinds_of_tokens():
     spent = price_call(MODEL, USAGE)
     assert spent.usd == pytest.approx((1_000 * 5 + 10_000 * 0.5 + 2_000 * 6.25 + 500 * 25) / 1e6)
-    assert spent.tokens == 13_500
+    assert spent.total_tokens == 13_500
 
 
 def test_a_model_without_a_price_counts_its_tokens():
     spent = price_call("nobody-knows-me", USAGE)
-    assert (spent.usd, spent.tokens) == (0.0, 13_500)
+    assert (spent.usd, spent.total_tokens) == (0.0, 13_500)
 
 
 def test_an_answer_in_pieces_is_paid_for_once():
@@ -35,9 +37,9 @@ def test_an_answer_in_pieces_is_paid_for_once():
 
 def test_spending_adds_up():
     one = price_call(MODEL, USAGE)
-    assert (one + one).answers == 2
+    assert (one + one).calls == 2
     assert (one + one).usd == pytest.approx(2 * one.usd)
-    assert (one + Spent()).tokens == one.tokens
+    assert (one + Tally()).total_tokens == one.total_tokens
 
 
 def test_a_session_has_limits_in_money_and_in_tokens():
@@ -56,11 +58,11 @@ def test_a_day_is_shared_by_all_sessions():
     with next(first.ledger.directory.glob("*.jsonl")).open("ab") as ledger:
         ledger.write(b'\n{"usd": 3')
     second = Budget(BudgetSettings(max_usd_per_day=0.03))
-    assert second.session == Spent()
-    assert second.day().answers == 1
+    assert second.session == Tally()
+    assert second.day().calls == 1
     assert second.describe_limit().startswith("the day's $0.03 are spent")
     second.pay(MODEL, USAGE)
-    assert second.day().answers == 2
+    assert second.day().calls == 2
 
 
 def test_forks_are_spent_too():
@@ -90,7 +92,7 @@ def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
     (tmp_path / "spent").unlink()
     budget.pay(MODEL, USAGE)
     assert budget.problem == ""
-    assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().answers == 3
+    assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().calls == 3
 
 
 def test_a_line_that_the_disk_cut_short_is_written_again(tmp_path):
@@ -103,4 +105,4 @@ def test_a_line_that_the_disk_cut_short_is_written_again(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "the day's spending is not written down" in budget.problem
     budget.pay(MODEL, USAGE)
-    assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().answers == 2
+    assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().calls == 2

@@ -24,7 +24,7 @@ LONG = "Deploys of the billing service go out on Tuesday nights after the backup
     ],
 )
 def test_one_may_stand_for_the_other(kept, gone):
-    assert covers(memory(kept), memory(gone), 0.9)
+    assert covers(memory(kept), memory(gone))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_one_may_stand_for_the_other(kept, gone):
     ],
 )  # fmt: skip
 def test_a_word_a_digit_or_a_denial_of_difference_is_a_difference(kept, gone):
-    assert not covers(memory(kept), memory(gone), 0.9)
+    assert not covers(memory(kept), memory(gone))
 
 
 def test_types_are_not_mixed():
-    assert not covers(memory(LONG), memory(LONG, "user"), 0.9)
+    assert not covers(memory(LONG), memory(LONG, "user"))

@@ -139,15 +139,16 @@ async def test_a_dream_that_failed_does_not_count_as_done(project):
     assert (len(stored(project)), lock(project).look().last) == (1, 0.0)
 
 
-async def test_a_dream_that_failed_is_tried_again(project):
-    soon = {"retry_minutes": 0.0, "scan_minutes": 0.0}
-    async with agent(project, f"{ANSWER}error: 400 no", **soon) as one:
+async def test_a_dream_that_failed_is_tried_again(project, monkeypatch):
+    monkeypatch.setattr("longhold.core.memory.dreaming.RETRY_MINUTES", 0.0)
+    monkeypatch.setattr("longhold.core.memory.dreaming.SCAN_MINUTES", 0.0)
+    async with agent(project, f"{ANSWER}error: 400 no") as one:
         await say(one)
         await one.background.drain(10.0)
-    async with agent(project, f"{ANSWER}error: 400 no", **soon) as two:
+    async with agent(project, f"{ANSWER}error: 400 no") as two:
         await say(two)
         await two.background.drain(10.0)
-    async with agent(project, f"{ANSWER}text: All in order.", **soon) as three:
+    async with agent(project, f"{ANSWER}text: All in order.") as three:
         await say(three)
         await three.background.drain(10.0)
     assert [len(entries(two, kind)) for kind in (Failed, Dreamt)] == [1, 0]
@@ -174,7 +175,8 @@ async def test_dreams_do_not_depend_on_extraction(project):
         assert len(entries(opened, Dreamt)) == count
 
 
-async def test_what_a_dream_did_and_left_out_is_in_its_entry(project):
+async def test_what_a_dream_did_and_left_out_is_in_its_entry(project, monkeypatch):
+    monkeypatch.setattr("longhold.core.memory.dream.DREAM_TURNS", 1)
     calls = [
         {"command": "create", "path": "/memories/c.md", "file_text": "We deploy on Fridays."},
         {"command": "delete", "path": "/memories/a.md", "why": "the project is over"},
@@ -182,7 +184,7 @@ async def test_what_a_dream_did_and_left_out_is_in_its_entry(project):
     ]
     asked = "\n".join(f"tool: memory {json.dumps(given)}" for given in calls)
     script = f"{ANSWER}{asked}\n---\ntext: Pruned."
-    async with agent(project, script, turns=1, removed_floor=1, removed_share=0.0) as one:
+    async with agent(project, script, removed_floor=1, removed_share=0.0) as one:
         await say(one)
         await one.background.drain(10.0)
     [dreamt] = entries(one, Dreamt)

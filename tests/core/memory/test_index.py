@@ -1,12 +1,16 @@
 """The index: short lines, limits that hold, and a cut that is told."""
 
+from contextlib import contextmanager
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longhold.core.memory import index
 from longhold.core.memory.index import IndexLine, cut_index, index_line, links_in, make_index
 from longhold.core.settings import MemorySettings
 
-SMALL = MemorySettings(index_lines=10, index_bytes=1_000)
+SMALL = MemorySettings(index_bytes=1_000)
 LISTED = st.lists(
     st.builds(
         IndexLine,
@@ -23,19 +27,28 @@ LISTED = st.lists(
 )
 
 
+@contextmanager
+def few_lines():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "INDEX_LINES", 10)
+        yield
+
+
 @given(LISTED)
 def test_the_index_is_always_in_its_limits(listed):
-    text = make_index(listed, SMALL)
-    lines = text.splitlines()
-    assert len(lines) <= 10 and len(text.encode()) <= 1_000
-    assert all(len(line) < 150 for line in lines)
-    assert text == cut_index(text, SMALL)
+    with few_lines():
+        text = make_index(listed, SMALL)
+        lines = text.splitlines()
+        assert len(lines) <= 10 and len(text.encode()) <= 1_000
+        assert all(len(line) < 150 for line in lines)
+        assert text == cut_index(text, SMALL)
 
 
 @given(LISTED)
 def test_every_line_leads_to_a_memory_that_holds(listed):
     holding = {one.file for one in listed if not one.superseded_by}
-    text = make_index(listed, SMALL)
+    with few_lines():
+        text = make_index(listed, SMALL)
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     links = [links_in(line) for line in lines]
     assert all(len(found) == 1 and found[0] in holding for found in links)
@@ -56,12 +69,13 @@ def test_types_come_in_their_order_and_the_most_used_first():
 
 def test_what_nobody_uses_leaves_the_index_first():
     listed = [one(f"m{n}.md", uses=n, modified=100.0 - n) for n in range(12)]
-    kept = links_in(make_index(listed, SMALL))
+    with few_lines():
+        kept = links_in(make_index(listed, SMALL))
     assert kept == [f"m{n}.md" for n in range(11, 2, -1)]
 
 
 def test_a_long_description_is_cut_and_its_link_is_whole():
-    line = index_line(one("x" * 97 + ".md", name="n" * 90, description="d" * 500), 150)
+    line = index_line(one("x" * 97 + ".md", name="n" * 90, description="d" * 500))
     assert len(line) < 150 and links_in(line) == ["x" * 97 + ".md"]
 
 

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.memory.memory import MemoryRefused
-from longhold.core.memory.paths import check_name, check_place, memory_directory, team_directory
+from longhold.core.memory.paths import (
+    check_memory_name,
+    check_place,
+    memory_directory,
+    team_directory,
+)
 
 ATTACKS = [
     "../escape.md",
@@ -54,12 +59,12 @@ ATTACKS = [
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_name_that_could_lead_elsewhere_is_refused(name):
     with pytest.raises(MemoryRefused, match="cannot name a memory"):
-        check_name(name)
+        check_memory_name(name)
 
 
 @pytest.mark.parametrize("name", ["deploy.md", "a_b-c.1.md", "ops/db.md", "a/b/c.md", "größe.md"])
 def test_a_plain_name_is_taken(name):
-    assert check_name(name) == name
+    assert check_memory_name(name) == name
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

@@ -7,23 +7,30 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from longhold.core.memory import index
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.index import cut_index, links_in
+from longhold.core.memory.index import INDEX_LINE_CHARS, cut_index, links_in
 from longhold.core.memory.memory import MemoryConflict, NoSuchMemory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import MemorySettings
 
-LIMITS = MemorySettings(index_lines=10, index_bytes=1_000)
+LIMITS = MemorySettings(index_bytes=1_000)
 FILES = st.sampled_from([f"m{n}.md" for n in range(12)] + ["ops/x.md", "ops/y.md"])
 TEXTS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=30).map(
     lambda text: f"# {text}\n"
 )
 WRITERS = st.integers(0, 1)
+
+
+@pytest.fixture(autouse=True)
+def few_lines(monkeypatch):
+    monkeypatch.setattr(index, "INDEX_LINES", 10)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -172,7 +179,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Whatever was done."""
         index = self.index_on_disk()
         assert index == cut_index(index, LIMITS)
-        assert all(len(line) < LIMITS.index_line_chars for line in index.splitlines())
+        assert all(len(line) < INDEX_LINE_CHARS for line in index.splitlines())
         assert set(links_in(index)) <= self.model.keys()
 
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory
+from longhold.core.memory.store import FILE_BYTES
 from longhold.core.memory.team import TeamMemories, may_share
 
 BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear", type="reference")
@@ -100,5 +101,5 @@ def test_a_pipe_in_a_memorys_place_is_left_out(team):
 
 def test_a_longer_file_is_not_read(team):
     team.root.mkdir(parents=True)
-    (team.root / "long.md").write_text("x" * (team.limits.file_bytes + 1))
+    (team.root / "long.md").write_text("x" * (FILE_BYTES + 1))
     assert team.memories() == []

@@ -11,6 +11,7 @@ import pytest
 
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Failed, Ran
+from longhold.core.memory import waiting
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory, MemoryBusy
 from longhold.core.memory.paths import memory_directory
@@ -86,10 +87,11 @@ async def test_the_loop_goes_on_while_another_process_commits(tmp_path, place):
         assert set(store.versions()) == {"known.md", "a.md"}
 
 
-async def test_a_store_that_stays_busy_is_an_error_the_model_reads(tmp_path, place):
+async def test_a_store_that_stays_busy_is_an_error_the_model_reads(tmp_path, place, monkeypatch):
+    monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.2)
     script = f"tool: memory {json.dumps(CREATE)}\n---\ntext: It could not be kept.\n"
     with writer(place):
-        working = asyncio.create_task(run(tmp_path, script, "The board?", busy_seconds=0.2))
+        working = asyncio.create_task(run(tmp_path, script, "The board?"))
         stood = await longest_stand(working)
     history = await working
     (result,) = [entry for entry in history if isinstance(entry, Ran)]
@@ -114,9 +116,11 @@ async def test_what_the_agent_wrote_into_the_directory_waits_for_the_store(tmp_p
         assert commit.by == "agent"
 
 
-async def test_waiting_ends(store):
+async def test_waiting_ends(store, monkeypatch):
+    monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.0)
+
     def busy():
         raise MemoryBusy("in use")
 
     with pytest.raises(MemoryBusy):
-        await retry_while_busy(busy, 0.0)
+        await retry_while_busy(busy)

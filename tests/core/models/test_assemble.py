@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.messages import INVALID_INPUT, Opaque, Text, Thinking, ToolUse, Usage
-from longhold.core.models.assemble import Assembly, parse_input
+from longhold.core.models.assemble import Assembly
 from longhold.core.models.protocol import BlockFinished, Finished, Pulse, Started, TextDelta
+from longhold.core.wire.messages import parse_input
 from longhold.errors import StreamBroken
 
 START = {

@@ -3,8 +3,9 @@
 import pytest
 
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
-from longhold.core.models.chat import ChatAssembly, usage_from_chat
+from longhold.core.models.assemble import ChatAssembly
 from longhold.core.models.protocol import BlockFinished, Finished, Started, TextDelta, ThinkingDelta
+from longhold.core.wire.chat import decode_usage
 from longhold.errors import StreamBroken
 
 
@@ -105,7 +106,7 @@ def test_cached_tokens_are_taken_out_of_the_prompt():
         "completion_tokens": 5,
         "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
     }
-    usage = usage_from_chat(raw)
+    usage = decode_usage(raw)
     assert (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens) == (10, 60, 30)
     assert usage.prompt_tokens == 100
 

@@ -12,14 +12,14 @@ from longhold.core.log.entries import AnyEntry, Replied, Said
 from longhold.core.messages import INVALID_INPUT, Text, ToolUse
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.assemble import MOST_DEPTH, Assembly, guard_reading, parse_input, tame
-from longhold.core.models.chat import ChatAssembly
+from longhold.core.models.assemble import Assembly, ChatAssembly
 from longhold.core.models.clients import reply_from
 from longhold.core.models.openai import OpenAIModel
 from longhold.core.models.protocol import Finished, Request, collect
 from longhold.core.turn.answer_writer import AnswerWriter
 from longhold.core.view import fold
 from longhold.core.view.block_roles import with_own_ids
+from longhold.core.wire.messages import MOST_DEPTH, guard_reading, parse_input, tame
 from longhold.errors import ModelError
 
 DEEP = json.loads("[" * 900 + "]" * 900)

@@ -4,8 +4,11 @@ import subprocess
 import sys
 from datetime import date
 
+import msgspec
 import pytest
 
+from longhold.core.messages import Usage
+from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import (
     TABLE,
     Cost,
@@ -14,7 +17,9 @@ from longhold.core.models.prices import (
     cost,
     from_library,
     from_table,
+    price_call,
     prices,
+    usage_cost,
 )
 from longhold.core.settings import home
 from longhold.errors import ConfigError
@@ -83,12 +88,24 @@ def test_the_old_premium_depends_on_the_day():
 
 def test_fast_answers_cost_more_where_a_model_has_them():
     plain = cost("claude-opus-5", output_tokens=1_000)
-    fast = cost("claude-opus-5", output_tokens=1_000, speed="fast")
+    fast = usage_cost("claude-opus-5", Usage(output_tokens=1_000), is_fast=True)
     assert plain is not None and fast is not None
     assert fast.output == pytest.approx(plain.output * 2)
-    assert cost("claude-sonnet-5", output_tokens=9, speed="fast") == cost(
+    assert usage_cost("claude-sonnet-5", Usage(output_tokens=9), is_fast=True) == cost(
         "claude-sonnet-5", output_tokens=9
     )
+
+
+def test_a_tally_adds_and_can_be_read_back():
+    usage = Usage(input_tokens=100, cache_read_tokens=900, cache_write_tokens=50, output_tokens=7)
+    one = price_call("claude-opus-5", usage)
+    assert one.usd == usage_cost("claude-opus-5", usage).total < one.bare_usd
+    total = sum((one, one, price_call("granite-9", usage)), Tally())
+    assert (total.calls, total.unpriced_calls, total.total_tokens) == (3, 1, 3 * 1_057)
+    assert total.usd == 2 * one.usd
+    assert total.hit_share == one.hit_share == usage.hit_share == 900 / 1_050
+    read = msgspec.json.decode(msgspec.json.encode(total.to_json()), type=Tally)
+    assert read.to_json() == total.to_json()
 
 
 def test_unknown_models_have_no_price():

@@ -121,6 +121,12 @@ stop: max_tokens
     )
 
 
+def test_indented_lines_keep_blank_lines_and_further_indentation():
+    (answer,) = read_script("text: Like this:\n\n  def f():\n      return 1\n\nstop: end_turn\n")
+    assert answer.blocks == (Text(text="Like this:\n\ndef f():\n    return 1"),)
+    assert answer.stop_reason == "end_turn"
+
+
 def test_answers_are_parted_by_dashes():
     assert [answer.error for answer in read_script("text: a\n---\nerror: 529\n---\n")] == [
         None,

@@ -4,14 +4,16 @@ import pytest
 
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages.measure import measure_text
+from longhold.core.policy import advice
 from longhold.core.policy.advice import (
     COMPACTED_TOKENS,
+    WORK_TOKENS,
     cheapest_line,
     cold_resume_advice,
     window_at_cost,
 )
 from longhold.core.policy.cost_model import Forecast
-from longhold.core.settings import CostSettings, WindowSettings
+from longhold.core.settings import CostSettings, Settings, WindowSettings
 from longhold.core.view.window import window_for
 
 
@@ -82,13 +84,12 @@ def test_the_line_stays_below_a_price_that_jumps():
     assert cheapest_line("claude-haiku-4-5", window, **costly) > 150_000
 
 
-def test_the_cheapest_line_is_cheapest_by_brute_force():
+def test_the_cheapest_line_is_cheapest_by_brute_force(monkeypatch):
+    monkeypatch.setattr(advice, "COMPACTION_NEEDS", 0.0)
+    monkeypatch.setattr(advice, "COMPACTION_NEED_TOKENS", 0)
     window = window_for("claude-opus-5-5")
     forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
-    free = CostSettings(compaction_needs=0.0, compaction_need_tokens=0)
-    line = cheapest_line(
-        "claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000, cost=free
-    )
+    line = cheapest_line("claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000)
     costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
     assert costs[line] == pytest.approx(min(costs.values()))
 
@@ -110,7 +111,7 @@ def test_a_model_without_a_price_keeps_the_windows_own_line():
 
 
 def test_the_auto_line_can_be_placed_by_cost():
-    asked = WindowSettings(auto_line="cost")
+    asked = Settings(window=WindowSettings(auto_line="cost"))
     large = window_at_cost("claude-sonnet-5-5", asked)
     assert large.auto_tokens == cheapest_line("claude-sonnet-5-5", window_for("claude-sonnet-5-5"))
     assert large.auto_tokens < window_for("claude-sonnet-5-5").auto_tokens
@@ -119,9 +120,9 @@ def test_the_auto_line_can_be_placed_by_cost():
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-1"])
 def test_a_large_window_is_compacted_where_that_pays(model):
-    window = window_at_cost(model, WindowSettings())
-    assert COMPACTED_TOKENS + CostSettings().work_tokens <= window.auto_tokens < 300_000
-    small = window_at_cost(model, WindowSettings(limit_tokens=200_000))
+    window = window_at_cost(model, Settings())
+    assert COMPACTED_TOKENS + WORK_TOKENS <= window.auto_tokens < 300_000
+    small = window_at_cost(model, Settings(window=WindowSettings(limit_tokens=200_000)))
     assert small.auto_tokens <= 167_000
 
 
@@ -137,19 +138,20 @@ def test_what_a_compaction_loses_raises_the_line():
 def test_a_heavy_frame_raises_the_line():
     text = "A tool does one thing, and its description says when to use it. " * 4_000
     frame = Framed(sections=(Section(name="tools", text=text),), measure=measure_text(text))
-    plain = window_at_cost("claude-opus-5", WindowSettings())
-    heavy = window_at_cost("claude-opus-5", WindowSettings(), frame=frame)
+    plain = window_at_cost("claude-opus-5", Settings())
+    heavy = window_at_cost("claude-opus-5", Settings(), frame=frame)
     assert heavy.auto_tokens > plain.auto_tokens + 20_000
 
 
 def test_a_frame_that_lives_an_hour_has_the_line_of_an_hour():
     lines = [
-        window_at_cost("claude-opus-5", WindowSettings(), frame=Framed(lifetime=lifetime))
+        window_at_cost("claude-opus-5", Settings(), frame=Framed(lifetime=lifetime))
         for lifetime in ("5m", "1h")
     ]
     assert lines[0].auto_tokens < lines[1].auto_tokens
 
 
-def test_room_for_the_work_at_hand_comes_before_money():
-    wide = CostSettings(need_weight=0.0, work_tokens=200_000)
-    assert window_at_cost("claude-opus-5", WindowSettings(), wide).auto_tokens == 250_000
+def test_room_for_the_work_at_hand_comes_before_money(monkeypatch):
+    monkeypatch.setattr(advice, "WORK_TOKENS", 200_000)
+    wide = CostSettings(need_weight=0.0)
+    assert window_at_cost("claude-opus-5", Settings(cost=wide)).auto_tokens == 250_000

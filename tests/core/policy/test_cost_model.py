@@ -20,14 +20,12 @@ from longhold.core.policy.cost_model import (
 from longhold.core.request.billing.cache import PromptCache
 from longhold.core.request.billing.preparation import Workbench, prepare
 from longhold.core.request.billing.request import Caller, parse_request
-from longhold.core.request.billing.settings import SimulatorSettings
-from longhold.core.request.billing.signing import Signer
-from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.lifetime import seconds_of
 from longhold.simulator.usage import Iteration
 
-SETTINGS = SimulatorSettings()
-BENCH = Workbench(settings=SETTINGS, counter=TokenCounter(SETTINGS), signer=Signer(b"s"))
+SETTINGS = BillingSettings()
+BENCH = Workbench(SETTINGS)
 CALLER = Caller(workspace="w", version="2023-06-01")
 CLEARED = "cleared"
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from msgspec import structs
 
 from longhold.core.log.entries import Framed
-from longhold.core.request.edits import BETA as EDITS_BETA
 from longhold.core.request.request import Caching, build
 from longhold.core.request.server_side import (
     BETA,
+    EDITS_BETA,
     cleared_count,
     cleared_tokens,
     declare_clearing,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from longhold.core.settings import Settings, home, load_settings, show_settings
+from longhold.core.settings.reading import REMOVED, set_value
 from longhold.errors import ConfigError
 
 
@@ -132,6 +133,40 @@ def test_what_is_not_allowed_in_the_environment_is_refused(monkeypatch, name, te
         load_settings()
     assert str(caught.value).startswith(f"{name}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("[compact]\nfilled_ratio = 0.5\n", "compact.filled_ratio is no longer a setting"),
+        ("[compact]\nfilled_ratio = 0.5\n", "it is always 0.42; remove it"),
+        ("[spill]\nfile_bytes = 9\n", "it is always 67,108,864"),
+        ("[log]\nretention_day = 3\n", "did you mean log.retention_days?"),
+        ("[loop]\nretention_days = 3\n", "did you mean log.retention_days?"),
+        ("[widow]\nauto = true\n", "did you mean window?"),
+    ],
+)
+def test_a_name_that_is_gone_or_mistyped_says_what_to_do(user_file, toml, says):
+    user_file.write_text(toml)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert says in str(caught.value)
+
+
+def test_a_variable_or_a_command_that_names_a_former_setting_says_so(user_file, monkeypatch):
+    says = r"clear\.idle_least_tokens is no longer a setting: it is always 2,000"
+    with pytest.raises(ConfigError, match=says):
+        set_value(user_file, "clear.idle_least_tokens", "5")
+    monkeypatch.setenv("LONGHOLD_CLEAR_IDLE_LEAST_TOKENS", "5")
+    with pytest.raises(ConfigError, match=f"LONGHOLD_CLEAR_IDLE_LEAST_TOKENS: {says}"):
+        load_settings()
+
+
+def test_no_setting_is_listed_as_removed():
+    there = {tuple(one.name.split(".")) for one in show_settings()}
+    gone = {(group, key) for group, keys in REMOVED.items() for key in keys}
+    assert not there & gone
+    assert {group for group, _ in gone} <= {group for group, _ in there}
 
 
 def test_a_variable_that_names_no_setting_is_refused(monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 
 from longhold.core.log import Header
 from longhold.core.log.entries import Failed, Ran, Replied, Said, Titled
-from longhold.core.log.spending import Spent
 from longhold.core.messages import Text, ToolUse
+from longhold.core.messages.usage import Tally
 from longhold.errors import LogLocked, SessionExists, SessionNotFound, StoreError
 
 TICK_SECONDS = 0.02
@@ -248,13 +248,13 @@ def test_what_is_built_on_a_log_and_fails_closes_it(store, reopened, project):
 
 
 def test_sessions_share_what_was_spent_today(store, reopened, project, tmp_path):
-    one = Spent(usd=0.5, input_tokens=10, output_tokens=2, answers=1)
+    one = Tally(usd=0.5, input_tokens=10, output_tokens=2, calls=1)
     with store.create(directory=project) as log:
-        assert log.shared.ledger.today() == Spent()
+        assert log.shared.ledger.today() == Tally()
         log.shared.ledger.add(one)
         log.shared.ledger.add(one)
     reopened().shared(tmp_path).ledger.add(one)
-    whole = Spent(usd=1.5, input_tokens=30, output_tokens=6, answers=3)
+    whole = Tally(usd=1.5, input_tokens=30, output_tokens=6, calls=3)
     assert store.shared(project).ledger.today() == whole
     assert list(store.shared(project).ledger.by_day().values()) == [whole]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from longhold.core.log.entries import Said
-from longhold.core.log.spending import Spent
 from longhold.core.messages import Text
+from longhold.core.messages.usage import Tally
 from longhold.core.settings import StoreSettings
 from longhold.errors import LogLocked
 from programs import find
@@ -83,8 +83,8 @@ def test_sessions_are_written_through_a_pooler_of_transactions(pooled_url, tenan
             said = [one.content[0].text for one in second.load(f"s{number}").entries]
             assert said == [str(turn) for turn in range(TURNS)]
             assert second.beside(f"s{number}") == {"notes.md": b"turn %d" % (TURNS - 1)}
-        first.shared(tmp_path).ledger.add(Spent(usd=1.0, answers=1))
-        assert second.shared(tmp_path).ledger.today().answers == 1
+        first.shared(tmp_path).ledger.add(Tally(usd=1.0, calls=1))
+        assert second.shared(tmp_path).ledger.today().calls == 1
         with second.open("s0") as taken:
             assert taken.append(Said(content=(Text(text="on"),))).n == TURNS + 1
     finally:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from lazy import LazyModule, needs
 from longhold import Session
 from longhold.core.log.entries import Said
-from longhold.core.log.spending import Spent
 from longhold.core.log.stores import list_migrations, open_store
 from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.messages.usage import Tally
 from longhold.core.models.protocol import BlockFinished, Finished, Reply
 from longhold.core.settings import StoreSettings
 from longhold.core.tools.context import ToolContext
@@ -278,9 +278,9 @@ def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other
                 log.keep_text("notes.md", tenant)
             shared = store.shared(tmp_path)
             shared.keep("calibration/m.json", tenant.encode())
-            known = shared.ledger.today().answers  # of an earlier example
-            shared.ledger.add(Spent(answers=1))
-            assert shared.ledger.today().answers == known + 1
+            known = shared.ledger.today().calls  # of an earlier example
+            shared.ledger.add(Tally(calls=1))
+            assert shared.ledger.today().calls == known + 1
             number = len(shared.memory.after(0)) + 1
             assert shared.memory.add(number, f"{tenant} {number}".encode())
         for store, tenant in zip((first, second), tenants, strict=True):

@@ -81,7 +81,6 @@ class Bench:
             budget=Budget(settings.budget),
             stages=self.session.layers.stages,
             after_turn=self.session.layers.after_turn,
-            can_make_room=settings.compact.on and settings.window.auto,
             sleep=_no_sleep,
             **more,
         )
@@ -445,8 +444,8 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
     seen = []
 
     async def look(given, tool_context):
-        await until(lambda: one.loop.budget.session.answers)  # the answer that called this ended
-        seen.append((one.loop.budget.session.answers, one.session.engine.prefix()))
+        await until(lambda: one.loop.budget.session.calls)  # the answer that called this ended
+        seen.append((one.loop.budget.session.calls, one.session.engine.prefix()))
         one.loop.abort.set()
         await asyncio.sleep(60)
 

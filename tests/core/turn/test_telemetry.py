@@ -25,8 +25,7 @@ from longhold.core.log.entries import (
 from longhold.core.messages import Text
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import Settings, load_settings
-from longhold.core.turn.telemetry import Telemetry
-from longhold.core.turn.telemetry.signals import CallSpan, Count, Event, Signals
+from longhold.core.turn.telemetry import CallSpan, Count, Event, Signals, Telemetry
 from longhold.core.view import fold
 from longhold.errors import ConfigError
 from longhold.session.session import Session

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from generated_sessions import generate
 from longhold.core.log.entries import Compacted, Ran, Replied, Said, Undone
 from longhold.core.log.shared import FileRecords
 from longhold.core.messages import Text, Usage
@@ -12,7 +13,6 @@ from longhold.core.view import View, fold
 from longhold.core.view.gauge import Follower, load_calibration, replay, save_calibration
 from longhold.core.view.tokens import Calibration
 from longhold.insight.transcripts.formats import read_lines
-from longhold.simulator.sessions import generate
 
 MODEL = "claude-opus-4-6"
 

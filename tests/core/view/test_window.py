@@ -188,7 +188,7 @@ def test_a_models_output_limit_bounds_the_reserve():
         {"auto_window_tokens": 10},
         {"warning_buffer_tokens": 190_000},
         {"blocking_buffer_tokens": 190_000},
-        {"auto_buffer_tokens": 500_000},
+        {"limit_tokens": 1},
     ],
     ids=str,
 )

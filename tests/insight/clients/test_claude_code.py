@@ -49,15 +49,15 @@ def transcript(tmp_path):
 @pytest.mark.parametrize(
     ("writes", "later", "says"),
     [
-        ({"ephemeral_5m_input_tokens": 1_000}, 61, "cache warm for 4:00"),
-        ({"ephemeral_1h_input_tokens": 1_000}, 61, "cache warm for 59:00"),
+        ({"ephemeral_5m_input_tokens": 1_000}, 61, "cache 4:00"),
+        ({"ephemeral_1h_input_tokens": 1_000}, 61, "cache 59:00"),
         ({"ephemeral_5m_input_tokens": 1_000}, 400, "cache cold: the next call writes about $0.19"),
     ],
 )
 def test_the_status_line_counts_the_cache_down(transcript, writes, later, says):
     path = transcript(record("user", 0, "hi"), answer(1, "hello", **writes))
     given = {"transcript_path": path, "cost": {"total_cost_usd": 1.5}, "context_window": WINDOW}
-    assert status_line(given, AT + later) == f"context 51K of 200K, 26 % · {says} · $1.50"
+    assert status_line(given, AT + later) == f"51.0K of 200.0K, 74 % left · {says} · $1.50"
 
 
 def test_a_status_line_is_made_of_whatever_is_there():

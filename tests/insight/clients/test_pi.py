@@ -48,7 +48,7 @@ def test_the_status_line_says_until_when_the_cache_is_warm(session):
     The answer cost five cents, the summary that pi did not record about two.
     """
     answered = datetime.fromisoformat("2026-01-05T08:02:00Z").timestamp()
-    assert status_line(session, answered + 60).startswith("context 51K · cache warm until ")
+    assert status_line(session, answered + 60).startswith("51.0K tokens · cache warm until ")
     cold = status_line(session, answered + 3_000)
     assert "cache cold since" in cold
     assert cold.split(" · ")[2] == "$0.07"

@@ -2,22 +2,29 @@
 
 import http.client
 import json
-from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
 
 from browser import chromium, needs_chromium
+from generated_sessions import generate
 from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.spending import BilledFigures
+from longhold.core.messages.usage import Tally
 from longhold.core.settings import PageSettings, Settings
+from longhold.insight.pages import app, followed
 from longhold.insight.pages.app import serving
 from longhold.insight.pages.followed import FollowedSessions
-from longhold.simulator.sessions import generate
 
-SETTINGS = Settings(page=PageSettings(text_bytes=6_000, follow_share=1.0))
-FOLLOW_SECONDS = 0.05
+SETTINGS = Settings(page=PageSettings(text_bytes=6_000))
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    """Look often, and read again at once."""
+    monkeypatch.setattr(app, "FOLLOW_SECONDS", 0.05)
+    monkeypatch.setattr(followed, "FOLLOW_SHARE", 1.0)
 
 
 @pytest.fixture
@@ -35,9 +42,8 @@ def address(session):
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
-        SETTINGS.page,
     )
-    with serving(sessions, follow_seconds=FOLLOW_SECONDS) as found:
+    with serving(sessions) as found:
         yield found
 
 
@@ -125,7 +131,6 @@ def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
-        replace(SETTINGS.page, follow_share=1.0),
     )
 
     def calls():
@@ -149,14 +154,13 @@ def test_figures_that_were_read_too_early_are_read_again(session):
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
-        replace(SETTINGS.page, follow_share=1.0),
         billed=lambda: billed,
     )
     sessions.rows()
     sessions.changes()
     assert sessions.rows()[0].calls == 0
     billed[path.stem] = BilledFigures(
-        calls=1, usd=0.1, hit_share=0.0, saved_usd=0.0, model="", agent="", decisions={}
+        tally=Tally(calls=1, usd=0.1), saved_usd=0.0, model="", agent="", decisions={}
     )
     path.write_bytes(whole + rest)
     sessions.rows()

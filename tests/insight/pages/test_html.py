@@ -4,13 +4,13 @@ import pytest
 
 from browser import chromium, needs_chromium
 from command_line import longhold
+from generated_sessions import write
 from longhold.core.log.entries import Compacted, Ran, Replied, Said
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.settings import PageSettings
 from longhold.core.view.window import window_for
 from longhold.insight.pages.html import json_in_html, render, row_of
 from longhold.insight.pages.session_data import session_data
-from longhold.simulator.sessions import write
 
 MODEL = "claude-opus-4-5-20251101"
 HOSTILE = (

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import longhold
+from generated_sessions import write, write_large
 from longhold.core.log.entries import (
     Cleared,
     Compacted,
@@ -33,7 +34,6 @@ from longhold.insight.pages.html import render, row_of
 from longhold.insight.pages.session_data import session_data
 from longhold.insight.pages.tables import changes, fair_limit, length, sanitise
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.simulator.sessions import write, write_large
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "page_data.json"
 MODEL = "claude-opus-4-5-20251101"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from generated_sessions import write
 from longhold.insight.replay.recorded_session import read_recording
-from longhold.simulator.sessions import write
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def played(recording):
 def test_sending_everything_regrets_nothing_and_outgrows_the_window(played):
     found = played("send_everything")
     assert found.over_window_calls > 0 and found.prefix_moves == 0
-    assert found.needed.total() == 0 and found.own_usd == {}
+    assert found.needed.total() == 0 and found.own == {}
 
 
 @pytest.mark.parametrize("name", ["truncate", "summarise_keep_20", "ours", "ours_no_model"])
@@ -40,19 +40,19 @@ def test_policies_that_watch_the_window_stay_within_it(played, name):
 def test_a_cut_that_moves_with_every_call_rewrites_the_cache(played, name):
     found, everything = played(name), played("send_everything")
     assert sum(found.prompts) < sum(everything.prompts)
-    assert found.usage.cache_write_tokens > everything.usage.cache_write_tokens
+    assert found.total.cache_write_tokens > everything.total.cache_write_tokens
     assert found.needed.total() > 0
 
 
 def test_a_summary_is_billed_as_a_call_of_its_own(played):
     found = played("summarise_keep_20")
-    assert found.compactions == found.own_calls["compact"] > 0
-    assert found.own_usd["compact"] > 0
+    assert found.compactions == found.own["compact"].calls > 0
+    assert found.own["compact"].usd > 0
 
 
 def test_without_a_model_ours_asks_for_nothing(played):
     found = played("ours_no_model")
-    assert found.compactions and found.own_usd == {}
+    assert found.compactions and found.own == {}
 
 
 def test_the_providers_clearing_starts_at_its_own_line(recording):

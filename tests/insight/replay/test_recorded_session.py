@@ -5,12 +5,12 @@ import json
 import pytest
 
 from conftest import RECORDED
+from generated_sessions import write
 from longhold.core.log.entries import Said
 from longhold.core.messages import Text
 from longhold.core.request.billing.tokens import encode
 from longhold.insight.replay.recorded_session import RecordedSession, filler, read_recording
 from longhold.insight.replay.run import ReplayOptions, replay
-from longhold.simulator.sessions import write
 
 SMALL = ("2026-01-05_51", "2026-01-10_0e", "2026-01-25_89", "2026-01-29_54", "2026-02-10_62")
 
@@ -58,6 +58,6 @@ def test_the_recorded_cache_reads_come_out_of_the_simulator():
     found = replay(files, [], ReplayOptions())
     assert found.sessions == len(SMALL)
     assert found.as_recorded.read_ratio == pytest.approx(1.0, abs=0.05)
-    assert found.as_recorded.read == sum(
+    assert found.as_recorded.tally.cache_read_tokens == sum(
         answer.usage.cache_read_tokens for path in files for answer in read_recording(path).answers
     )

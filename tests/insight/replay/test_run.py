@@ -15,5 +15,5 @@ def test_a_recording_priced_as_another_model_is_counted_in_its_tokens(long_file)
         for model in (COARSE, FINE)
     ]
     output = paid[0].recorded.output_tokens * prices(COARSE).output / 1e6
-    prompts = [one.recorded_usd - output for one in paid]
+    prompts = [one.recorded.usd - output for one in paid]
     assert prompts[1] == pytest.approx(1.3 * prompts[0], rel=0.001)

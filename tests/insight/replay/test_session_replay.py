@@ -33,9 +33,9 @@ async def played(recording, settings, tmp_path):
 async def test_every_recorded_call_is_made_once(recording, tmp_path):
     found = await played(recording, PLAIN, tmp_path)
     calls = {e.response_id for e in recording.entries if isinstance(e, Replied) and e.usage}
-    assert len(found.prompts) == len(calls) and found.usd > 0
+    assert len(found.prompts) == len(calls) and found.main.usd > 0
     assert (found.compactions, found.needed.total(), found.prefix_moves) == (0, 0, 0)
-    assert found.usage.prompt_tokens == sum(found.prompts)
+    assert found.total.prompt_tokens == sum(found.prompts)
 
 
 async def test_a_small_window_is_compacted_and_the_engines_calls_are_booked_by_layer(
@@ -44,10 +44,12 @@ async def test_a_small_window_is_compacted_and_the_engines_calls_are_booked_by_l
     found = await played(recording, SMALL, tmp_path)
     assert found.compactions and max(found.gauged) < 60_000
     assert found.prefix_moves >= found.compactions
-    assert found.own_calls.total() <= len(found.prompts)
+    assert sum(one.calls for one in found.own.values()) <= len(found.prompts)
     free = BudgetSettings(own_share=0.0)
     unbounded = await played(recording, replace(SMALL, budget=free), tmp_path / "unbounded")
-    assert sum(unbounded.own_usd.values()) > sum(found.own_usd.values())
+    assert sum(one.usd for one in unbounded.own.values()) > sum(
+        one.usd for one in found.own.values()
+    )
 
 
 async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recording, tmp_path):
@@ -65,7 +67,7 @@ async def test_what_was_learnt_on_this_machine_changes_nothing(recording, tmp_pa
     heavy = structs.replace(fresh, factors=tuple(2.0 for _ in fresh.factors))
     save_calibration(FileRecords(tmp_path), heavy)
     again = await played(recording, settings, tmp_path / "again")
-    assert again.usd == pytest.approx(plain.usd, rel=0.001)
+    assert again.main.usd == pytest.approx(plain.main.usd, rel=0.001)
     assert again.compactions == plain.compactions
 
 

@@ -1,10 +1,13 @@
 """To whom a policy of ours loses, and by what."""
 
+from longhold.core.messages.usage import Tally
 from longhold.insight.replay.result import PolicyFigures, ReplayResult, standings, total
 
 
 def figures(usd, *, context=100_000, regret=10, over=0, stopped=""):
-    result = ReplayResult(prompts=[context], usd=usd, over_window_calls=over, stopped=stopped)
+    result = ReplayResult(
+        prompts=[context], main=Tally(usd=usd), over_window_calls=over, stopped=stopped
+    )
     result.needed["result"] = regret
     found = total([result])
     assert isinstance(found, PolicyFigures) and found.regret == regret

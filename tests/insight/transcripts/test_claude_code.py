@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from generated_sessions import generate
 from longhold.core.log.entries import (
     Cleared,
     Compacted,
@@ -22,7 +23,6 @@ from longhold.insight.transcripts import claude_code
 from longhold.insight.transcripts.claude_code.read import CLEARED
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.session.importing.writer import TranscriptWriter
-from longhold.simulator.sessions import generate
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from generated_sessions import generate
 from longhold.core.log.entries import Imported, Ran, Replied, Said
 from longhold.core.messages import Text
 from longhold.core.view import fold
@@ -23,7 +24,6 @@ from longhold.insight.transcripts.formats import (
     read_lines,
 )
 from longhold.session.importing.writer import TranscriptWriter
-from longhold.simulator.sessions import generate
 
 CLAUDE = b"".join(generate(1, 60))
 LIST = json.dumps(

@@ -14,8 +14,8 @@ from longhold.core.messages import (
     ToolUse,
 )
 from longhold.core.view import View, fold
+from longhold.core.wire.chat import NO_PICTURE
 from longhold.session.importing import anthropic, openai
-from longhold.session.importing.openai import NO_PICTURE
 from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}

@@ -23,10 +23,10 @@ from longhold.core.messages import (
 )
 from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
+from longhold.core.wire.chat import NO_PICTURE
 from longhold.insight.transcripts import codex, pi
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.session.importing import anthropic, openai
-from longhold.session.importing.openai import NO_PICTURE
 from longhold.session.importing.writer import TranscriptWriter
 
 LOSSLESS = [anthropic, codex, pi]

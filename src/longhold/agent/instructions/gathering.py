@@ -26,6 +26,7 @@ from longhold.agent.instructions.places import (
 )
 from longhold.agent.tools.globs import glob_expression
 from longhold.core.messages import Json
+from longhold.core.messages.text import list_some
 from longhold.core.settings import front_matter
 from longhold.core.settings.project import UnusableFile, read_text
 
@@ -35,6 +36,14 @@ _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
 _PATH_START = re.compile(r"[\w.~/]")
+IMPORT_HOPS = 4
+"""Imports of imports are followed this far; deeper ones are mistakes."""
+MAX_FILE_BYTES = 4 << 20
+"""A larger file is not an instruction; it is skipped and reported."""
+LARGE_CHARS = 40_000
+"""A longer file is used but reported: it costs 10,000 tokens in every call."""
+MAX_FILES = 200
+"""More files than this are a mistake or an attack; the rest is left out."""
 
 
 def without_comments(text: str) -> str:
@@ -198,7 +207,7 @@ def gather(
     large = (
         f"{part.path} has {len(part.text):,} characters; every call carries them"
         for part in parts
-        if len(part.text) > ground.settings.large_chars
+        if len(part.text) > LARGE_CHARS
     )
     return Gathered(
         parts=parts, notices=(*gatherer.notices, *large), waiting=tuple(gatherer.waiting)
@@ -289,11 +298,10 @@ class _Gatherer:
         return path if self._may_leave(waiting, "imports") else None
 
     def _import(self, node: _Node, path: Path) -> _Node | None:
-        hops = self.ground.settings.import_hops
-        if node.hops >= hops:
+        if node.hops >= IMPORT_HOPS:
             self._found[path] = None
             self.notices.append(
-                f"{node.part.path} imports {path}, which is more than {hops} imports away; "
+                f"{node.part.path} imports {path}, which is more than {IMPORT_HOPS} imports away; "
                 "it is not read"
             )
             return None
@@ -324,11 +332,11 @@ class _Gatherer:
     ) -> InstructionPart | None:
         """Read a file once; report one that cannot be used."""
         self._found[path] = None
-        if sum(node is not None for node in self._found.values()) >= self.ground.settings.max_files:
+        if sum(node is not None for node in self._found.values()) >= MAX_FILES:
             self._dropped.append(path)
             return None
         try:
-            text = read_text(path, self.ground.settings.max_file_bytes, within=path)
+            text = read_text(path, MAX_FILE_BYTES, within=path)
         except UnusableFile as reason:
             self.notices.append(f"{path} is not used as instructions: {reason}")
             return None
@@ -365,10 +373,8 @@ class _Gatherer:
     def report_dropped(self) -> None:
         if not self._dropped:
             return
-        named = ", ".join(map(str, self._dropped[:NAMED]))
-        more = f" and {len(self._dropped) - NAMED:,} more" if len(self._dropped) > NAMED else ""
-        most = self.ground.settings.max_files
-        self.notices.append(f"more than {most} instruction files; left out: {named}{more}")
+        named = list_some([str(path) for path in self._dropped], NAMED)
+        self.notices.append(f"more than {MAX_FILES} instruction files; left out: {named}")
 
     def _is_wanted(self, candidate: InstructionCandidate, patterns: tuple[str, ...]) -> bool:
         """Return whether a rule applies to the touched file; one without `paths` applies to all."""

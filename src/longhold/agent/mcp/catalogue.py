@@ -19,6 +19,7 @@ from msgspec import Meta
 from longhold.agent.mcp.link import McpLink, ServerFailed, read_result
 from longhold.agent.mcp.servers import McpServer
 from longhold.core.messages import JsonObject, Opaque
+from longhold.core.messages.text import clean_document
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import MCP_CHARS
 from longhold.core.tools.protocol import NAME as CALL_TOOL
@@ -169,7 +170,7 @@ class McpTools:
 
 def as_tool(offered: "Offered", link: McpLink) -> Tool:
     name = _full_name(link.server.name, offered.name)
-    description = "".join(c for c in offered.description or "" if c.isprintable() or c in "\n\t")
+    description = clean_document(offered.description or "", instead="")
 
     async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
         try:

@@ -21,12 +21,19 @@ from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.git import git_variables
 from longhold.agent.tools.process import find_program, run
 from longhold.core.log.entries import Section
+from longhold.core.messages.text import clean_document, clean_text
 from longhold.core.settings import PromptSettings
 
 LINE_CHARS = 200
 """Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
 OUTPUT_BYTES = 1 << 18
 """Limit of what is read from git; far more than is shown."""
+STATUS_CHARS = 2_000
+"""Of the list of changed files; more is noise after the first turns."""
+COMMITS = 5
+"""Recent commits, to show how messages are written."""
+GIT_SECONDS = 3.0
+"""How long git may take; a session does not wait for a huge repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +50,15 @@ async def look_at_repository(directory: Path, settings: PromptSettings) -> Repos
     """Run all git commands at once; None if this is no repository, or git is missing or slow."""
     if not settings.git:
         return None
-    count = str(settings.git_commits)
     questions = (
         _ask(directory, "symbolic-ref", "--short", "HEAD"),
         _ask(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD"),
-        _ask(directory, "log", "--oneline", "--no-decorate", "--no-color", "-n", count),
+        _ask(directory, "log", "--oneline", "--no-decorate", "--no-color", "-n", str(COMMITS)),
         _status(directory),
         _ask(directory, "rev-parse", "--is-inside-work-tree"),
     )
     try:
-        async with asyncio.timeout(settings.git_seconds):
+        async with asyncio.timeout(GIT_SECONDS):
             branch, main, commits, status, inside = await asyncio.gather(*questions)
     except (TimeoutError, OSError):
         return None
@@ -61,8 +67,8 @@ async def look_at_repository(directory: Path, settings: PromptSettings) -> Repos
     return Repository(
         branch=_lines(branch or "none checked out"),
         main=_lines((main or "").removeprefix("origin/")),
-        status=_cut(_lines(status or ""), settings.git_status_chars),
-        commits=_lines(commits or "") if settings.git_commits else "",
+        status=_cut(_lines(status or ""), STATUS_CHARS),
+        commits=_lines(commits or ""),
     )
 
 
@@ -88,11 +94,7 @@ async def _ask(directory: Path, *words: str) -> str | None:
 
 
 def _lines(text: str) -> str:
-    shown = (
-        "".join(char if char.isprintable() else "?" for char in line[:LINE_CHARS])
-        for line in text.split("\n")
-    )
-    return "\n".join(shown)
+    return "\n".join(clean_text(line[:LINE_CHARS], instead="?") for line in text.split("\n"))
 
 
 def _cut(text: str, chars: int) -> str:
@@ -222,7 +224,7 @@ def servers_news(
 
 
 def _server(offer: ServerOffer) -> str:
-    said = "".join(c for c in offer.instructions if c.isprintable() or c in "\n\t").strip()
+    said = clean_document(offer.instructions, instead="").strip()
     if len(said) > SERVER_CHARS:
         said = f"{said[:SERVER_CHARS]}… (cut)"
     names = ", ".join(offer.names) or "none"

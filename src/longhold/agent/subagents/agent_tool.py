@@ -11,10 +11,11 @@ from msgspec import Meta
 
 from longhold.agent.subagents.catalogue import listing
 from longhold.agent.subagents.definition import FORK
-from longhold.agent.subagents.names import LEAD, check_name
+from longhold.agent.subagents.names import LEAD, check_agent_name
 from longhold.agent.subagents.order import Order
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.subagents.tasks import prompt_text, team_tool
+from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.turn.fork import check_may_fork
@@ -98,7 +99,7 @@ def _make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = 
         definition=definition,
         prompt=given.prompt,
         log=supervisor.log_of(id),
-        task=" ".join(given.description.split())[:TASK_CHARS],
+        task=one_line(given.description)[:TASK_CHARS],
         name=name,
         depth=supervisor.depth + 1,
         is_background=given.run_in_background
@@ -112,7 +113,7 @@ def _make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = 
 
 def _free_name(name: str, supervisor: Supervisor) -> str:
     try:
-        check_name(name, "an agent")
+        check_agent_name(name, "an agent")
     except ConfigError as error:
         raise Refused(f"{error}.") from None
     running = (

@@ -17,8 +17,9 @@ from longhold.agent.hooks.config import Hook, hooks_in
 from longhold.agent.mcp.servers import McpServer, read_server
 from longhold.agent.permissions.decide import MODES, Mode, pick_narrower
 from longhold.agent.permissions.sources import SettingsSection
-from longhold.agent.subagents.names import check_name
+from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
+from longhold.core.messages.text import one_line
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
     is_on,
@@ -105,12 +106,12 @@ def _touches(patterns: tuple[str, ...], name: str) -> bool:
 def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
     """Read a definition; raise `UnreadableFrontMatter` or `ConfigError` if it is invalid."""
     fields, prompt = read_front(text)
-    name = check_name(text_in(fields, "name") or file.stem, "an agent")
+    name = check_agent_name(text_in(fields, "name") or file.stem, "an agent")
     if name.casefold() == FORK:
         raise UnreadableFrontMatter(
             f"{FORK!r} is reserved for forks of the conversation; choose another name"
         )
-    description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
+    description = one_line(text_in(fields, "description"))[:DESCRIPTION_CHARS]
     if not description or not prompt:
         raise UnreadableFrontMatter("it has no description or no prompt")
     hooks, servers, own_servers = _programs(fields)

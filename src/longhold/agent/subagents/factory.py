@@ -35,16 +35,16 @@ from longhold.agent.tools.skills import Skill, skills_at
 from longhold.core.log.cursor import last_n
 from longhold.core.log.protocol import StoredMail
 from longhold.core.memory.session_memory import memory_text
-from longhold.core.memory.tool import MEMORY
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import Model
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import MEMORY
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import Models
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import Forks
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Allowed, Denied
 from longhold.errors import LongholdError
 
@@ -177,7 +177,6 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
         resume=near.resume,
         team=lambda: shared.teammates.team,
         approve_plan=supervisor.approve_plan,
-        limit_chars=settings.mail_chars,
         stored=shared.stored_mail,
     )
     stored = shared.stored_mail if id == MAIN else None
@@ -226,7 +225,7 @@ class AgentFactory:
         place, shared = self.parent.tool_context, self.shared
         limits = self.parent.engine.settings.memory
         opening = partial(open_scope, definition, place.root, place.home, limits)
-        store = await retry_while_busy(opening, limits.busy_seconds)
+        store = await retry_while_busy(opening)
         if store is None:
             return None
         return OwnMemory(

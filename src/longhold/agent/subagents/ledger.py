@@ -285,6 +285,10 @@ class _BoxError(Exception):
     """A mailbox could not be read; unlike an error of the log, this stops nothing."""
 
 
+MAIL_ROUND_CHARS = 64_000
+"""Mail brought to one round; the rest waits, so that it cannot flood the window."""
+
+
 class Delivery:
     """The stage of one agent, over its own mailbox and that of its team."""
 
@@ -321,11 +325,11 @@ class Delivery:
             return []
 
     def _deliver(self, engine: Engine) -> None:
-        room_chars = engine.settings.agents.mail_round_chars
+        room_chars = MAIL_ROUND_CHARS
         for inbox, letter in self._waiting(engine):
             entry = _make_mail_entry(letter)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
-            if size_chars > room_chars < engine.settings.agents.mail_round_chars:
+            if size_chars > room_chars < MAIL_ROUND_CHARS:
                 return  # the first mail may be of any length, further ones must fit
             engine.record(entry)
             inbox.delivered(letter)

@@ -37,6 +37,7 @@ from longhold.agent.subagents.tasks import team_tool
 from longhold.agent.subagents.teammates import Teammates
 from longhold.core.log.protocol import StoredMail
 from longhold.core.log.store import FileStore, new_id
+from longhold.core.messages.text import one_line
 from longhold.core.settings.files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool
@@ -250,6 +251,10 @@ def _peer(one: Known, supervisor: Supervisor) -> Peer:
     return Peer(id=one.id, name=one.spawned.name, state="stopped_by_user" if by_user else "stopped")
 
 
+MAIL_CHARS = 32_000
+"""One message: as much as an answer; more belongs in a file that the message names."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Mailer:
     session: str
@@ -262,8 +267,6 @@ class Mailer:
     """Returns its team, once there is one."""
     approve_plan: Callable[[str], None] = lambda _name: None
     """Lets a teammate carry out the plan that it asked the lead to approve."""
-    limit_chars: int = 32_000
-    """The setting `agents.mail_chars`."""
     stored: StoredMail | None = None
     """The mailboxes of sessions in a store, on whatever machine they run."""
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
@@ -291,9 +294,9 @@ class Mailer:
     def _check_length(self, body: MailBody) -> None:
         text = body.text if isinstance(body, Note) else ""
         text = body.plan if isinstance(body, PlanRequest) else text
-        if len(text) > self.limit_chars:
+        if len(text) > MAIL_CHARS:
             raise Unsent(
-                f"{len(text):,} characters are more than the {self.limit_chars:,} a message may "
+                f"{len(text):,} characters are more than the {MAIL_CHARS:,} a message may "
                 "have; write it to a file and send its path."
             )
         if isinstance(body, Note) and not text.strip():
@@ -390,7 +393,7 @@ def _body_of(given: SendMessageInput) -> MailBody:
     """Convert a model's input to a mail body, or say what is missing."""
     match given.message:
         case str(text):
-            summary = " ".join(given.summary.split())[:SUMMARY_CHARS]
+            summary = one_line(given.summary)[:SUMMARY_CHARS]
             if not summary:
                 raise Refused("Give a summary of five to ten words with the message.")
             return Note(text=text, summary=summary)

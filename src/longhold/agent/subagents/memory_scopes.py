@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from longhold.agent.subagents.definition import Definition
-from longhold.agent.subagents.names import check_name
+from longhold.agent.subagents.names import check_agent_name
 from longhold.core.log.entries import Said
 from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory import NoSuchMemory
@@ -22,7 +22,7 @@ from longhold.core.memory.paths import team_directory
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tool import MemoryPlace, ViewedMemories, memory_tool
-from longhold.core.memory.waiting import LOOP_SECONDS
+from longhold.core.memory.waiting import BUSY_SECONDS, LOOP_SECONDS
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.project import project_root, slug
 from longhold.core.tools.protocol import Tool
@@ -66,7 +66,7 @@ def open_store(
     home: Path,
     limits: MemorySettings,
     *,
-    wait_seconds: float | None = None,
+    wait_seconds: float = BUSY_SECONDS,
 ) -> MemoryStore:
     place = directory_for(name, scope, root, home)
     if scope != "project":
@@ -87,7 +87,7 @@ def open_scope(
 
 
 def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
-    check_name(name, "an agent")
+    check_agent_name(name, "an agent")
     found = [scope for scope in SCOPES if directory_for(name, scope, root, home).is_dir()]
     if not found:
         raise NoSuchMemory(f"agents named {name!r} have no memories here")
@@ -138,7 +138,7 @@ class OwnMemory:
             command=f"longhold memory --agent {self._name}",
         )
         self._claim = claimed
-        return memory_tool(memories, busy_seconds=self.store.limits.busy_seconds)
+        return memory_tool(memories)
 
     def close(self) -> None:
         with closing(self.store), suppress(LongholdError):  # its log has what cannot be kept

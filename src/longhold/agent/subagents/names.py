@@ -30,7 +30,7 @@ def is_session(text: str) -> bool:
     return re.match(SESSION_PATTERN, text) is not None
 
 
-def check_name(text: str, what: str) -> str:
+def check_agent_name(text: str, what: str) -> str:
     if not is_name(text):
         raise ConfigError(
             f"{text!r} cannot name {what}; use up to {NAME_CHARS} letters, digits, '-' and '_'"

@@ -11,6 +11,7 @@ from longhold.agent.subagents.order import Finish, Order
 from longhold.agent.subagents.registry import Known
 from longhold.agent.subagents.worktree import KeptWorktree
 from longhold.core.log.entries import Ended
+from longhold.core.messages.text import one_line
 
 NO_ANSWER = "(it ended without an answer)"
 
@@ -65,7 +66,7 @@ def line(one: Known, doing: str = "") -> str:
     called = f" {one.spawned.name}" if one.spawned.name else ""
     doing = f" ({doing})" if doing else ""
     unread = ", its report not read yet" if one.is_unread else ""
-    task = strip_hidden(" ".join(one.spawned.task.split()))
+    task = strip_hidden(one_line(one.spawned.task))
     return f"{one.id}{called} [{one.spawned.kind}] {one.state}{doing}{unread}: {task}"
 
 

@@ -15,6 +15,7 @@ from longhold.agent.subagents.order import Finish, Order, Worker
 from longhold.agent.subagents.teammates import Teammates
 from longhold.agent.subagents.worktree import KeptWorktree, finish
 from longhold.core.messages import ToolUse
+from longhold.core.messages.text import clean_text, one_line, shorten
 from longhold.core.turn.background import JobProgress
 from longhold.core.turn.loop import LoopEvent
 from longhold.core.turn.round import ToolBegan, ToolRan
@@ -104,6 +105,8 @@ _FILES = {
     "Write": "Writing the file",
     "NotebookEdit": "Editing the notebook",
 }
+MAIL_POLL_SECONDS = 0.5
+"""How soon an idle teammate or session notices mail."""
 
 
 def progress_line(use: ToolUse | None) -> str:
@@ -128,7 +131,7 @@ def progress_line(use: ToolUse | None) -> str:
 
 
 def accept_line(said: str) -> str:
-    line = " ".join(said.split()).strip(" .'\"`")
+    line = one_line(said).strip(" .'\"`")
     words = line.split()
     fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
     is_short = len(line) <= WORDS[1] * WORD_CHARS
@@ -149,8 +152,7 @@ def _program(command: str) -> str:
 
 
 def _word(text: str) -> str:
-    shown = "".join(char for char in "_".join(text.split()) if char.isprintable())
-    return (shown if len(shown) <= WORD_CHARS else f"{shown[: WORD_CHARS - 1]}…") or "unnamed"
+    return shorten(clean_text("_".join(text.split()), instead=""), WORD_CHARS) or "unnamed"
 
 
 STOP_SECONDS = 5.0
@@ -164,7 +166,6 @@ class RunningAgent:
     order: Order
     worker: Worker
     teammates: Teammates
-    poll_seconds: float
     """How often an idle teammate checks for mail."""
     on_news: Callable[[], None]
     """Called when it becomes idle."""
@@ -223,7 +224,7 @@ class RunningAgent:
         self.is_idle = True
         self.on_news()
         while not self.worker.has_mail():  # noqa: ASYNC110 - another process writes it
-            await asyncio.sleep(self.poll_seconds)
+            await asyncio.sleep(MAIL_POLL_SECONDS)
         self.is_idle = False
 
     async def _clean_up(self) -> None:

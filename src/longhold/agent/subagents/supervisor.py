@@ -35,6 +35,8 @@ from longhold.errors import LongholdError, StoreError
 
 LOOK_SECONDS = 0.5
 """How often requests from other terminals are checked."""
+PROGRESS_SECONDS = 30.0
+"""How often a running agent gets a line of what it does."""
 
 Wish: TypeAlias = Literal["stop", "background"]
 """What another terminal may ask for."""
@@ -220,7 +222,6 @@ class Supervisor:
             order=order,
             worker=worker,
             teammates=self.teammates,
-            poll_seconds=self.limits.mail_poll_seconds,
             on_news=self._news.set,
             is_background=order.is_background,
         )
@@ -328,8 +329,7 @@ class Supervisor:
                     self.send_back(id)
                 if self._take_request(id, "stop"):
                     await self.stop(id, by_user=True)
-            every = self.limits.progress_seconds
-            if every and time.monotonic() - reported >= every:
+            if time.monotonic() - reported >= PROGRESS_SECONDS:
                 reported = time.monotonic()
                 for one in tuple(self.running.values()):
                     await self._look_at(one)

@@ -18,6 +18,7 @@ from msgspec import Meta, Struct, structs
 from longhold.agent.subagents.ledger import SharedLedger
 from longhold.agent.subagents.mail import quote_lines, strip_hidden
 from longhold.agent.subagents.names import PATTERN
+from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
 
@@ -347,7 +348,7 @@ def _state(task: Task) -> str:
 
 
 def _subject(task: Task) -> str:
-    return strip_hidden(" ".join(task.subject.split()))
+    return strip_hidden(one_line(task.subject))
 
 
 def _note(task: Task) -> str:

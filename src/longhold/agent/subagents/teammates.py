@@ -16,9 +16,10 @@ from msgspec import Meta, Struct, structs
 
 from longhold.agent.subagents.ledger import Mailbox, SharedLedger
 from longhold.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
-from longhold.agent.subagents.names import LEAD, PATTERN, check_name
+from longhold.agent.subagents.names import LEAD, PATTERN, check_agent_name
 from longhold.agent.subagents.order import Finish, Order
 from longhold.agent.subagents.tasks import TaskList
+from longhold.core.messages.text import one_line
 from longhold.core.settings import home
 from longhold.core.settings.files import private_directory
 from longhold.errors import ConfigError
@@ -46,7 +47,7 @@ class Teammates:
 
     @property
     def directory(self) -> Path:
-        return home() / "teams" / check_name(self.session, "a team")
+        return home() / "teams" / check_agent_name(self.session, "a team")
 
     @property
     def team(self) -> Self | None:
@@ -66,7 +67,7 @@ class Teammates:
 
     def join(self, order: Order) -> None:
         """Add a teammate, creating the team if needed; raise if another agent has the name."""
-        check_name(order.called, "a teammate")
+        check_agent_name(order.called, "a teammate")
         ledger = self._open_team()
         new = Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
         with ledger.lock() as append:
@@ -84,7 +85,7 @@ class Teammates:
         if self.team is not None:
             notice = IdleNotice(
                 reason="available",
-                summary=" ".join(done.text.split())[:SUMMARY_CHARS],
+                summary=one_line(done.text)[:SUMMARY_CHARS],
                 task=order.task[:SUMMARY_CHARS],
             )
             id = secrets.token_hex(8)

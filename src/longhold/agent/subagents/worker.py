@@ -20,15 +20,16 @@ from longhold.agent.subagents.memory_scopes import OwnMemory
 from longhold.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach, make_finish
 from longhold.agent.subagents.running import ASK, accept_line
 from longhold.core.log.entries import AnyEntry, Forked, Framed, Replied, Spawned
-from longhold.core.log.spending import Budget, Spent
+from longhold.core.log.spending import Budget
 from longhold.core.messages import ToolUse, Usage
+from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.models.protocol import Event, Model, Request
-from longhold.core.request.edits import place_edits
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Permit, Prefix
+from longhold.core.turn.fork import ForkReply, ForkRequest, Permit, Prefix
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.loop import Stopped
 from longhold.core.view import fold
 from longhold.errors import StoreError
@@ -118,7 +119,7 @@ class ChildBudget(Budget):
     """The parent's."""
     source: str
 
-    def pay(self, model: str, usage: Usage) -> Spent:
+    def pay(self, model: str, usage: Usage) -> Tally:
         spent = self.above.pay(model, usage)
         self.session = self.session + spent
         with suppress(StoreError):  # a disk that takes no entry keeps no agent from working
@@ -236,7 +237,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
     view = fold(_cut_at_answer(engine.view.history, fork))
     frame = view.frame or Framed()
-    messages = first_messages(frame) + Wire().messages(view.messages(), place_edits(view))
+    messages = first_messages(frame) + Wire().render(view)
     then = replace(
         engine.prefix(),
         frame=frame,

@@ -17,7 +17,7 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from longhold.agent.subagents.names import check_name
+from longhold.agent.subagents.names import check_agent_name
 from longhold.agent.tools.git import own_filters, run_git
 from longhold.core.settings import home
 from longhold.core.settings.files import private_directory, write_private
@@ -55,7 +55,7 @@ class KeptWorktree:
 
 
 def make_worktree(directory: Path, name: str) -> Worktree:
-    check_name(name, "a worktree")
+    check_agent_name(name, "a worktree")
     repository = _repository(directory)
     base = _git(repository, "rev-parse", "--verify", "HEAD^{commit}", why="it has no commit yet")
     path = private_directory(_place(repository)) / name

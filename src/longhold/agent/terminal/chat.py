@@ -8,17 +8,18 @@ import asyncio
 import importlib
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from longhold.agent.agent import Agent
 from longhold.agent.permissions import Answer, Question
 from longhold.agent.terminal.screen import Screen
 from longhold.agent.terminal.slash import SessionMove, SlashCommand, SlashContext, unknown_command
-from longhold.agent.terminal.status import cache_seconds
-from longhold.core.messages.display import one_line, plain
+from longhold.agent.terminal.spacing import StageLines, where_lines
+from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.status import Status, cache_seconds, make_status
 from longhold.errors import LongholdError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _prompt_for(question: Question) -> str:
-    always = f", a = always ({plain(str(question.suggestion))})" if question.suggestion else ""
+    always = f", a = always ({clean_text(str(question.suggestion))})" if question.suggestion else ""
     return f"Allow? y = yes{always}, n or a reason = no: "
 
 
@@ -56,20 +57,25 @@ QUESTION = (
 )
 
 
+def _status_of(agent: Agent) -> Status:
+    engine = agent.engine
+    return make_status(
+        engine.view,
+        engine.fullness(),
+        engine.own,
+        session=agent.session.id,
+        model=engine.model or agent.model.name,
+        lifetime=engine.frame.lifetime,
+        mode=agent.gate.mode,
+        jobs=len(agent.jobs.running()),
+    )
+
+
 def _may_suggest(agent: Agent) -> bool:
     """True if the question would be read from the cache, and the engine may still spend on itself."""
     engine = agent.engine
     is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
     return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
-
-
-async def _next_words_of(agent: Agent) -> str:
-    try:
-        reply = await agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
-    except LongholdError:
-        return ""
-    words = one_line(reply.text.strip().strip('"'), MOST_CHARS + 1)
-    return "" if NONE in words or len(words) > MOST_CHARS else words
 
 
 HALF_TYPED_SECONDS = 0.5
@@ -122,8 +128,6 @@ class Turns:
     def __init__(
         self, agent: "Agent", screen: Screen, commands: Mapping[str, SlashCommand]
     ) -> None:
-        from longhold.agent.terminal.spacing import StageLines
-
         self.agent = agent
         self.screen = screen
         self.commands = commands
@@ -134,27 +138,23 @@ class Turns:
         """Commands that run while the model works."""
 
     def greet(self, move: SessionMove) -> None:
-        from longhold.agent.terminal.status import status_of, where_lines
-
         agent, screen = self.agent, self.screen
-        agent.notices.listen(lambda line: screen.say(plain(line), "notice"))
+        agent.notices.listen(lambda line: screen.say(clean_text(line), "notice"))
         agent.notices.listen_to_tools(screen.tool_output)
-        screen.follow(lambda: status_of(agent))
+        screen.follow(lambda: _status_of(agent))
         screen.remind(
             agent.engine.settings.terminal.away_minutes * 60, lambda: "\n".join(where_lines(agent))
         )
         screen.say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.", "dim")
         for notice in agent.notices.take():
-            screen.say(plain(notice), "notice")
+            screen.say(clean_text(notice), "notice")
         if move.draft:
             screen.draft(move.draft)
 
     async def remind(self, move: SessionMove) -> None:
-        from longhold.agent.terminal.status import where_lines
-
         if move.resume and not move.draft:  # who goes back sees where above
             lines = await asyncio.to_thread(where_lines, self.agent)
-            self.screen.say("\n".join(map(plain, lines)), "dim")
+            self.screen.say("\n".join(map(clean_text, lines)), "dim")
 
     async def heard(self) -> SessionMove | None:
         """Answer what is typed, and what arrives, until the session is left."""
@@ -177,7 +177,7 @@ class Turns:
                 elif said != "":
                     await self._turn(said or "")
             except LongholdError as error:
-                self.screen.say(plain(str(error)), "error")
+                self.screen.say(clean_text(str(error)), "error")
 
     async def _next_words(self, *, may_wake: bool) -> str | None:
         """Wait for a line; None if mail or a report came first, which the model is to answer.
@@ -193,7 +193,7 @@ class Turns:
             await asyncio.wait({reading, news}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 for line in news.result():
-                    screen.say(plain(line), "notice")
+                    screen.say(clean_text(line), "notice")
             while not reading.done() and (screen.half_typed() or not may_wake):
                 await asyncio.wait({reading}, timeout=HALF_TYPED_SECONDS)
             return reading.result().strip() if reading.done() else None
@@ -216,13 +216,13 @@ class Turns:
         try:
             await self._command(said)
         except LongholdError as error:
-            self.screen.say(plain(str(error)), "error")
+            self.screen.say(clean_text(str(error)), "error")
 
     async def _command(self, said: str) -> SessionMove | None:
         name, _, rest = said.partition(" ")
         command = self.commands.get(name)
         if command is None:
-            self.screen.say(unknown_command(plain(name), self.commands), "notice")
+            self.screen.say(unknown_command(clean_text(name), self.commands), "notice")
             return None
         context = SlashContext(agent=self.agent, screen=self.screen)
         return await command.run(context, rest.strip())
@@ -233,7 +233,7 @@ class Turns:
 
         mentions = await with_mentions(said, self.agent)
         for line in mentions.said:
-            self.screen.say(plain(line), "dim")
+            self.screen.say(clean_text(line), "dim")
         with self.screen.working(self.agent.abort.set, at_once=self._run_at_once):
             async for event in self.agent.run(mentions.content, mentions.attached):
                 self.screen.show(event)
@@ -248,8 +248,11 @@ class Turns:
             self._suggesting = asyncio.create_task(self._suggest())
 
     async def _suggest(self) -> None:
-
-        self.screen.suggest(await _next_words_of(self.agent))
+        words = ""
+        with suppress(LongholdError):
+            reply = await self.agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
+            words = clean_line(reply.text.strip().strip('"'), MOST_CHARS + 1)
+        self.screen.suggest("" if NONE in words or len(words) > MOST_CHARS else words)
 
     async def _stop_suggesting(self) -> None:
         from longhold.core.turn.abort import stop

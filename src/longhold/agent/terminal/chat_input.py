@@ -16,7 +16,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History
 
 from longhold.agent.tools.git import run_git
-from longhold.core.messages.display import one_line, size
+from longhold.core.messages.text import clean_line, human_size, pluralize
 from longhold.core.settings.files import private_directory
 from longhold.errors import StoreError
 
@@ -105,7 +105,7 @@ class Pastes:
             return text
         number = len(self._kept) + 1
         self._kept[number] = text
-        return f"[paste {number}: {lines:,} line{'s' if lines > 1 else ''}, {size(len(text))}]"
+        return f"[paste {number}: {pluralize(lines, 'line')}, {human_size(len(text))}]"
 
     def expand(self, text: str) -> str:
         """Put every paste in the place of its mark; a mark that somebody typed stays as it is."""
@@ -244,7 +244,7 @@ class ChatInput:
     def queued(self) -> list[str]:
         return [
             f"{'waits for the answer' if words.startswith('/') else 'queued'}: "
-            f"{one_line(words, QUEUED_CHARS)}"
+            f"{clean_line(words, QUEUED_CHARS)}"
             for words in self._queue
         ]
 

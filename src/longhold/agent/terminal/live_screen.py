@@ -45,8 +45,8 @@ from prompt_toolkit.styles import Style
 from longhold.agent.terminal.chat_input import ChatInput, OngoingWork
 from longhold.agent.terminal.screen import Tone
 from longhold.agent.terminal.spacing import Spacing
-from longhold.agent.terminal.status import Status
-from longhold.core.messages.display import one_line, plain
+from longhold.core.messages.text import clean_line, clean_text
+from longhold.core.turn.status import Status
 
 if TYPE_CHECKING:
     from longhold.agent.permissions import Question
@@ -108,7 +108,10 @@ def _make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
         _text(
             lambda: [("class:working", parts.working())], Condition(lambda: bool(parts.working()))
         ),
-        _text(lambda: _draw_queued(parts.queued()), Condition(lambda: bool(parts.queued()))),
+        _text(
+            lambda: [("class:queued", "\n".join(parts.queued()))],
+            Condition(lambda: bool(parts.queued())),
+        ),
         Window(char="─", height=1, style="class:rule"),
         _text(
             lambda: [("class:prompt", parts.question())], Condition(lambda: bool(parts.question()))
@@ -129,10 +132,6 @@ def _text(text: Callable[[], AnyFormattedText], when: Condition) -> ConditionalC
 def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
     is_first = line == 0 and wrap == 0
     return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
-
-
-def _draw_queued(lines: list[str]) -> StyleAndTextTuples:
-    return [("class:queued", "\n".join(lines))]
 
 
 class KeyTarget(Protocol):
@@ -370,7 +369,7 @@ class LiveScreen:
         return await self._input.ask(question, is_secret=True)
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        return await self._input.choose(title, [plain(row) for row in rows])
+        return await self._input.choose(title, [clean_text(row) for row in rows])
 
     def half_typed(self) -> str:
         return self._input.buffer.text
@@ -382,7 +381,7 @@ class LiveScreen:
             self._input.replace_text(text)
 
     def suggest(self, text: str) -> None:
-        self._input.offer(one_line(text, self._columns() - 4))
+        self._input.offer(clean_line(text, self._columns() - 4))
 
     @contextmanager
     def working(

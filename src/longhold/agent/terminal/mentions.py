@@ -8,7 +8,7 @@ from pathlib import Path
 from longhold.agent.agent import Agent
 from longhold.agent.tools.read import READ, explain_rejection, image_block, media_type_of
 from longhold.core.messages import Block, Content, Text, text_of
-from longhold.core.messages.display import tokens
+from longhold.core.messages.text import tokens
 from longhold.core.stages.compact.segment import tokens_of
 from longhold.core.view.window import scale_tokens
 

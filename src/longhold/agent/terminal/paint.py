@@ -18,7 +18,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from longhold.agent.terminal.screen import Tone
-from longhold.core.messages.display import harmless
+from longhold.core.messages.text import clean_document, clean_text
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
@@ -161,7 +161,7 @@ class Paint:
     def draw_text(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
         if tone == "document":
             return self.markdown(text)
-        return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)
+        return self.render(Text(clean_document(text), style=STYLES[tone]), indent=indent)
 
     def cut(self, text: str, columns: int) -> str:
         """Shorten a line to so many columns, of which a wide character takes two."""
@@ -173,14 +173,14 @@ class Paint:
         """Render Markdown; links show where they lead instead of hiding it."""
         rendered = self.render(
             _Document(
-                _with_breaks(harmless(text)),
+                _with_breaks(clean_document(text)),
                 code_theme="ansi_dark",
                 hyperlinks=False,
                 justify="left",
             )
         )
-        # an entity such as `&#x202e;` names what `harmless` took out
-        rendered = "".join(char for char in rendered if char.isprintable() or char in "\n\t\x1b")
+        # because an entity such as `&#x202e;` names what `clean_document` took out
+        rendered = clean_text(rendered, keep="\n\t\x1b", instead="")
         return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
 
     def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
@@ -189,7 +189,7 @@ class Paint:
         drawn = Text()
         for sign, line in lines[:most]:
             style = {"-": "red", "+": "green"}.get(sign, "bright_black")
-            drawn.append(f"{sign} {harmless(line)}\n", style=style)
+            drawn.append(f"{sign} {clean_document(line)}\n", style=style)
         if len(lines) > most:
             drawn.append(f"… {len(lines) - most} more lines\n", style="bright_black")
         drawn.rstrip()

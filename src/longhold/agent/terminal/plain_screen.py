@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from longhold.agent.terminal.screen import Tone
-from longhold.core.messages.display import harmless, plain
+from longhold.core.messages.text import clean_document, clean_text
 
 try:
     import readline
@@ -52,7 +52,7 @@ class LineInput:
 
     async def read(self, prompt: str) -> str:
         """Show the prompt and wait for a line; raise `EOFError` at the end of the input."""
-        prompt = harmless(prompt)
+        prompt = clean_document(prompt)
         async with self._turn:
             self._prompt = prompt.lstrip("\n")
             coming = self._coming
@@ -83,8 +83,8 @@ def _keep_terminal() -> None:
 
 if TYPE_CHECKING:
     from longhold.agent.permissions import Question
-    from longhold.agent.terminal.status import Status
     from longhold.core.turn.loop import LoopEvent
+    from longhold.core.turn.status import Status
 
 T = TypeVar("T")
 SHOWN_LINES = 60
@@ -117,7 +117,7 @@ class PlainScreen:
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         err = tone not in ("plain", "document")
-        self._typed.above(lambda: click.secho(harmless(text), err=err, **COLOURS[tone]))
+        self._typed.above(lambda: click.secho(clean_document(text), err=err, **COLOURS[tone]))
 
     def show(self, event: "LoopEvent") -> None:
         self._show(event)
@@ -127,10 +127,12 @@ class PlainScreen:
 
     def show_question(self, question: "Question") -> None:
         """Print one tool call with its whole input, made safe to print."""
-        click.secho(f"\n{plain(question.tool)}: {plain(question.reason)}", fg="yellow", err=True)
+        click.secho(
+            f"\n{clean_text(question.tool)}: {clean_text(question.reason)}", fg="yellow", err=True
+        )
         for key, value in question.given.items():
             lines = str(value).splitlines() or [""]
-            _say_below(f"  {plain(key)}: ", lines[0])
+            _say_below(f"  {clean_text(key)}: ", lines[0])
             for line in lines[1:SHOWN_LINES]:
                 _say_below("      ", line)
             if len(lines) > SHOWN_LINES:
@@ -198,7 +200,7 @@ def _say_below(label: str, text: str) -> None:
     """
     room = max(shutil.get_terminal_size().columns - WIDE * INDENT, WIDE)
     line, width = label, len(label)
-    for char in plain(text):
+    for char in clean_text(text):
         width += WIDE if unicodedata.east_asian_width(char) in "WF" else 1
         if width > room:
             click.echo(line, err=True)

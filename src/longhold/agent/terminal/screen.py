@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from longhold.agent.permissions import Question
-    from longhold.agent.terminal.status import Status
     from longhold.core.turn.loop import LoopEvent
+    from longhold.core.turn.status import Status
 
 T = TypeVar("T")
 Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user", "document"]

@@ -1,15 +1,20 @@
-"""One blank line between blocks of a conversation, whichever of the two asks for it."""
+"""Lines of a conversation: one blank line between blocks, what the stages did, where the user was."""
 
 import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, CacheBroke, Collapsed, Snipped, Spilled
 from longhold.core.log.entry_lines import describe_entry, kind_of
-from longhold.core.messages.display import one_line
+from longhold.core.messages.text import clean_line
+from longhold.core.stages.notes.file import load_page, summarise_state
+from longhold.errors import LongholdError
+
+if TYPE_CHECKING:
+    from longhold.agent.agent import Agent
 
 
 @dataclass(slots=True)
@@ -55,7 +60,17 @@ class StageLines:
 
     def follow(self, history: Sequence[AnyEntry]) -> list[str]:
         return [
-            one_line(f"◇ {kind_of(entry)}: {describe_entry(entry)}", LINE_CHARS)
+            clean_line(f"◇ {kind_of(entry)}: {describe_entry(entry)}", LINE_CHARS)
             for entry in self._cursor.advance(history)
             if isinstance(entry, _SHOWN) or (isinstance(entry, CacheBroke) and not entry.expected)
         ]
+
+
+def where_lines(agent: "Agent") -> list[str]:
+    try:
+        file = agent.session.layers.notes.file(agent.engine)
+        page = load_page(file, agent.session.view.history)
+    except LongholdError:
+        return []  # unreadable notes do not prevent resuming
+    lines = summarise_state(page)
+    return ["Where you were:", *lines] if lines else []

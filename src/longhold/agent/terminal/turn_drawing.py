@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
 from longhold.agent.terminal.screen import Tone
 from longhold.core.messages import JsonObject, ToolUse, text_of
-from longhold.core.messages.display import one_line, plain
+from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.models.protocol import Finished, Restarted, Started, TextDelta, ThinkingDelta
 from longhold.core.tools.protocol import Outcome
 from longhold.core.turn.loop import Continued, LoopEvent, Stopped
@@ -47,7 +47,7 @@ class FinishedCall:
 def _call_title(use: ToolUse, paint: Paint) -> str:
     named = [str(use.input[key]) for key in _ABOUT if use.input.get(key)]
     about = named[0] if named else " ".join(map(str, use.input.values()))
-    title = f"{plain(use.name)} {one_line(about, INPUT_CHARS)}".rstrip()
+    title = f"{clean_text(use.name)} {clean_line(about, INPUT_CHARS)}".rstrip()
     return paint.cut(title, paint.columns() - TIME_COLUMNS)
 
 
@@ -80,7 +80,7 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
         return drawn + "".join(paint.diff(*change, most=DIFF_LINES) for change in changes)
     lines = call.text.strip("\n").splitlines()
     room = paint.columns() - 6 if not call.outcome.is_error else ERROR_CHARS
-    shown = [paint.cut(plain(line), room) for line in lines[:FOLDED_LINES]]
+    shown = [paint.cut(clean_text(line), room) for line in lines[:FOLDED_LINES]]
     if rest := len(lines) - len(shown):
         shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
     return drawn + (paint.draw_text("\n".join(shown), tone, indent=4) if shown else "")
@@ -88,7 +88,7 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
 
 def _draw_interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
     drawn = paint.draw_text(f"✗ {_call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
-    return drawn + (paint.draw_text(plain(said), "dim", indent=4) if said else "")
+    return drawn + (paint.draw_text(clean_text(said), "dim", indent=4) if said else "")
 
 
 def _draw_whole(call: FinishedCall, paint: Paint) -> str:
@@ -152,7 +152,7 @@ class TurnDrawing:
                 self._emit_rest()
             case Restarted(wait_seconds=seconds, error=error):
                 self._tail = ""
-                self._say(f"{plain(str(error))}; trying again in {seconds:.1f} s", "notice")
+                self._say(f"{clean_text(str(error))}; trying again in {seconds:.1f} s", "notice")
             case ToolBegan(use=use):
                 self._emit_rest()
                 self.phase = "running tools"
@@ -169,7 +169,7 @@ class TurnDrawing:
             case Continued(reason=reason, detail=detail):
                 self.phase = "waiting"
                 if reason != "next_turn":
-                    self._say(plain(detail) or reason.replace("_", " "), "notice")
+                    self._say(clean_text(detail) or reason.replace("_", " "), "notice")
             case Stopped():
                 self._stop(event)
 
@@ -182,15 +182,15 @@ class TurnDrawing:
         self._progress = self.phase = ""
         if end.reason == "completed":
             if end.detail:
-                self._say(plain(end.detail), "dim")
+                self._say(clean_text(end.detail), "dim")
             return
         said = STOPPED.get(end.reason, f"Stopped ({end.reason.replace('_', ' ')}).")
-        self._say(f"{said} {plain(end.detail)}".rstrip(), "error")
+        self._say(f"{said} {clean_text(end.detail)}".rstrip(), "error")
 
     def ask(self, tool: str, reason: str, given: JsonObject) -> None:
         """Print what a call would do, before the user is asked about it."""
         self._emit_rest()
-        self._say(f"\n{plain(tool)}: {plain(reason)}", "notice")
+        self._say(f"\n{clean_text(tool)}: {clean_text(reason)}", "notice")
         changes = list(_changes_in(given))
         hidden = CHANGE_INPUTS if changes else frozenset()
         for key, value in given.items():
@@ -243,7 +243,7 @@ class TurnDrawing:
             lines.append(f"◌ {_call_title(use, self.paint)}  {now - began:.0f} s")
         if self._running and self._progress:
             room = self.paint.columns() - 6
-            lines.append(f"    {self.paint.cut(plain(self._progress), room)}")
+            lines.append(f"    {self.paint.cut(clean_text(self._progress), room)}")
         return "\n".join(lines)
 
     def _draw_tail(self) -> str:

@@ -1,1 +1,1 @@
-"""."""
+"""The tools of the coding agent: files, search, shell, web, plans and todos."""

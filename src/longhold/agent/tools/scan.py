@@ -18,6 +18,7 @@ from longhold.agent.tools.source import NotText, decode
 SEARCHED_BYTES = 64 << 20
 """Larger files are data, not text to search; ripgrep gets the same limit."""
 
+
 Write = Callable[[bytes], object]
 
 

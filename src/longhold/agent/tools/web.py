@@ -22,6 +22,7 @@ from urllib.parse import urljoin, urlsplit
 
 from msgspec import Meta
 
+from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
@@ -221,7 +222,7 @@ def extract_text(html: str, address: str = "") -> str:
 def _tidy(text: str, title: str) -> str:
     lines = [line.rstrip() for line in text.split("\n")]
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    title = " ".join(title.split())
+    title = one_line(title)
     return f"# {title}\n\n{body}" if title and title not in body[:400] else body
 
 

@@ -29,7 +29,7 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.messages import ToolUse
-from longhold.core.messages.text import clean_line, pluralize
+from longhold.core.messages.text import clean_line, exact_dollars, list_some, pluralize
 
 FOCUS_CHARS = 200
 """Of what a summary was asked to dwell on."""
@@ -73,8 +73,7 @@ def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -
         case Cleared(ids=ids, why=why):
             said = why or _describe_change(entry)  # a reason says itself how many
             named = [_call(uses[id]) for id in ids if uses and id in uses]
-            more = f" and {len(named) - CLEARED_SHOWN} more" if len(named) > CLEARED_SHOWN else ""
-            return f"{said} ({', '.join(named[:CLEARED_SHOWN])}{more})" if named else said
+            return f"{said} ({list_some(named, CLEARED_SHOWN)})" if named else said
         case ViewChange():
             said = _describe_change(entry)
             return f"{said}: {entry.why}" if entry.why else said
@@ -138,7 +137,7 @@ def _describe_other(entry: AnyEntry) -> str:
         case Switched(model=model, reason=reason):
             return f"{model} answers from here on" + (f" ({reason})" if reason else "")
         case CacheBroke(detail=detail, lost_tokens=lost, usd=usd, expected=expected):
-            said = f"{lost:,} tokens were not read from the cache (${usd:.4f}): {detail}"
+            said = f"{lost:,} tokens were not read from the cache ({exact_dollars(usd)}): {detail}"
             return f"{said} (expected: {expected})" if expected else said
         case Failed(what=what, error=error):
             return f"{what}: {' '.join(error.split())[:200]}"

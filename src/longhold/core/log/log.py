@@ -28,7 +28,6 @@ from longhold.core.log.results import Results
 from longhold.core.log.shared import FileRecords, SharedRecords
 from longhold.core.log.syncing import FileSync, open_for_writing, release
 from longhold.core.messages import Json
-from longhold.core.models.assemble import tame
 from longhold.core.settings.files import (
     explain_errors,
     private_directory,
@@ -36,6 +35,7 @@ from longhold.core.settings.files import (
     write_new,
     write_private,
 )
+from longhold.core.wire.messages import tame
 from longhold.errors import StoreError
 
 AGENTS = "agents"
@@ -113,7 +113,6 @@ class Log(Closing):
         numbered, line = as_written(entry, self._next)
         self._write(line + b"\n")
         self._next += 1
-        self.entries.append(numbered)
         return numbered
 
     async def committed(self) -> None:

@@ -76,7 +76,9 @@ class OpenLog(Protocol):
     @property
     def header(self) -> Header: ...
     @property
-    def entries(self) -> list[AnyEntry]: ...
+    def entries(self) -> list[AnyEntry]:
+        """What it held when it was opened, until a view takes them over."""
+
     @property
     def damage(self) -> list[Damage]: ...
     @property

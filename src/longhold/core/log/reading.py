@@ -27,8 +27,9 @@ VERSION = 1
 _CHUNK_BYTES = 4 << 20
 """Read in pieces, so that a large log is never in memory twice."""
 
-LOG_STARTS = (b'{"longhold":', b'{"holdfast":')
-"""How a log begins, today and as version 0.1.0 wrote it."""
+LOG_KEYS = (b"longhold", b"holdfast")
+"""The first key of a log, today and as version 0.1.0 wrote it."""
+LOG_STARTS = tuple(b'{"' + key + b'":' for key in LOG_KEYS)
 
 _HEADER_LIMIT_BYTES = 64 << 10
 """No header is longer; a file without a line end is not read whole to find that out."""

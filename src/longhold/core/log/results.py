@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,18 @@ from typing import TypeAlias
 import msgspec
 from msgspec import structs
 
-from longhold.core.log.entries import AnyEntry, Ran, Spilled
+from longhold.core.log.cursor import earliest_now
+from longhold.core.log.entries import AnyEntry, Ran, Spilled, Swept
 from longhold.core.messages import Document, Image, Opaque, ResultContent, Text, text_of
+from longhold.core.settings import Settings, SpillSettings
 from longhold.errors import StoreError
 
 DIRECTORY = "tool-results"
 NAME_CHARS = 100
 """Of an id in a file's name; file systems take 255 bytes."""
+BODY_FILE_BYTES = 64 << 20
+"""A larger body is cut: no one reads that far."""
+DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not block
@@ -92,6 +97,23 @@ class Results:
             self._readable = (self.place, *sorted(siblings - {self.place}))
         return self._readable
 
+    def shorten(self, ran: Ran, settings: Settings) -> tuple[Body | None, Ran]:
+        """Return a result as the log keeps it, and the body to keep if that is only its head.
+
+        The head has all blocks that are not text.
+        """
+        limit = settings.log.body_limit_bytes
+        text = text_of(ran.content)
+        if len(text) <= limit // 4 or len(_encode(text)) <= limit:
+            return None, ran
+        body = self.body(ran.tool_use_id, ran.content, cap_bytes=BODY_FILE_BYTES)
+        note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
+        head = _cut(text, limit).decode() + note
+        rest = () if isinstance(ran.content, str) else ran.content
+        others = tuple(block for block in rest if not isinstance(block, Text))
+        content = head if isinstance(ran.content, str) else (Text(text=head), *others)
+        return body, structs.replace(ran, content=content, file=str(body.file), sha256=body.sha256)
+
     def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
         """Return what would be written for a result, and where; nothing is written yet."""
         suffix, data = _suffix_and_data(content)
@@ -147,6 +169,25 @@ class Results:
                     gone.append(file)
         return gone
 
+    def sweep(self, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
+        """Remove bodies that are due; return the entries by which a missing one is explained."""
+        expired, excess = plan_sweep(self.stored(), settings, now or earliest_now())
+        cap = f"{settings.session_bytes / 1e6:,.0f} MB"
+        reasons = {
+            f"older than {settings.retention_days} days": expired,
+            f"more than {cap} in all": excess,
+        }
+        removed = ((self.remove(doomed), why) for why, doomed in reasons.items())
+        return [
+            Swept(
+                files=tuple(f"{DIRECTORY}/{file.name}" for file in gone),
+                bytes=sum(file.bytes for file in gone),
+                why=why,
+            )
+            for gone, why in removed
+            if gone
+        ]
+
     @contextmanager
     def _open_body(self, *, makes: bool = False) -> Iterator[int]:
         """Open the directory of bodies without following a link."""
@@ -177,31 +218,27 @@ class Results:
         return StoreError(f"{self.place / name}: {reason}")
 
 
+def plan_sweep(
+    files: Sequence[StoredBody], settings: SpillSettings, now: float
+) -> tuple[tuple[StoredBody, ...], tuple[StoredBody, ...]]:
+    """Choose what is too old, then what is too much, the oldest first; the newest stays."""
+    days = settings.retention_days
+    expired = [file for file in files if days and file.modified < now - days * DAY_SECONDS]
+    rest = list(files[len(expired) :])
+    over_bytes = sum(file.bytes for file in rest) - settings.session_bytes
+    excess = []
+    while over_bytes > 0 and len(rest) > 1:
+        excess.append(rest.pop(0))
+        over_bytes -= excess[-1].bytes
+    return tuple(expired), tuple(excess)
+
+
 def file_name(tool_use_id: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool_use_id)[:NAME_CHARS]
     if plain == tool_use_id and plain:
         return plain
     mark = hashlib.sha256(tool_use_id.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{plain}-{mark}"
-
-
-def is_over(content: ResultContent, limit_bytes: int) -> bool:
-    text = text_of(content)
-    return len(text) > limit_bytes // 4 and len(_encode(text)) > limit_bytes
-
-
-def truncate_result(ran: Ran, body: Body, limit_bytes: int) -> Ran:
-    """Keep the head of a result whose body lies in a file, and all that is no text."""
-    note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
-    head = _cut(text_of(ran.content), limit_bytes).decode() + note
-    rest = () if isinstance(ran.content, str) else ran.content
-    others = tuple(block for block in rest if not isinstance(block, Text))
-    return structs.replace(
-        ran,
-        content=head if isinstance(ran.content, str) else (Text(text=head), *others),
-        file=str(body.file),
-        sha256=body.sha256,
-    )
 
 
 def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:

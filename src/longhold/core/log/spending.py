@@ -8,85 +8,49 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import Protocol, Self
 
 import msgspec
-from msgspec import Struct
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Asked, Forked, Replied
-from longhold.core.log.unique_answers import MAIN, day_of, paid_calls
+from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_calls
 from longhold.core.messages import Usage
-from longhold.core.messages.usage import add_fields
-from longhold.core.models.prices import usage_cost
+from longhold.core.messages.text import dollars, exact_dollars
+from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings, home
 from longhold.core.settings.files import PRIVATE_FILE, private_directory
 from longhold.errors import StoreError
 
 
-class Spent(Struct, frozen=True, kw_only=True):
-    usd: float = 0.0
-    input_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    answers: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-            + self.output_tokens
-        )
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return add_fields(self, other)
+def price(call: UniqueAnswer | Forked) -> Tally:
+    """Price a call of a log at the prices of its day."""
+    return price_call(call.model, call.usage, day_of(call.at))
 
 
-def price_call(model: str, usage: Usage, at: date | None = None) -> Spent:
-    """Price one call at a day's prices; a model without a published price costs nothing here."""
-    priced = usage_cost(model, usage, at)
-    return Spent(
-        usd=priced.total if priced else 0.0,
-        input_tokens=usage.input_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-        answers=1,
-    )
+def sum_spending(entries: Iterable[AnyEntry]) -> Tally:
+    return sum(map(price, paid_calls(entries)), Tally())
 
 
-def sum_spending(entries: Iterable[AnyEntry]) -> Spent:
-    calls = paid_calls(entries)
-    return sum((price_call(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
-
-
-def _read_ledger(file: Path) -> Spent:
+def read_ledger(lines: bytes) -> Tally:
     """Add up a day's ledger; a line that a crash tore is left out."""
-    total = Spent()
-    try:
-        lines = file.read_bytes().split(b"\n")
-    except OSError:
-        return total
-    for line in lines:
-        try:
-            total = total + msgspec.json.decode(line, type=Spent)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
+    total = Tally()
+    for line in lines.split(b"\n"):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            total = total + msgspec.json.decode(line, type=Tally)
     return total
 
 
 class DayLedger(Protocol):
     """What all sessions spent today, kept where they all reach it."""
 
-    def add(self, spent: Spent) -> None: ...
-    def today(self) -> Spent: ...
-    def by_day(self) -> dict[str, Spent]:
+    def add(self, spent: Tally) -> None: ...
+    def today(self) -> Tally: ...
+    def by_day(self) -> dict[str, Tally]:
         """Return every day's sum, oldest first."""
 
 
@@ -100,7 +64,7 @@ class FileLedger:
     def file(self) -> Path:
         return self.directory / f"{time.strftime('%Y-%m-%d')}.jsonl"
 
-    def add(self, spent: Spent) -> None:
+    def add(self, spent: Tally) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             descriptor = os.open(self.file, flags, PRIVATE_FILE)
@@ -109,17 +73,23 @@ class FileLedger:
             descriptor = os.open(self.file, flags, PRIVATE_FILE)
         try:
             # the newline comes first, so that a line torn by a crash spoils only itself
-            line = b"\n" + msgspec.json.encode(spent)
+            line = b"\n" + msgspec.json.encode(spent.to_json())
             if os.write(descriptor, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
 
-    def today(self) -> Spent:
-        return _read_ledger(self.file)
+    def today(self) -> Tally:
+        return self._read(self.file)
 
-    def by_day(self) -> dict[str, Spent]:
-        return {file.stem: _read_ledger(file) for file in sorted(self.directory.glob("*.jsonl"))}
+    def by_day(self) -> dict[str, Tally]:
+        return {file.stem: self._read(file) for file in sorted(self.directory.glob("*.jsonl"))}
+
+    def _read(self, file: Path) -> Tally:
+        try:
+            return read_ledger(file.read_bytes())
+        except OSError:
+            return Tally()
 
 
 @dataclass(slots=True)
@@ -127,16 +97,16 @@ class Budget:
     """What this session and this day have spent, against their limits."""
 
     limits: BudgetSettings
-    session: Spent = field(default_factory=Spent)
+    session: Tally = field(default_factory=Tally)
     ledger: DayLedger = field(default_factory=FileLedger)
     is_simulated: Callable[[], bool] = lambda: False
     """Whether calls cost nothing just now; they count for the session's limits only."""
     problem: str = ""
     """Why the day's ledger could not be written; '' while it can."""
-    _unwritten: Spent = field(default_factory=Spent)
+    _unwritten: Tally = field(default_factory=Tally)
     """What the day's ledger lacks; it is written with the next call, and counts until then."""
 
-    def pay(self, model: str, usage: Usage) -> Spent:
+    def pay(self, model: str, usage: Usage) -> Tally:
         """Count a call for the session and, as far as it can be written, in the day's ledger."""
         spent = price_call(model, usage)
         self.session = self.session + spent
@@ -148,10 +118,10 @@ class Budget:
         except (OSError, StoreError) as error:
             self.problem = f"the day's spending is not written down: {error}"
         else:
-            self._unwritten, self.problem = Spent(), ""
+            self._unwritten, self.problem = Tally(), ""
         return spent
 
-    def day(self) -> Spent:
+    def day(self) -> Tally:
         return self.ledger.today() + self._unwritten
 
     def describe_limit(self) -> str:
@@ -166,16 +136,16 @@ class Budget:
         )
 
 
-def _describe_excess(what: str, spent: Spent, max_usd: float, max_tokens: int) -> str:
+def _describe_excess(what: str, spent: Tally, max_usd: float, max_tokens: int) -> str:
     parts = (
-        f"{spent.answers} answers: {spent.input_tokens:,} tokens uncached, "
+        f"{spent.calls} answers: {spent.input_tokens:,} tokens uncached, "
         f"{spent.cache_read_tokens:,} read from the cache, {spent.cache_write_tokens:,} written to it, "
         f"{spent.output_tokens:,} output"
     )
     if max_usd and spent.usd >= max_usd:
-        return f"the {what}'s ${max_usd:.2f} are spent (${spent.usd:.4f} on {parts})"
-    if max_tokens and spent.tokens >= max_tokens:
-        return f"the {what}'s {max_tokens:,} tokens are spent ({spent.tokens:,} on {parts})"
+        return f"the {what}'s {dollars(max_usd)} are spent ({exact_dollars(spent.usd)} on {parts})"
+    if max_tokens and spent.total_tokens >= max_tokens:
+        return f"the {what}'s {max_tokens:,} tokens are spent ({spent.total_tokens:,} on {parts})"
     return ""
 
 
@@ -197,19 +167,19 @@ def is_own(source: str) -> bool:
 class OwnSpending:
     """Follows a log: what the engine spent on itself, by layer, and what all others did."""
 
-    main: Spent = field(default_factory=Spent)
-    layers: dict[str, Spent] = field(default_factory=dict)
+    main: Tally = field(default_factory=Tally)
+    layers: dict[str, Tally] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _response: str = ""
-    _piece: Spent = field(default_factory=Spent)
+    _piece: Tally = field(default_factory=Tally)
     """Of the last answer so far: each of its pieces says what all of it used."""
 
     @property
-    def own(self) -> Spent:
-        return sum(self.layers.values(), Spent())
+    def own(self) -> Tally:
+        return sum(self.layers.values(), Tally())
 
     @property
-    def total(self) -> Spent:
+    def total(self) -> Tally:
         return self.main + self._piece + self.own
 
     @property
@@ -228,30 +198,30 @@ class OwnSpending:
                     self._response = entry.response_id
                     self._piece = price_call(entry.model, usage, day_of(entry.at))
                 case Forked(source=source):
-                    spent = price_call(entry.model, entry.usage, day_of(entry.at))
+                    spent = price(entry)
                     if is_own(source):
-                        self.layers[source] = self.layers.get(source, Spent()) + spent
+                        self.layers[source] = self.layers.get(source, Tally()) + spent
                     else:
                         self.main = self.main + spent
         return self
 
     def _end_answer(self) -> None:
-        self.main, self._piece, self._response = self.main + self._piece, Spent(), ""
+        self.main, self._piece, self._response = self.main + self._piece, Tally(), ""
 
     def refusal(self, limits: BudgetSettings, source: str, expected_usd: float) -> str:
         """Say why the engine may not make a call of its own; '' if it may."""
         own, total = self.own, self.total
         if not limits.own_share:
             return ""
-        if own.answers >= total.answers - own.answers:
-            return f"the engine's own {own.answers} calls would outnumber the session's"
+        if own.calls >= total.calls - own.calls:
+            return f"the engine's own {own.calls} calls would outnumber the session's"
         floor = limits.own_floor_usd if source == COMPACT else 0.0
         share = limits.own_share if source in SAVING else limits.own_share / 2
         if not expected_usd or own.usd + expected_usd <= max(floor, share * total.usd):
             return ""
         return (
-            f"the engine spent ${own.usd:.4f} of ${total.usd:.4f} on itself, and a call of about "
-            f"${expected_usd:.4f} is over its share, {share:.1%} (budget.own_share)"
+            f"the engine spent {exact_dollars(own.usd)} of {exact_dollars(total.usd)} on itself, and a call of about "
+            f"{exact_dollars(expected_usd)} is over its share, {share:.1%} (budget.own_share)"
         )
 
 
@@ -259,9 +229,7 @@ class OwnSpending:
 class BilledFigures:
     """What is known of a session without reading it, by whoever passed its calls on."""
 
-    calls: int
-    usd: float
-    hit_share: float
+    tally: Tally
     saved_usd: float
     model: str
     agent: str

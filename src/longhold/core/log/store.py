@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,16 +17,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from longhold.core.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
-from longhold.core.log.beside import copy_beside, copy_upto
 from longhold.core.log.cursor import earliest_now
-from longhold.core.log.entries import AnyEntry
+from longhold.core.log.entries import AnyEntry, Ran, Replied, Swept
 from longhold.core.log.log import AGENTS, agent_logs
-from longhold.core.log.results import DIRECTORY, Results
+from longhold.core.log.results import DIRECTORY, Results, file_name, plan_sweep
 from longhold.core.log.shared import FileRecords, SharedRecords
 from longhold.core.log.titles import NOTES, title_of
-from longhold.core.settings import home
-from longhold.core.settings.files import write_private
+from longhold.core.messages import ToolUse
+from longhold.core.settings import SpillSettings, home
+from longhold.core.settings.files import private_directory, write_private
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
 
@@ -145,9 +148,9 @@ class FileStore:
         branch_log(source, path, id, upto=upto)
         log = Log.open(path)
         if upto is None:
-            copy_beside(source.with_suffix(""), path.with_suffix(""))
+            _copy_beside(source.with_suffix(""), path.with_suffix(""))
         else:
-            copy_upto(source.with_suffix(""), path.with_suffix(""), log.entries)
+            _copy_upto(source.with_suffix(""), path.with_suffix(""), log.entries)
         return log
 
     def add(
@@ -166,7 +169,7 @@ class FileStore:
         if beside and path.exists():
             raise SessionExists(f"{path}: it exists already and is never overwritten")
         for name, data in beside.items():
-            write_private(path.with_suffix("") / check_name(name), data)
+            write_private(path.with_suffix("") / check_file_name(name), data)
         write_log(path, header, entries)
         return header.session
 
@@ -355,7 +358,7 @@ def check_id(id: str) -> str:
     return id
 
 
-def check_name(name: str) -> str:
+def check_file_name(name: str) -> str:
     """Let the names pass that `beside` gives: notes, and files of the results' directory."""
     place, _, file = name.rpartition("/")
     if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:
@@ -366,3 +369,87 @@ def check_name(name: str) -> str:
 def new_id() -> str:
     """Make an id that sorts by time."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
+
+
+class _Timed(msgspec.Struct):
+    """What a line says of its time; the first line of a log says when the log was begun."""
+
+    at: float = 0.0
+    created: float = 0.0
+
+
+_decoder = msgspec.json.Decoder(_Timed)
+
+
+def _copy_beside(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, ignore=_sockets)
+
+
+def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
+    """Copy what was there when the last of these entries was written.
+
+    Ledgers and agents' logs end where the branch does: their lines carry their time. Results are
+    kept if the branch knows of their call, any other file if it was not written since.
+    """
+    until, results = (entries[-1].at if entries else 0.0), result_names(entries)
+    for path in _files(source):
+        place = target / path.relative_to(source)
+        if path.suffix == ".jsonl":
+            if kept := _lines_until(path, until):
+                write_private(place, kept)
+        elif (
+            path.stem in results
+            if path.parent.name == DIRECTORY
+            else path.lstat().st_mtime <= until
+        ):
+            private_directory(place.parent)
+            shutil.copy2(path, place, follow_symlinks=False)
+
+
+def _sockets(directory: str, names: list[str]) -> list[str]:
+    return [one for one in names if stat.S_ISSOCK(Path(directory, one).lstat().st_mode)]
+
+
+def _files(source: Path) -> Iterator[Path]:
+    for directory, _, names in os.walk(source):
+        for name in sorted(names):
+            path = Path(directory, name)
+            if stat.S_ISREG(path.lstat().st_mode):
+                yield path
+
+
+def result_names(entries: Iterable[AnyEntry]) -> set[str]:
+    ids = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
+    for entry in entries:
+        if isinstance(entry, Replied):
+            ids |= {block.id for block in entry.content if isinstance(block, ToolUse)}
+    return set(map(file_name, ids))
+
+
+def _lines_until(path: Path, until: float) -> bytes:
+    """Return the lines before the first later one; nothing of a log that was begun later."""
+    kept: list[bytes] = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        try:
+            timed = _decoder.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            timed = _Timed()
+        if max(timed.at, timed.created) > until:
+            break
+        kept.append(line)
+    return b"".join(kept)
+
+
+def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
+    """Sweep a session that is not open; its log gets the entries and keeps its time."""
+    results = Results(log.with_suffix(""))
+    if not any(plan_sweep(results.stored(), settings, now or earliest_now())):
+        return []
+    before = log.stat()
+    with Log.open(log) as opened:
+        swept = results.sweep(settings, now=now)
+        for entry in swept:
+            opened.append(entry)
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return swept

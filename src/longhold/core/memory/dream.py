@@ -24,17 +24,21 @@ from longhold.core.memory.memory import MemoryBusy, parse, stamp
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
-from longhold.core.memory.tool import MEMORY, NO_REASON, READS, ROOT, memory_tool
+from longhold.core.memory.tool import NO_REASON, READS, ROOT, memory_tool
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import Usage, text_of
+from longhold.core.messages.text import one_line
 from longhold.core.models.protocol import Finished
 from longhold.core.settings import DreamSettings
+from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
 from longhold.core.turn.round import RoundEvent, ToolBegan
 from longhold.errors import LongholdError
 
 UNDONE = "the user undid what a dream did to it"
 _NAMED = re.compile(r"(?<![\w./-])[\w./-]+\.md\b")
+DREAM_TURNS = 24
+"""Answers of a model that dreams: four phases, and half a dozen looks in each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,7 @@ def _leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dic
         branch.take_back(wrong)
     if is_unfinished:
         cut = [one.file for one in branch.changes() if one.text is None]
-        found |= dict.fromkeys(cut, "the dream ran out of turns before it was done (dream.turns)")
+        found |= dict.fromkeys(cut, "the dream ran out of turns before it was done")
         branch.take_back(cut)
     branch.catch_up()
     return found
@@ -162,12 +166,14 @@ def _find_named(reason: str, known: Iterable[str]) -> str:
 
 STEP_CHARS = 160
 """One line per step; the diff has the details."""
+STEPS_SHOWN = 30
+"""Steps of a dream that are kept, to be looked at while it runs."""
 
 
 class Steps(Sequence[str]):
     """The last steps as a sequence of lines, with what they add up to."""
 
-    def __init__(self, *, most: int) -> None:
+    def __init__(self, *, most: int = STEPS_SHOWN) -> None:
         self.phase = "starting"
         """starting, gathering, updating, orient, consolidate, index."""
         self.answers = 0
@@ -215,10 +221,10 @@ def observer(steps: Steps) -> Callable[[RoundEvent], None]:
                     steps.looks += 1
                 phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
                 given = " ".join(map(str, use.input.values()))
-                steps.add(phase, f"{use.name} {' '.join(given.split())}"[:STEP_CHARS])
+                steps.add(phase, f"{use.name} {one_line(given)}"[:STEP_CHARS])
             case Finished(reply=reply):
                 steps.answers += 1
-                if said := " ".join(text_of(reply.content).split()):
+                if said := one_line(text_of(reply.content)):
                     steps.add(steps.phase, said[:STEP_CHARS])
             case _:
                 pass
@@ -281,7 +287,7 @@ def dream(
     is_trial: bool = False,
 ) -> DreamReport:
     """Put memories in order as one commit; a trial only reports what it would do."""
-    steps = Steps(most=settings.steps_shown) if steps is None else steps
+    steps = Steps() if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store)
     report = tidy_branch(branch, rules, steps=steps)
@@ -333,14 +339,14 @@ async def dream_with(
     is_trial: bool = False,
 ) -> DreamReport:
     """Let a model put memories in order, then do the same as `dream`."""
-    steps = Steps(most=settings.steps_shown) if steps is None else steps
+    steps = Steps() if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store, rules)
     reply = await dreamer.ask(
         ForkRequest(
             say=_dream_prompt(branch, settings, dreamer),
             source=SOURCE,
-            turns=settings.turns,
+            turns=DREAM_TURNS,
             permit=dreamer.permit,
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
@@ -356,7 +362,7 @@ async def dream_with(
     if is_trial:
         return report
     merge = partial(_merge_branch, branch, rules, report, steps)
-    return await retry_while_busy(merge, store.limits.busy_seconds)
+    return await retry_while_busy(merge)
 
 
 def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:

@@ -34,11 +34,15 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Permit, Prefix, deny_all
 from longhold.errors import LongholdError, StoreError
 
+DAYBOOK_CHARS = 12_000
+"""Of what the user said since the last dream: about 3,000 tokens, 60 messages."""
 LINE_CHARS = 200
 """Enough to see whether a message decides or corrects something; the log has the rest."""
 
 
-def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: int) -> str:
+def daybook(
+    shared: SharedRecords, since: float, *, current: str, most_chars: int = DAYBOOK_CHARS
+) -> str:
     """List what the user said in a project's sessions since a time, newest session first.
 
     `current` is the session that asks, which needs no telling. Of a session only the newest messages
@@ -100,6 +104,12 @@ class DreamVerdict:
         return not self.reason
 
 
+RETRY_MINUTES = 60.0
+"""After a dream that failed or was killed: long enough for what broke to pass."""
+SCAN_MINUTES = 10.0
+"""Sessions are not counted again before this."""
+
+
 def time_to_dream(
     settings: DreamSettings,
     *,
@@ -116,15 +126,15 @@ def time_to_dream(
     if 0 <= hours < settings.after_hours:  # a time to come is of a clock that was set since
         return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
     minutes = (now - failed) / 60
-    if 0 <= minutes < settings.retry_minutes:
-        return DreamVerdict(f"a dream failed {minutes:.0f} minutes ago (dream.retry_minutes)")
+    if 0 <= minutes < RETRY_MINUTES:
+        return DreamVerdict(f"a dream failed {minutes:.0f} minutes ago")
     minutes = (now - scanned) / 60
-    if 0 <= minutes < settings.scan_minutes:
-        return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
+    if 0 <= minutes < SCAN_MINUTES:
+        return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago")
     touched = count_sessions(held.last)
     if touched < settings.sessions:
         return DreamVerdict(f"{touched} sessions changed since the last dream (dream.sessions)")
-    if not held.is_stale(now, settings.stale_minutes * 60):
+    if not held.is_stale(now):
         return DreamVerdict(f"process {held.pid} is dreaming")
     return DreamVerdict()
 
@@ -263,15 +273,16 @@ class DreamJobs:
         self._begin_everywhere(0.0)
         self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
         if is_told:
-            minutes = self.engine.settings.dream.retry_minutes
-            self.notify(f"the dream failed: {why}; it is tried again in {minutes:.0f} minutes")
+            self.notify(
+                f"the dream failed: {why}; it is tried again in {RETRY_MINUTES:.0f} minutes"
+            )
 
     def _touched(self, since: float) -> int:
         log = self.engine.log
         return len({*log.shared.sessions_since(since)} - {log.header.session})
 
     def _steps(self) -> Steps:
-        steps = Steps(most=self.engine.settings.dream.steps_shown)
+        steps = Steps()
         self.job.show(steps)
         return steps
 
@@ -296,10 +307,7 @@ class DreamJobs:
         logs = engine.log.path.parent if engine.log.has_file else None
         readable = (logs,) if logs else ()
         permit = permit_memories(self.unasked(readable) if self.unasked else deny_all)
-        most_chars = engine.settings.dream.daybook_chars
-        said = await asyncio.to_thread(
-            daybook, shared, since, current=session, most_chars=most_chars
-        )
+        said = await asyncio.to_thread(daybook, shared, since, current=session)
         return await dream_with(
             Dreamer(
                 ask=self.ask,
@@ -328,8 +336,7 @@ class DreamJobs:
             return dream(store, settings.dream, repository=self.repository, steps=steps)
 
     def _lock(self) -> DreamLock:
-        stale_seconds = self.engine.settings.dream.stale_minutes * 60
-        return DreamLock(self.place, stale_seconds=stale_seconds, clock=self.clock)
+        return DreamLock(self.place, clock=self.clock)
 
 
 def _make_dreamt(report: DreamReport) -> Dreamt:

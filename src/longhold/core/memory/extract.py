@@ -22,10 +22,11 @@ from longhold.core.memory.inbox import ConsentedMemories, KeptMemory, must_ask
 from longhold.core.memory.index import IndexLine
 from longhold.core.memory.memory import MemoryConflict, stamp
 from longhold.core.memory.provenance import Provenance
-from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import MEMORY, MemoryPlace, memory_call, memory_tool, usable_tools
+from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore
+from longhold.core.memory.tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import ToolUse, Usage
+from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
 from longhold.errors import LongholdError
 
@@ -34,6 +35,8 @@ TRIES = 2
 """Another process may change the same memory meanwhile; a second look resolves that."""
 ENOUGH = ("completed", "max_turns")
 """Ends of a fork after which every memory it wrote is complete."""
+EXTRACT_TURNS = 5
+"""Answers of the model that looks: one to read, one to write, and some to correct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +164,11 @@ class Extraction:
             ForkRequest(
                 say=_extract_prompt(
                     new,
-                    store.listed(store.limits.recall_candidates),
+                    store.listed(LISTED_MEMORIES),
                     usable_tools(prefix.frame.tools, can_look=self.can_look),
                 ),
                 source=SOURCE,
-                turns=store.limits.extract_turns,
+                turns=EXTRACT_TURNS,
                 permit=self.permit,
                 instead={MEMORY: memory_tool(branch, store.clock)},
                 prefix=prefix,
@@ -186,7 +189,7 @@ class Extraction:
             is_outside=lambda: is_outside,
         )
         keep = partial(memories.keep, changes, why=_reason_for(self.session, new.cursor))
-        return await retry_while_busy(keep, store.limits.busy_seconds), reply.usage
+        return await retry_while_busy(keep), reply.usage
 
 
 def _extract_prompt(new: NewMessages, known: Sequence[IndexLine], tools: str) -> str:

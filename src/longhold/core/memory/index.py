@@ -14,12 +14,17 @@ from typing import Self
 
 from longhold.core.memory.memory import KINDS, Memory, MemoryKind
 from longhold.core.memory.paths import INDEX
+from longhold.core.messages.text import byte_count, clean_text, first_bytes, one_line, shorten
 from longhold.core.settings import MemorySettings
 
 TITLE_CHARS = 40
 """Of a line; the rest is for the link and the description."""
 
 _LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
+INDEX_LINES = 200
+"""The index is in every session's prompt."""
+INDEX_LINE_CHARS = 150
+"""A line says what a memory is about, not what it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +55,16 @@ def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
     current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
     room = _count_fitting(current, limits)
     kept = sorted(current[:room], key=lambda one: KINDS.index(one.type))
-    lines = [index_line(one, limits.index_line_chars) for one in kept]
+    lines = [index_line(one) for one in kept]
     if room < len(current):
         lines.append(_note_unlisted(len(current) - room))
     return "".join(f"{line}\n" for line in lines)
 
 
-def index_line(one: IndexLine, limit_chars: int) -> str:
-    title = _flatten(one.name)
-    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+def index_line(one: IndexLine) -> str:
+    title = shorten(_flatten(one.name), TITLE_CHARS)
     line = f"- [{title}]({one.file}): {_flatten(one.description)}"
-    return line if len(line) < limit_chars else line[: limit_chars - 2].rstrip() + "…"
+    return line if len(line) < INDEX_LINE_CHARS else line[: INDEX_LINE_CHARS - 2].rstrip() + "…"
 
 
 def links_in(text: str) -> list[str]:
@@ -70,11 +74,11 @@ def links_in(text: str) -> list[str]:
 def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     """Cut an index to what a session loads, and say which limit cut it."""
     lines = text.splitlines(keepends=True)
-    kept = "".join(lines[: limits.index_lines])
-    caps = [f"{limits.index_lines} lines"] if len(lines) > limits.index_lines else []
-    if len(kept.encode()) > limits.index_bytes:
+    kept = "".join(lines[:INDEX_LINES])
+    caps = [f"{INDEX_LINES} lines"] if len(lines) > INDEX_LINES else []
+    if byte_count(kept) > limits.index_bytes:
         caps.append(f"{limits.index_bytes:,} bytes")
-        cut = kept.encode()[: limits.index_bytes].decode(errors="ignore")
+        cut = first_bytes(kept, limits.index_bytes)
         kept = cut[: cut.rfind("\n") + 1]
     if not caps:
         return text
@@ -85,11 +89,11 @@ def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
 
 
 def _count_fitting(current: list[IndexLine], limits: MemorySettings) -> int:
-    sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in current]
-    if len(current) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
+    sizes = [len(index_line(one).encode()) + 1 for one in current]
+    if len(current) <= INDEX_LINES and sum(sizes) <= limits.index_bytes:
         return len(current)
     left = limits.index_bytes - len(_note_unlisted(len(current)).encode()) - 1
-    return bisect_right(list(accumulate(sizes[: limits.index_lines - 1])), left)
+    return bisect_right(list(accumulate(sizes[: INDEX_LINES - 1])), left)
 
 
 def _note_unlisted(count: int) -> str:
@@ -97,4 +101,4 @@ def _note_unlisted(count: int) -> str:
 
 
 def _flatten(text: str) -> str:
-    return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))
+    return clean_text(one_line(text)).replace("[", " ").replace("]", " ")

@@ -27,6 +27,8 @@ TURN_SECONDS = 10.0
 """Taking the lock is a few file operations; a longer wait means the disk hangs."""
 HERE_CHARS = 12
 """Enough to distinguish the machines of one user."""
+STALE_SECONDS = 3_600.0
+"""A lock this old whose process is gone belongs to nobody."""
 
 
 class DreamBusy(StoreError):
@@ -49,7 +51,7 @@ class LockState:
         """The time of the last completed dream."""
         return self.before if self.pid else self.time
 
-    def is_stale(self, now: float, stale_seconds: float) -> bool:
+    def is_stale(self, now: float, stale_seconds: float = STALE_SECONDS) -> bool:
         return not self.pid or (self.is_gone and abs(now - self.time) > stale_seconds)
 
     @property
@@ -65,7 +67,11 @@ class LockState:
 
 class DreamLock:
     def __init__(
-        self, directory: Path, *, stale_seconds: float, clock: Callable[[], float] = time.time
+        self,
+        directory: Path,
+        *,
+        stale_seconds: float = STALE_SECONDS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = directory / NAME
         self._stale_seconds = stale_seconds

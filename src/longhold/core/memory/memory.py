@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias, get_args
 
+from longhold.core.messages.text import one_line
 from longhold.core.settings.front_matter import FieldValue, parse_memory, render_memory
 from longhold.errors import LongholdError, StoreError
 
@@ -127,7 +128,7 @@ def _kind(text: str) -> MemoryKind:
 
 
 def _line(value: FieldValue | None) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
+    return one_line(value) if isinstance(value, str) else ""
 
 
 def _items(value: FieldValue | None) -> tuple[str, ...]:

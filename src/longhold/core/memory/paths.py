@@ -44,7 +44,7 @@ def team_directory(directory: Path) -> Path:
     return next((place for place in places if (place / ".git").exists()), directory) / TEAM
 
 
-def check_name(name: str) -> str:
+def check_memory_name(name: str) -> str:
     """Return the name if it can only mean one file inside the store, else raise."""
     if reason := _explain_wrong(name):
         raise MemoryRefused(
@@ -56,7 +56,7 @@ def check_name(name: str) -> str:
 def check_place(root: Path, name: str) -> Path:
     """Return the path of a name below the root; raise if there is a link on the way."""
     place = root
-    for part in check_name(name).split("/"):
+    for part in check_memory_name(name).split("/"):
         place = place / part
         if place.is_symlink():
             raise MemoryRefused(f"{name!r} is behind a link; remove {place} and try again")

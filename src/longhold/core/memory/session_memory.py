@@ -22,7 +22,13 @@ from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory import MemoryBusy
 from longhold.core.memory.paths import TEAM, memory_place, team_directory
 from longhold.core.memory.provenance import Provenance
-from longhold.core.memory.recall import Recall, RecallStage, Recollection, choose_with
+from longhold.core.memory.recall import (
+    RECALL_SESSION_BYTES,
+    Recall,
+    RecallStage,
+    Recollection,
+    choose_with,
+)
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import TeamMemories
 from longhold.core.memory.tool import (
@@ -163,8 +169,7 @@ class MemoryJobs:
         )
 
     def tool(self) -> Tool:
-        busy_seconds = self.engine.settings.memory.busy_seconds
-        return memory_tool(self._pages(), self.clock, busy_seconds=busy_seconds)
+        return memory_tool(self._pages(), self.clock)
 
     def _pages(self) -> ConsentedMemories:
         return ConsentedMemories(
@@ -203,11 +208,11 @@ class MemoryJobs:
         shown = self._viewed.follow(engine.view.history).find_shown(
             engine.view,
             engine.log.header.session,
-            scale_tokens(settings.recall_session_bytes, window),
+            scale_tokens(RECALL_SESSION_BYTES, window),
         )
         model = settings.recall_model
         recall = Recall(
-            await retry_while_busy(self.store.store, settings.busy_seconds),
+            await retry_while_busy(self.store.store),
             repository=self._repository,
             team=self.store.team,
             choose=choose_with(self.ask, model) if self.ask is not None and model else None,
@@ -264,7 +269,7 @@ class MemoryJobs:
             leave=self._report,
             tell=self.notify,
         )
-        await retry_while_busy(self.store.store, self.engine.settings.memory.busy_seconds)
+        await retry_while_busy(self.store.store)
         await extraction.run(new, prefix)
 
     async def extract_now(self) -> None:

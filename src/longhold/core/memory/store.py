@@ -22,11 +22,12 @@ from longhold.core.memory.commits import (
     Database,
     MemoryChange,
 )
-from longhold.core.memory.index import IndexLine, cut_index, links_in, make_index
+from longhold.core.memory.index import INDEX_LINE_CHARS, IndexLine, cut_index, links_in, make_index
 from longhold.core.memory.memory import Memory, MemoryBusy, MemoryRefused, NoSuchMemory, parse
 from longhold.core.memory.paths import INDEX, check_place
 from longhold.core.memory.replica import Replica
 from longhold.core.memory.search import MemoryHit, MemorySearch
+from longhold.core.memory.waiting import BUSY_SECONDS
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.files import private_directory
@@ -36,6 +37,10 @@ DATABASE = ".history.db"
 """Hidden, so that it is not reverted for a memory."""
 SLACK = 1.0
 """Seconds by which a file system's clock may differ from the process's."""
+FILE_BYTES = 65_536
+"""A memory is a page, not an archive; this is sixteen times what recall shows."""
+LISTED_MEMORIES = 200
+"""Descriptions a model chooses from: the newest."""
 
 
 def refuse_secret(what: str, text: str) -> None:
@@ -58,7 +63,7 @@ class MemoryStore:
         *,
         history: Path | None = None,
         commits: SharedCommits | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float = BUSY_SECONDS,
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,
     ) -> None:
@@ -66,15 +71,14 @@ class MemoryStore:
 
         With `commits` it is one of several nodes that share them.
 
-        While another process writes, a call blocks for `wait_seconds` (`memory.busy_seconds` if
-        not given), and then raises `MemoryBusy`. On an event loop wait with `when_free` instead.
+        While another process writes, a call blocks for `wait_seconds`, then raises `MemoryBusy`. On
+        an event loop use `retry_while_busy` instead.
         """
         self.root = root
         self.limits = limits or MemorySettings()
         self.clock = clock
         self._step = step
         private_directory(root)
-        wait_seconds = self.limits.busy_seconds if wait_seconds is None else wait_seconds
         self.database = Database(history or root / DATABASE, wait_seconds=wait_seconds)
         self.history = CommitHistory(self.database)
         self._search = MemorySearch(self.database)
@@ -178,10 +182,10 @@ class MemoryStore:
             ) from None
         if "\0" in change.text:
             raise MemoryRefused(f"{change.file} contains a zero byte; a memory is text")
-        if size > self.limits.file_bytes:
+        if size > FILE_BYTES:
             raise MemoryRefused(
-                f"{change.file} has {size:,} bytes, over memory.file_bytes"
-                f" ({self.limits.file_bytes:,}); keep what matters"
+                f"{change.file} has {size:,} bytes; a memory has at most {FILE_BYTES:,}. Keep what"
+                " matters"
             )
         refuse_secret(change.file, change.text)
 
@@ -319,7 +323,7 @@ class MemoryStore:
 
     def _is_sound(self, index: str) -> bool:
         """Return whether an index is within its limits and links to memories only."""
-        is_short = all(len(line) < self.limits.index_line_chars for line in index.splitlines())
+        is_short = all(len(line) < INDEX_LINE_CHARS for line in index.splitlines())
         files = self.versions()
         return (
             is_short

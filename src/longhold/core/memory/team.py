@@ -18,7 +18,8 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX, check_name, check_place
+from longhold.core.memory.paths import INDEX, check_memory_name, check_place
+from longhold.core.memory.store import FILE_BYTES
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.files import Overtaken, replace_content
@@ -49,7 +50,7 @@ class TeamMemories:
         found = []
         for file, status in markdown_below(self.root):
             try:
-                text = self._read(check_name(file))
+                text = self._read(check_memory_name(file))
             except (MemoryRefused, UnicodeDecodeError, OSError):
                 continue
             found.append(parse(file, text, at=status.st_mtime))
@@ -90,7 +91,7 @@ class TeamMemories:
 
     def _read(self, file: str) -> str:
         above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
-        return _read_unlinked(above, f"{within}/{file}", self.limits.file_bytes).decode()
+        return _read_unlinked(above, f"{within}/{file}", FILE_BYTES).decode()
 
     def _place(self, file: str) -> Path:
         if self._has_link():

@@ -51,6 +51,8 @@ _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
 _NAMES = ("name", "acronym")
 """Kinds of which one thing may well have several."""
+ALIKE_SHARE = 0.9
+"""Of its shingles: what a memory shares with another before that one may replace it."""
 
 
 def words(text: str) -> list[str]:
@@ -61,7 +63,7 @@ def _negations(text: str) -> Counter[str]:
     return Counter(word.lower().replace("’", "'") for word in _NEGATION.findall(text))
 
 
-def covers(kept: Memory, gone: Memory, share: float) -> bool:
+def covers(kept: Memory, gone: Memory) -> bool:
     """Return whether `gone` can be removed without losing anything that `kept` does not say."""
     if kept.type != gone.type:
         return False
@@ -69,7 +71,7 @@ def covers(kept: Memory, gone: Memory, share: float) -> bool:
     if _lower(ours) == _lower(theirs):
         return True
     mine, others = _shingles(ours), _shingles(theirs)
-    if len(others) < LEAST_SHINGLES or len(mine & others) < share * len(others):
+    if len(others) < LEAST_SHINGLES or len(mine & others) < ALIKE_SHARE * len(others):
         return False
     is_covered = set(_lower(theirs)) - STOP_WORDS <= set(_lower(ours))
     return is_covered and _negations(ours) == _negations(theirs)
@@ -244,7 +246,7 @@ def plan_tidying(
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
     plan.replaced.update({file: kept for file, kept in (replaced or {}).items() if kept})
     room = most_removed(len(plan.memories), settings) if most is None else most
-    _merge_duplicates(plan, settings, leave, room)
+    _merge_duplicates(plan, leave, room)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
         relinked = _with_live_marks(_with_live_links(memory, plan, repository), plan)
@@ -252,9 +254,7 @@ def plan_tidying(
     return plan
 
 
-def _merge_duplicates(
-    plan: TidyPlan, settings: DreamSettings, leave: frozenset[str], most: int
-) -> None:
+def _merge_duplicates(plan: TidyPlan, leave: frozenset[str], most: int) -> None:
     candidates = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
     for first, second in _candidate_pairs(candidates):
         if len(plan.gone) >= most:
@@ -264,7 +264,7 @@ def _merge_duplicates(
             continue
         older, newer = sorted((a, b), key=lambda memory: (memory.created, memory.file))
         for kept, gone in ((older, newer), (newer, older)):
-            if covers(kept, gone, settings.alike_share):
+            if covers(kept, gone):
                 plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
                 plan.replaced[gone.file] = kept.file
                 plan.memories[kept.file] = _inherit(kept, gone)

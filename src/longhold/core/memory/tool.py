@@ -26,18 +26,17 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX, check_name
+from longhold.core.memory.paths import INDEX, check_memory_name
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
-from longhold.core.settings import MemorySettings
+from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.describe import description_of
+from longhold.core.tools.describe import MEMORY, description_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.turn.fork import Permit
 from longhold.core.turn.round import Allowed, Denied
 from longhold.core.view import View
 
-MEMORY = "memory"
 ROOT = "/memories"
 FOUND = 10
 """Files that a search lists; one page of descriptions to choose from."""
@@ -76,19 +75,14 @@ class MemoryInput(Input, frozen=True, kw_only=True):
     why: Annotated[str, Meta(description="For delete: why it goes, in a sentence.")] = ""
 
 
-def memory_tool(
-    pages: Pages,
-    clock: Callable[[], float] = time.time,
-    *,
-    busy_seconds: float = MemorySettings().busy_seconds,
-) -> Tool:
+def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
     """Make the tool over pages; a store that another process writes is waited for."""
     commands = _Commands(pages, clock)
 
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
         command = partial(getattr(commands, given.command), given)
         try:
-            said = await retry_while_busy(command, busy_seconds)
+            said = await retry_while_busy(command)
         except (MemoryRefused, MemoryConflict, MemoryBusy, NoSuchMemory) as error:
             raise Refused(f"{error}.") from None
         return Outcome(content=said, note=said.partition("\n")[0])
@@ -161,7 +155,7 @@ class _Commands:
         doomed = self._below(name) if name else {}
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
-        reason = " ".join(given.why.split()) or NO_REASON
+        reason = one_line(given.why) or NO_REASON
         removals = [
             MemoryChange(file=file, text=None, expected=version, reason=reason)
             for file, version in doomed.items()
@@ -174,7 +168,7 @@ class _Commands:
         if not moved:
             raise NoSuchMemory(f"there is nothing at {given.old_path}")
         known = self._pages.versions()
-        targets = [check_name(f"{new}{file[len(old) :]}") for file in moved]
+        targets = [check_memory_name(f"{new}{file[len(old) :]}") for file in moved]
         if taken := [to for to in targets if to in known]:
             raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
         changes = [
@@ -218,7 +212,7 @@ def _strip_root(path: str) -> str:
 
 
 def _file(path: str) -> str:
-    return check_name(_strip_root(path))
+    return check_memory_name(_strip_root(path))
 
 
 def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
@@ -271,8 +265,9 @@ def _is_harmless(tool: Tool, given: JsonObject) -> bool:
     """Return whether a shell call provably changes nothing and ends before the fork does."""
     if tool.name != SHELL:
         return True
-    # A tool calls input that it will refuse read-only; here such a call is not proven harmless.
-    return isinstance(given.get("command"), str) and tool.is_read_only(given)
+    is_awaited = given.get("run_in_background") in (None, False)
+    is_command = isinstance(given.get("command"), str)
+    return is_awaited and is_command and tool.is_read_only(given)
 
 
 T = TypeVar("T")

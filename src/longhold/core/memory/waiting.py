@@ -1,7 +1,7 @@
 """Waiting for a store that another process writes, while the event loop goes on.
 
-A session opens its stores with `LOOP_SECONDS`: one call blocks no longer than that, and `when_free`
-makes it again.
+A session opens its stores with `LOOP_SECONDS`: one call blocks no longer than that, and
+`retry_while_busy` makes it again.
 """
 
 import asyncio
@@ -16,11 +16,13 @@ T = TypeVar("T")
 LOOP_SECONDS = 0.05
 """As long as a quick commit, and too short for anybody to notice."""
 PAUSE_SECONDS = 0.05
+BUSY_SECONDS = 5.0
+"""A commit takes milliseconds, so a longer wait means that something is stuck."""
 
 
-async def retry_while_busy(work: Callable[[], T], seconds: float) -> T:
+async def retry_while_busy(work: Callable[[], T]) -> T:
     """Do something that fails without a trace while the store is busy, again until it works."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             return work()

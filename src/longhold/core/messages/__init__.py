@@ -23,6 +23,7 @@ from longhold.core.messages.blocks import (
     is_blank,
     is_thought,
     message_to_wire,
+    narrow_content,
     result_content_from_wire,
     text_of,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "is_blank",
     "is_thought",
     "message_to_wire",
+    "narrow_content",
     "result_content_from_wire",
     "text_of",
     "usage_from_wire",

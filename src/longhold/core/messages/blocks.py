@@ -5,7 +5,7 @@ A block is frozen and keeps every field it came with: known fields are typed, th
 and leaves through `block_to_wire`; in between nothing is a bare dict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -134,14 +134,11 @@ def _check_types(block: _Block) -> Block:
     raise TypeError(type(block).__name__)
 
 
-def content_from_wire(raw: Json) -> Content:
+def content_from_wire(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -> Content:
     if raw is None:
         return ()
-    if isinstance(raw, str):
-        return (Text(text=raw),)
-    if isinstance(raw, Sequence):
-        return tuple(block_from_wire(block) for block in raw)
-    return (block_from_wire(raw),)
+    is_list = isinstance(raw, Sequence) and not isinstance(raw, str)
+    return tuple(map(block_of, raw if is_list else (raw,)))
 
 
 def result_content_from_wire(raw: Json) -> ResultContent:
@@ -151,12 +148,16 @@ def result_content_from_wire(raw: Json) -> ResultContent:
         return raw
     if not isinstance(raw, Sequence):
         return msgspec.json.encode(raw).decode()
-    blocks = (block_from_wire(item) for item in raw)
+    return narrow_content(map(block_from_wire, raw))
+
+
+def narrow_content(content: Iterable[Block]) -> tuple[Text | Image | Document | Opaque, ...]:
+    """Return blocks for a result; one that a result cannot hold becomes opaque."""
     return tuple(
         block
         if isinstance(block, Text | Image | Document | Opaque)
         else Opaque(raw=block_to_wire(block))
-        for block in blocks
+        for block in content
     )
 
 

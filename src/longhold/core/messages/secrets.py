@@ -60,7 +60,6 @@ _TOKENS = (
     ),
 )
 """Forms that the rules miss: name, a text that is there if one is, pattern; a group is the secret."""
-_OWN = tuple((name, mark, re.compile(source, re.ASCII)) for name, mark, source in _TOKENS)
 LEAST_TOKEN_ENTROPY = 3.0
 """Bits per character: `your-token-goes-here` has fewer than a token of that length."""
 
@@ -182,8 +181,13 @@ def _find_all(text: str) -> Iterator[FoundSecret]:
     yield from _cut_keys(text)
 
 
+@cache
+def _own_patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    return tuple((name, mark, re.compile(source, re.ASCII)) for name, mark, source in _TOKENS)
+
+
 def _tokens(text: str) -> Iterator[FoundSecret]:
-    for name, mark, pattern in _OWN:
+    for name, mark, pattern in _own_patterns():
         for match in pattern.finditer(text) if mark in text else ():
             start, end = match.span(pattern.groups)
             least = 0.0 if name == "netrc-password" else LEAST_TOKEN_ENTROPY

@@ -1,29 +1,32 @@
-"""Shortening text: to one line, to whole sentences and lines, to characters, to bytes.
+"""Text for people: shortened, made safe to print, and numbers as people read them.
 
-`cut` stops where a sentence or a line ends and marks what is missing; a pair such as `id: thing`
-stands on one line, so it is never split. `printable_line` is for text from outside that is shown
-on a terminal or in a list: one line, exact length, nothing unprintable.
+Every text from outside that reaches a terminal or a list goes through `clean_text`,
+`clean_document` (keeps lines) or `clean_line` (one line of bounded length). `cut` stops where a
+sentence or a line ends and marks what is missing, so a pair such as `id: thing` is never split.
 """
 
 import re
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 CUT = "…"
 """Marks what was left out."""
 
+SAID_CHARS = 76
+"""One line of a message is enough to recognise it."""
+
 LEAST_SHARE = 0.5
 """A cut at the end of a sentence must keep this share of the room, or it falls between words."""
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
-_SPACE = re.compile(r"\s+")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
 _CODE = re.compile(r"^```.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
 def one_line(text: str) -> str:
-    return _SPACE.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def remove_blank_lines(text: str) -> str:
@@ -34,13 +37,29 @@ def without_code(text: str) -> str:
     return remove_blank_lines(_CODE.sub(f"[code {CUT}]", text))
 
 
-def clean_text(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
+def clean_text(text: str, *, keep: str = "", instead: str = " ") -> str:
+    """Replace every character that could steer a terminal or reorder a line, except those in `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else instead for char in text)
 
 
-def clean_line(text: str, chars: int) -> str:
-    line = " ".join(clean_text(text).split())
-    return line if len(line) <= chars else f"{line[: chars - 1]}{CUT}"
+def clean_document(text: str, *, instead: str = " ") -> str:
+    """Make text safe to print and keep its lines and tabs."""
+    return clean_text(text, keep="\n\t", instead=instead)
+
+
+def clean_line(text: str, chars: int = SAID_CHARS) -> str:
+    return shorten(one_line(clean_text(text)), chars)
+
+
+def shorten(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[: chars - 1]}{CUT}"
+
+
+def shorten_path(path: str, chars: int) -> str:
+    """Keep the end, which says more about a path than its start."""
+    return path if len(path) <= chars else f"{CUT}{path[1 - chars :]}"
 
 
 def cut(text: str, chars: int) -> str:
@@ -109,8 +128,68 @@ def count_fitting_lines(lines: Sequence[str], budget: int, count: Callable[[str]
     return bisect_right(sizes, budget, key=lambda n: count("\n".join(lines[:n])))
 
 
+def list_some(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def pluralize(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def tokens(count: float) -> str:
+    """Format a number of tokens: 950, 12.3K, 1.05M, 21.8B."""
+    if count < 0:
+        return f"-{tokens(-count)}"
+    if count < 1_000:
+        return f"{count:.0f}"
+    if count < 999_500:
+        return f"{count / 1_000:.1f}K"
+    if count < 999_500_000:
+        return f"{count / 1_000_000:.2f}M"
+    return f"{count / 1_000_000_000:.1f}B"
+
+
+def dollars(usd: float) -> str:
+    if usd < 0:
+        return f"-{dollars(-usd)}"
+    if usd >= 99.995:
+        return f"${usd:,.0f}"
+    return "under $0.01" if 0 < usd < 0.005 else f"${usd:.2f}"
+
+
+def exact_dollars(usd: float) -> str:
+    """Format an amount that an explanation compares: four decimals below a dollar, two above."""
+    return f"${usd:.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
+
+
+def percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}".replace("%", " %") if whole else "0 %"
+
+
+def human_size(count: float) -> str:
+    """Format a number of bytes: 512 bytes, 1.4 KB, 8.0 MB."""
+    if count < 1_000:
+        return f"{count:.0f} bytes"
+    for unit in ("KB", "MB"):
+        count /= 1_000
+        if count < 1_000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1_000:.1f} GB"
+
+
+def ago(then: float, now: float | None = None) -> str:
+    seconds = max(0.0, (now or time.time()) - then)
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if count := int(seconds // length):
+            return f"{pluralize(count, unit)} ago"
+    return "just now"
+
+
+def bar(share: float, width: int = 24) -> str:
+    full, rest = divmod(round(max(0.0, min(1.0, share)) * width * 8), 8)
+    drawn = "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
+    return drawn.ljust(width)
 
 
 def byte_count(text: str) -> int:

@@ -1,10 +1,10 @@
-"""Usage: what one answer cost in tokens, read from and written to a provider's field names."""
+"""Tokens: of one answer (`Usage`, in a provider's field names), and of calls with money (`Tally`)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from longhold.core.messages.blocks import Json, JsonObject
 
@@ -22,8 +22,8 @@ def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
     return added
 
 
-class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What one answer used. `input_tokens` excludes what was read from or written to the cache."""
+class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Tokens by how they are billed. `input_tokens` were neither read from nor written to the cache."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -31,26 +31,11 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cache_write_tokens: int = 0
     cache_write_5m_tokens: int = 0
     cache_write_1h_tokens: int = 0
-    extra: JsonObject | None = None
 
     @property
     def prompt_tokens(self) -> int:
         """Everything the model read for this answer, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
-
-    @property
-    def deleted_tokens(self) -> int:
-        return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
-
-    @property
-    def web_searches(self) -> int:
-        """How many searches the provider ran for this answer, which it bills one by one."""
-        return count_of(fields_of((self.extra or {}).get("server_tool_use")).get(SEARCHES))
-
-    @property
-    def window_tokens(self) -> int:
-        """The context window that the client was told of; 0 where it does not say."""
-        return count_of((self.extra or {}).get(WINDOW))
 
     @property
     def total_tokens(self) -> int:
@@ -67,9 +52,72 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         """What was written for five minutes: all that is not reported as written for an hour."""
         return self.cache_write_tokens - self.written_1h_tokens
 
+    @property
+    def hit_share(self) -> float:
+        """Share of the prompt that was read from the cache."""
+        return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+
+class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What one answer used, with the provider's other fields."""
+
+    extra: JsonObject | None = None
+
+    @property
+    def deleted_tokens(self) -> int:
+        return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
+
+    @property
+    def web_searches(self) -> int:
+        """How many searches the provider ran for this answer, which it bills one by one."""
+        return count_of(fields_of((self.extra or {}).get("server_tool_use")).get(SEARCHES))
+
+    @property
+    def window_tokens(self) -> int:
+        """The context window that the client was told of; 0 where it does not say."""
+        return count_of((self.extra or {}).get(WINDOW))
+
     def __add__(self, other: "Usage") -> "Usage":
         """Add field by field; unknown fields belong to one answer and are left out."""
         return add_fields(self, other, extra=None)
+
+
+class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Calls with their tokens and US dollars. Tallies add; `price_call` makes one of a call."""
+
+    calls: int = field(default=0, name="answers")  # as ledgers have called it since the first
+    unpriced_calls: int = 0
+    """Calls of models without a published price; their tokens are counted, `usd` lacks them."""
+    usd: float = 0.0
+    bare_usd: float = 0.0
+    """The same calls if nothing had been cached."""
+    lost_tokens: int = 0
+    """Tokens that could have been read from the cache and were not."""
+    lost_usd: float = 0.0
+    unrecorded_output: int = 0
+    """Estimated tokens of answers whose usage was recorded in mid-stream, beyond what that says."""
+    unrecorded_calls: int = 0
+    """Summaries that a client had written without recording the call."""
+    unrecorded_usd: float = 0.0
+    """About what both cost; not part of `usd`."""
+
+    @property
+    def estimated_usd(self) -> float:
+        return self.usd + self.unrecorded_usd
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return add_fields(self, other)
+
+    def to_json(self) -> JsonObject:
+        """Return what ledgers store and commands print; `msgspec` reads it back."""
+        return {
+            "usd": self.usd,
+            "input_tokens": self.input_tokens,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "output_tokens": self.output_tokens,
+            "answers": self.calls,
+        }
 
 
 MOST_TOKENS = 1_000_000_000

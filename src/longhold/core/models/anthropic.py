@@ -14,11 +14,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from longhold.core.http import is_loopback
 from longhold.core.messages import Json, JsonObject
 from longhold.core.messages.usage import count_of
 from longhold.core.models.assemble import Assembly
 from longhold.core.models.capabilities import without_window
-from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
+from longhold.core.models.connection import (
+    NO_KEY,
+    READ_SECONDS,
+    SdkModel,
+    ThreadedModel,
+    load_extra,
+)
 from longhold.core.models.protocol import Request
 from longhold.core.models.translate import explain, read_fault, translate_errors
 from longhold.core.settings.reading import ANTHROPIC, saved_key
@@ -58,10 +65,10 @@ class AnthropicModel(SdkModel):
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         client = super()._connect(base_url, api_key, timeout_seconds)
         if client.api_key is None and client.auth_token is None and client.credentials is None:
-            if is_loopback(str(client.base_url)):
+            host = urlsplit(str(client.base_url)).hostname
+            if is_loopback(host or ""):
                 return client.with_options(api_key=NO_KEY)
-            is_theirs = urlsplit(str(client.base_url)).hostname == ANTHROPIC_HOST
-            if is_theirs and (saved := saved_key(ANTHROPIC)):
+            if host == ANTHROPIC_HOST and (saved := saved_key(ANTHROPIC)):
                 return client.with_options(api_key=saved)
             raise AuthenticationFailed(NO_CLAUDE_KEY)
         return client
@@ -93,6 +100,13 @@ class AnthropicModel(SdkModel):
             if kind == "message_stop":
                 await _drain(lines)
             yield event
+
+
+class ThreadedAnthropic(ThreadedModel, AnthropicModel):
+    def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
+        """Set a time limit; without one the SDK insists on streaming."""
+        endpoint, kwargs = AnthropicModel._route(self, request, method)
+        return endpoint, kwargs | {"timeout": READ_SECONDS}
 
 
 def wire_name(model: str) -> str:

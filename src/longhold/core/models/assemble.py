@@ -1,25 +1,21 @@
-"""The Messages API's stream of JSON events, put together to blocks and a reply.
+"""Streams of JSON events put together to blocks and a reply: the Messages API's and chat endpoints'.
 
 No I/O and no SDK. Unknown fields, block types and delta types survive. An event that is repeated
 word for word is ignored where that can be detected; one that contradicts what came before raises
 `StreamBroken`.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
+from typing import Literal
 
 from longhold.core.messages import (
-    INVALID_INPUT,
     Block,
     Content,
     Json,
     JsonObject,
-    block_from_wire,
+    ToolUse,
+    Usage,
     usage_from_wire,
 )
 from longhold.core.messages.usage import fields_of
@@ -33,81 +29,14 @@ from longhold.core.models.protocol import (
     TextDelta,
     ThinkingDelta,
 )
+from longhold.core.wire import chat, responses
+from longhold.core.wire.messages import block_in, encode_input, objects, parse_input, text_in, word
 from longhold.errors import StreamBroken
-
-MOST_DEPTH = 100
-"""No tool takes deeper input, and JSON readers give up at about a thousand."""
-TOO_DEEP = "(nested too deeply)"
-MOST_BITS = 10_000
-"""Of an integer; Python writes none much longer as text."""
-
-_MISREAD = (AttributeError, TypeError, ValueError, LookupError, RecursionError, OverflowError)
-
-
-def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
-    """Return a value as JSON that every reader takes: no NaN, no huge integer, not too deep."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int | float):
-        return _number(value)
-    if depth <= 0:
-        return TOO_DEEP
-    if isinstance(value, dict):
-        return {
-            str(key): one if type(one) is str else tame(one, depth - 1)
-            for key, one in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [tame(one, depth - 1) for one in value]
-    return str(value)
-
-
-def _number(value: int | float) -> int | float | None:
-    if isinstance(value, int):
-        return value if value.bit_length() <= MOST_BITS else None
-    return value if math.isfinite(value) else None
-
-
-def _is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return depth <= 0 or any(_is_deep(one, depth - 1) for one in inner)
-    return False
-
-
-def word(value: Json) -> str:
-    return str(value) if isinstance(value, str | int | float) else ""
-
-
-def text_in(value: Json) -> str:
-    """Read text; some servers send it as a list of parts."""
-    if isinstance(value, list):
-        return "".join(
-            text_in(part.get("text")) if isinstance(part, dict) else "" for part in value
-        )
-    return value if isinstance(value, str) else ""
-
-
-def objects(value: Json) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-@contextmanager
-def guard_reading() -> Iterator[None]:
-    """Raise `StreamBroken` where an answer has a shape that nobody foresaw."""
-    try:
-        yield
-    except _MISREAD as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise StreamBroken(f"the answer cannot be read ({problem}); send it again") from error
-
 
 _REPLY_FIELDS = frozenset(
     {"id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence"}
     | {"diagnostics", "context_management"}
 )
-NAMELESS = "unnamed_tool"
-"""The name of a tool use that came without one; there is no such tool, which the model is told."""
 _DELTA_FRAME = frozenset({"type", "delta", "usage"})
 
 
@@ -128,26 +57,6 @@ class _Draft:
             else:
                 raw[name] = text_in(raw.get(name)) + "".join(pieces)
         return block_in(raw)
-
-
-def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
-    """Parse a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
-    if not text.strip():
-        return otherwise if isinstance(otherwise, dict) else {}
-    try:
-        parsed = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return {INVALID_INPUT: text}
-    if not isinstance(parsed, dict) or _is_deep(parsed):
-        return {INVALID_INPUT: text}
-    return {key: tame(value) for key, value in parsed.items()}
-
-
-def block_in(raw: Json) -> Block:
-    """Read a block; a tool use without a proper id or name is one all the same."""
-    if isinstance(raw, dict) and raw.get("type") == "tool_use":
-        raw = raw | {"id": word(raw.get("id")), "name": word(raw.get("name")) or NAMELESS}
-    return block_from_wire(raw)
 
 
 def early_end_error(request_id: str, *, has_begun: bool) -> StreamBroken:
@@ -299,3 +208,126 @@ def _merge(draft: _Draft, delta: JsonObject) -> None:
             draft.add(name, value)
         else:
             draft.raw[name] = value
+
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""vLLM and llama.cpp use the first, Ollama and routers the second."""
+
+
+class ChatAssembly:
+    def __init__(self, request_id: str = "") -> None:
+        self.request_id = request_id
+        self._id = ""
+        self._model = ""
+        self._speech: _Draft | None = None
+        self._calls: list[_Draft] = []
+        self._places: dict[str, _Draft] = {}
+        self._content: list[Block] = []
+        self._reason = ""
+        self._has_refused = False
+        self._usage = Usage()
+        self.has_begun = False
+
+    def feed(self, chunk: JsonObject) -> Sequence[Event]:
+        events: list[Event] = [] if self.has_begun else [self._start(chunk)]
+        if chunk.get("usage"):
+            self._usage = chat.decode_usage(chunk["usage"])
+        for choice in objects(chunk.get("choices")):
+            if choice.get("index"):
+                continue
+            events += self._take(fields_of(choice.get("delta")))
+            self._reason = word(choice.get("finish_reason")) or self._reason
+        return events or (Pulse(),)
+
+    def end(self) -> Sequence[Event]:
+        if not self._reason:
+            raise early_end_error(self.request_id, has_begun=self.has_begun)
+        events = [*self._hush()]
+        for number, call in enumerate(self._calls):
+            call.raw["id"] = call.raw["id"] or f"call_{self._id}_{number}"
+            events += self._add(call.finish())
+        return (*events, Finished(reply=self._reply(tuple(self._content))))
+
+    def _start(self, chunk: JsonObject) -> Event:
+        self.has_begun = True
+        self._id = word(chunk.get("id"))
+        self._model = word(chunk.get("model"))
+        return Started(response_id=self._id, model=self._model)
+
+    def _take(self, delta: Mapping[str, Json]) -> list[Event]:
+        events: list[Event] = []
+        for name in _REASONING_FIELDS:
+            if text := text_in(delta.get(name)):
+                events += self._speak("thinking", text)
+                break
+        if text := text_in(delta.get("content")):
+            events += self._speak("text", text)
+        if text := text_in(delta.get("refusal")):
+            self._has_refused = True
+            events += self._speak("text", text)
+        for part in objects(delta.get("tool_calls")):
+            events += self._hush()
+            self._extend_call(part)
+        return events
+
+    def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[Event]:
+        events = self._hush() if self._speech and self._speech.raw["type"] != kind else []
+        self._speech = self._speech or _Draft({"type": kind})
+        self._speech.add(kind, text)
+        index = len(self._content)
+        delta = TextDelta if kind == "text" else ThinkingDelta
+        return [*events, delta(index=index, text=text)]
+
+    def _hush(self) -> list[Event]:
+        speech, self._speech = self._speech, None
+        return self._add(speech.finish()) if speech else []
+
+    def _add(self, block: Block) -> list[Event]:
+        self._content.append(block)
+        return [BlockFinished(index=len(self._content) - 1, block=block)]
+
+    def _extend_call(self, part: JsonObject) -> None:
+        """Add a piece to its call; some servers number every call 0 and tell them apart by id."""
+        place, id = word(part.get("index")), word(part.get("id"))
+        call = self._places.get(place)
+        if call is None or (id and call.raw["id"] and id != call.raw["id"]):
+            call = self._places[place] = _Draft({"type": "tool_use", "id": "", "name": ""})
+            self._calls.append(call)
+        function = fields_of(part.get("function"))
+        call.raw["id"] = call.raw["id"] or id
+        call.raw["name"] = call.raw["name"] or word(function.get("name"))
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # some servers send the object itself
+            arguments = encode_input(arguments)
+        call.add("partial_json", text_in(arguments))
+
+    def _reply(self, content: Content) -> Reply:
+        reason = chat.STOP_REASONS.get(self._reason, self._reason)
+        if self._has_refused:
+            reason = "refusal"
+        elif self._calls and reason == "end_turn":
+            reason = "tool_use"
+        return Reply(
+            response_id=self._id,
+            model=self._model,
+            content=content,
+            stop_reason=reason,
+            usage=self._usage,
+            request_id=self.request_id,
+        )
+
+
+def reply_from_responses(raw: JsonObject) -> Reply:
+    content = tuple(
+        block for item in raw.get("output") or () for block in responses.decode_answer(item)
+    )
+    reason = str((raw.get("incomplete_details") or {}).get("reason") or "")
+    has_calls = any(isinstance(block, ToolUse) for block in content)
+    return Reply(
+        response_id=str(raw.get("id") or ""),
+        model=str(raw.get("model") or ""),
+        content=content,
+        stop_reason=responses.STOP_REASONS.get(reason, reason)
+        or ("tool_use" if has_calls else "end_turn"),
+        usage=responses.decode_usage(raw.get("usage")),
+    )

@@ -1,64 +1,35 @@
 """A caller's own client of a provider's SDK as a model, and its finished answers as replies.
 
-Which client it is also says how requests are to be worded: its dialect. An asynchronous client streams as any model does. A synchronous one is called in a thread and its
-answer yielded when it is whole; an aborted call runs to its end there.
+Which client it is also says how requests are to be worded: its dialect. An asynchronous client
+streams as any model does; a synchronous one is called in a thread.
 """
 
-import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import AsyncIterable, Awaitable, Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from longhold.core.messages import Json, JsonObject, Text
 from longhold.core.messages.usage import fields_of
-from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.assemble import Assembly, block_in, guard_reading, objects, reply_of, tame
-from longhold.core.models.chat import ChatAssembly
-from longhold.core.models.connection import READ_SECONDS, SdkModel
-from longhold.core.models.openai import OPENAI_HOST, OpenAIModel
-from longhold.core.models.protocol import Event, Finished, Model, Reply, Request, play
-from longhold.core.models.responses import reply_from_responses
-from longhold.core.models.translate import translate_errors
+from longhold.core.models.assemble import Assembly, ChatAssembly, reply_from_responses, reply_of
+from longhold.core.models.protocol import Finished, Model, Reply
+from longhold.core.wire.messages import block_in, guard_reading, objects, tame
 from longhold.errors import ConfigError, RequestRejected
-
-
-class _ThreadedModel(SdkModel):
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
-        create, kwargs = self._route(request)
-        with translate_errors():
-            response = await asyncio.to_thread(create, **kwargs)
-        for event in play(reply_from(response)):
-            yield event
-
-    async def count(self, request: Request) -> int | None:
-        """Answer None: sizes are estimated where a thread would have to wait for them."""
-        return None
-
-
-class ThreadedAnthropic(_ThreadedModel, AnthropicModel):
-    def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
-        """Set a time limit; without one the SDK insists on streaming."""
-        endpoint, kwargs = AnthropicModel._route(self, request, method)
-        return endpoint, kwargs | {"timeout": READ_SECONDS}
-
-
-class ThreadedOpenAI(_ThreadedModel, OpenAIModel): ...
 
 
 def wrap_client(client: object, name: str) -> Model:
     """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
-    over: Any = client
+    # Imported here because a session needs one of them, and only if it is given a client.
     match _sdk_of(client):
-        case "anthropic", "AsyncAPIClient":
-            return AnthropicModel(name, client=over)
-        case "anthropic", "SyncAPIClient":
-            return ThreadedAnthropic(name, client=over)
-        case "openai", "AsyncAPIClient":
-            return OpenAIModel(name, client=over)
-        case "openai", "SyncAPIClient":
-            return ThreadedOpenAI(name, client=over)
+        case "anthropic", kind:
+            from longhold.core.models.anthropic import AnthropicModel, ThreadedAnthropic
+
+            return (AnthropicModel if kind == _ASYNC else ThreadedAnthropic)(name, client=client)
+        case "openai", kind:
+            from longhold.core.models.openai import OpenAIModel, ThreadedOpenAI
+
+            return (OpenAIModel if kind == _ASYNC else ThreadedOpenAI)(name, client=client)
     raise ConfigError(
         f"client is a {type(client).__name__}; give a client of anthropic's or openai's SDK, "
         "or a model from longhold.core.models.open_model"
@@ -70,9 +41,12 @@ def _sdk_of(client: object) -> tuple[str, str] | None:
     return next((kind for kind in _CLIENTS if kind in kinds), None)
 
 
+_ASYNC = "AsyncAPIClient"
 _CLIENTS = tuple(
-    (sdk, kind) for sdk in ("anthropic", "openai") for kind in ("AsyncAPIClient", "SyncAPIClient")
+    (sdk, kind) for sdk in ("anthropic", "openai") for kind in (_ASYNC, "SyncAPIClient")
 )
+OPENAI_HOST = "api.openai.com"
+"""Takes only `max_completion_tokens`; most other servers know only `max_tokens`."""
 
 DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
 """Whose words a list of messages, a request and an answer are in."""

@@ -1,17 +1,18 @@
 """What models behind a provider's SDK share: the client, how a stream is read, and its absence."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from longhold.core.messages import JsonObject
-from longhold.core.models.assemble import Assembly, guard_reading, tame
+from longhold.core.models.assemble import Assembly, ChatAssembly
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.chat import ChatAssembly
-from longhold.core.models.protocol import Event, Request
+from longhold.core.models.clients import reply_from
+from longhold.core.models.protocol import Event, Request, play
 from longhold.core.models.translate import translate_errors
+from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import ConfigError, RequestRejected
 
 CONNECT_SECONDS = 5.0
@@ -20,8 +21,6 @@ READ_SECONDS = 600.0
 """The longest silence on the socket, the SDKs' default; `steady` usually gives up earlier."""
 NO_KEY = "none"
 """Sent to servers on this machine, which ask for a key and take any."""
-
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class SdkModel:
@@ -100,6 +99,24 @@ class SdkModel:
         raise NotImplementedError
 
 
+class ThreadedModel(SdkModel):
+    """A model behind a synchronous client: called in a thread, its answer yielded when it is whole.
+
+    An aborted call runs to its end in the thread.
+    """
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        create, kwargs = self._route(request)
+        with translate_errors():
+            response = await asyncio.to_thread(create, **kwargs)
+        for event in play(reply_from(response)):
+            yield event
+
+    async def count(self, request: Request) -> int | None:
+        """Answer None: sizes are estimated where a thread would have to wait for them."""
+        return None
+
+
 def load_extra(module: str, *, extra: str) -> ModuleType:
     """Import an optional package, or say how to install it; `import longhold` never does."""
     try:
@@ -110,7 +127,3 @@ def load_extra(module: str, *, extra: str) -> ModuleType:
         raise ConfigError(
             f"this model needs the package {module!r}; pip install 'longhold[{extra}]'"
         ) from error
-
-
-def is_loopback(url: str | None) -> bool:
-    return url is not None and urlsplit(url).hostname in _LOOPBACK

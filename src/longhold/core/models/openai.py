@@ -1,7 +1,7 @@
 """Chat endpoints through OpenAI's SDK: OpenAI itself, vLLM, llama.cpp, Ollama and the like.
 
-A request of the Messages API is converted (`chat`), sent by the SDK, and the chunks of the answer
-are put together to the same events as Claude's (`chat_stream`).
+A request of the Messages API is converted (`wire.chat`), sent by the SDK, and the chunks of the
+answer are put together to the same events as Claude's (`ChatAssembly`).
 """
 
 import os
@@ -9,15 +9,16 @@ from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from longhold.core.http import is_loopback
 from longhold.core.messages import JsonObject
-from longhold.core.models.chat import ChatAssembly, chat_kwargs
-from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback
+from longhold.core.models.assemble import ChatAssembly
+from longhold.core.models.clients import OPENAI_HOST
+from longhold.core.models.connection import NO_KEY, SdkModel, ThreadedModel
 from longhold.core.models.protocol import Request
 from longhold.core.settings.reading import OPENAI, saved_key
+from longhold.core.wire.chat import encode_request
 
 PREFIX = "openai/"
-OPENAI_HOST = "api.openai.com"
-"""Takes only `max_completion_tokens`; most other servers know only `max_tokens`."""
 
 
 class OpenAIModel(SdkModel):
@@ -34,7 +35,7 @@ class OpenAIModel(SdkModel):
         return None  # a chat endpoint cannot count a prompt beforehand
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
-        otherwise = NO_KEY if is_loopback(base_url) else None
+        otherwise = NO_KEY if is_loopback(urlsplit(base_url or "").hostname or "") else None
         is_theirs = not (base_url or os.environ.get("OPENAI_BASE_URL"))
         saved = saved_key(OPENAI) if is_theirs else None
         key = api_key or os.environ.get(OPENAI) or saved or otherwise
@@ -42,7 +43,7 @@ class OpenAIModel(SdkModel):
 
     def _route(self, request: Request) -> tuple[Any, JsonObject]:
         kwargs = {**request.kwargs, "model": request.kwargs["model"].removeprefix(PREFIX)}
-        return self._client.chat.completions.create, chat_kwargs(
+        return self._client.chat.completions.create, encode_request(
             kwargs,
             limit_field=self._limit_field,
             takes_breakpoints=self.capabilities.cache_breakpoints,
@@ -51,3 +52,6 @@ class OpenAIModel(SdkModel):
     async def _events(self, stream: Any, assembly: ChatAssembly) -> AsyncIterator[JsonObject]:
         async for chunk in stream:
             yield chunk.to_dict(warnings=False)
+
+
+class ThreadedOpenAI(ThreadedModel, OpenAIModel): ...

@@ -13,13 +13,13 @@ from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta, Struct
 
 from longhold.core.messages import Usage
-from longhold.core.messages.usage import add_fields
+from longhold.core.messages.usage import Tally, Tokens, add_fields
 from longhold.core.models.capabilities import canonical_name
 from longhold.core.settings import home
 from longhold.errors import ConfigError
@@ -39,6 +39,26 @@ class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     read_multiplier: Factor | None = None
     """For the rare model whose reads rise by another factor than the rest of the prompt."""
     write_multiplier: Factor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """US dollars for one request or for a sum of them, by what they were spent on."""
+
+    read: float = 0.0
+    write_5m: float = 0.0
+    write_1h: float = 0.0
+    uncached: float = 0.0
+    output: float = 0.0
+    searches: float = 0.0
+
+    @property
+    def total(self) -> float:
+        tokens = self.read + self.write_5m + self.write_1h + self.uncached + self.output
+        return tokens + self.searches
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return add_fields(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +83,17 @@ class Prices:
             Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
         )
 
+    def price(self, tokens: Tokens) -> Cost:
+        """Price one request; the length of its prompt selects the tier."""
+        paid = self.select_tier(tokens.prompt_tokens)
+        return Cost(
+            read=tokens.cache_read_tokens * paid.read / TOKENS_PER_PRICE,
+            write_5m=tokens.written_5m_tokens * paid.write_5m / TOKENS_PER_PRICE,
+            write_1h=tokens.written_1h_tokens * paid.write_1h / TOKENS_PER_PRICE,
+            uncached=tokens.input_tokens * paid.input / TOKENS_PER_PRICE,
+            output=tokens.output_tokens * paid.output / TOKENS_PER_PRICE,
+        )
+
     def _apply_tier(self, tier: Tier) -> "Prices":
         prompt, write, read = tier.prompt_multiplier, tier.write_multiplier, tier.read_multiplier
         return Prices(
@@ -72,26 +103,6 @@ class Prices:
             read=self.read * (prompt if read is None else read),
             output=self.output * tier.output_multiplier,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """US dollars for one request or for a sum of them, by what they were spent on."""
-
-    read: float = 0.0
-    write_5m: float = 0.0
-    write_1h: float = 0.0
-    uncached: float = 0.0
-    output: float = 0.0
-    searches: float = 0.0
-
-    @property
-    def total(self) -> float:
-        tokens = self.read + self.write_5m + self.write_1h + self.uncached + self.output
-        return tokens + self.searches
-
-    def __add__(self, other: "Cost") -> "Cost":
-        return add_fields(self, other)
 
 
 KNOWN_MODELS = 512
@@ -286,8 +297,6 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
     return {canonical_name(model): row.prices() for model, row in stated.items()}
 
 
-__all__ = ["TOKENS_PER_PRICE", "Cost", "Prices", "Tier", "cost", "prices", "usage_cost"]
-
 SEARCH_USD = 0.01
 """Ten dollars for a thousand web searches, whatever the model."""
 FAST_MULTIPLIER = 2.0
@@ -322,35 +331,47 @@ def cost(
     write_5m_tokens: int = 0,
     write_1h_tokens: int = 0,
     output_tokens: int = 0,
-    speed: Literal["standard", "fast"] = "standard",
     at: date | None = None,
 ) -> Cost | None:
-    listed = prices(model, at)
-    if listed is None:
-        return None
-    prompt_tokens = uncached_tokens + read_tokens + write_5m_tokens + write_1h_tokens
-    paid = listed.select_tier(prompt_tokens)
-    if speed == "fast" and _canonical(model) in FAST_MODELS:
-        paid = paid.times(FAST_MULTIPLIER)
-    return Cost(
-        read=read_tokens * paid.read / TOKENS_PER_PRICE,
-        write_5m=write_5m_tokens * paid.write_5m / TOKENS_PER_PRICE,
-        write_1h=write_1h_tokens * paid.write_1h / TOKENS_PER_PRICE,
-        uncached=uncached_tokens * paid.input / TOKENS_PER_PRICE,
-        output=output_tokens * paid.output / TOKENS_PER_PRICE,
+    """Price a request that nobody made, or that reports no usage."""
+    usage = Usage(
+        input_tokens=uncached_tokens,
+        cache_read_tokens=read_tokens,
+        cache_write_tokens=write_5m_tokens + write_1h_tokens,
+        cache_write_1h_tokens=write_1h_tokens,
+        output_tokens=output_tokens,
     )
+    return usage_cost(model, usage, at)
 
 
-def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
+def usage_cost(
+    model: str, usage: Usage, at: date | None = None, *, is_fast: bool = False
+) -> Cost | None:
     """Price what one request used; writes that are not said to be for an hour are for 5 minutes."""
-    paid = cost(
-        model,
-        uncached_tokens=usage.input_tokens,
-        read_tokens=usage.cache_read_tokens,
-        write_5m_tokens=usage.written_5m_tokens,
-        write_1h_tokens=usage.written_1h_tokens,
+    listed = prices(model, at)
+    if listed and is_fast and _canonical(model) in FAST_MODELS:
+        listed = listed.select_tier(usage.prompt_tokens).times(FAST_MULTIPLIER)
+    return None if listed is None else _usage_cost(listed, usage)
+
+
+def _usage_cost(listed: Prices, usage: Usage) -> Cost:
+    paid, searches = listed.price(usage), usage.web_searches
+    return replace(paid, searches=searches * SEARCH_USD) if searches else paid
+
+
+def price_call(model: str, usage: Usage, at: date | None = None) -> Tally:
+    """Price one call at a day's prices; a model without a published price costs nothing here."""
+    listed, prompt = prices(model, at), usage.prompt_tokens
+    bare = Tokens(input_tokens=prompt, output_tokens=usage.output_tokens)
+    return Tally(
+        input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        at=at,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_write_5m_tokens=usage.written_5m_tokens,
+        cache_write_1h_tokens=usage.written_1h_tokens,
+        calls=1,
+        unpriced_calls=int(listed is None),
+        usd=_usage_cost(listed, usage).total if listed else 0.0,
+        bare_usd=listed.price(bare).total if listed else 0.0,
     )
-    searches = usage.web_searches
-    return replace(paid, searches=searches * SEARCH_USD) if paid and searches else paid

@@ -61,6 +61,22 @@ def wait_seconds(
     return float(wait * (1 - retries.jitter_ratio * dice.random()))
 
 
+class Backoff:
+    """The failed attempts at one answer so far."""
+
+    def __init__(self, retries: Retries = RETRIES, dice: random.Random | None = None) -> None:
+        self.attempts = 0
+        self._retries, self._dice = retries, dice or random.Random()
+        self._waited_seconds = 0.0
+
+    def next_seconds(self, error: ModelError) -> float | None:
+        """Count a failed attempt; return how long to wait before the next, or None to give up."""
+        self.attempts += 1
+        wait = wait_seconds(error, self.attempts, self._retries, self._dice, self._waited_seconds)
+        self._waited_seconds += wait or 0.0
+        return wait
+
+
 async def stream_with_retries(
     model: Model,
     request: Request,
@@ -72,8 +88,8 @@ async def stream_with_retries(
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
     """Stream an answer, starting over while that can help and no tool call was yielded."""
-    dice, waited = dice or random.Random(), 0.0
-    for attempt in range(1, retries.attempts + 1):
+    backoff = Backoff(retries, dice)
+    while True:
         handed_on_tool = False
         events = guard_stream(model.stream(request), patience)
         try:
@@ -85,10 +101,9 @@ async def stream_with_retries(
                     yield event
             return
         except ModelError as error:
-            wait = wait_seconds(error, attempt, retries, dice, waited)
+            wait = backoff.next_seconds(error)
             if wait is None or handed_on_tool or not may_retry(error):
                 raise
-            waited += wait
-            restarted = Restarted(attempt=attempt, wait_seconds=wait, error=error)
+            restarted = Restarted(attempt=backoff.attempts, wait_seconds=wait, error=error)
         yield restarted
         await sleep(restarted.wait_seconds)

@@ -1,6 +1,6 @@
 """A model that gives the answers of a script: for tests, demos and examples.
 
-Answers are separated by `---` and consist of lines:
+`read_script` also reads the scripts of the simulator. Answers are separated by `---` and consist of lines:
 
     think: The file is probably short.
     text: Let me look.
@@ -13,8 +13,9 @@ Answers are separated by `---` and consist of lines:
     text: It defines one function,
       and nothing calls it.
 
-An indented line continues the text above it; `#` begins a comment line. `block: {json}` is any
-other block, `error:` a status or one of `WORDS`.
+An indented line continues the text above it, without the two spaces; blank lines between are kept.
+`#` begins a comment line. `block: {json}` is any other block, `error:` a status or one of `WORDS`.
+`error: 529 2` is short for `retry-after=2`.
 
 An error alone fails the request; after blocks it breaks the answer midway. Ids and usage that a
 script leaves out are made up the same way every time. `requests` keeps what was asked, and `stalled`
@@ -48,6 +49,9 @@ from longhold.errors import ConfigError, ModelRefused, PromptTooLong, RequestRej
 
 CHARS_PER_TOKEN = 4
 """For answers whose script gives no usage; a made-up model needs no better estimate."""
+
+INDENT = "  "
+"""Of a line that continues the one above; more indentation, as of code, is kept."""
 
 KEYWORDS = ("text", "think", "tool", "block", "usage", "stop", "error")
 
@@ -137,9 +141,18 @@ def _raise(error: str, *, has_begun: bool) -> None:
                 allowed_tokens=allowed,
                 status=400,
             )
-    headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
-    fault = ProviderFault(status=int(word), message=f"scripted {word}", headers=headers)
+    status, headers = read_status(error)
+    fault = ProviderFault(status=status, message=f"scripted {word}", headers=headers)
     raise explain(fault, has_begun=has_begun)
+
+
+def read_status(error: str) -> tuple[int, dict[str, str]]:
+    """Return the status of an `error:` line and its headers; a bare number is `retry-after`."""
+    word, *rest = error.split()
+    headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
+    if rest and rest[0].replace(".", "", 1).isdigit():
+        headers["retry-after"] = rest[0]
+    return int(word), headers
 
 
 def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Reply:
@@ -190,16 +203,20 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
 
 
 def _logical_lines(script: str) -> list[tuple[int, str]]:
-    """Number the lines, leave out blank ones and comments, join indented ones to the line above."""
+    """Number the lines, join indented ones to the line above, leave out comments and other blanks."""
     lines: list[tuple[int, str]] = []
+    blanks = 0
     for number, line in enumerate(script.splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line[0] in " \t" and lines:
+        if not line.strip():
+            blanks += 1
+        elif line[0] in " \t" and lines:
             first, text = lines[-1]
-            lines[-1] = (first, f"{text}\n{line.strip()}")
-        else:
+            added = line.removeprefix("\t").removeprefix(INDENT).rstrip()
+            lines[-1] = (first, text + "\n" * (blanks + 1) + added)
+            blanks = 0
+        elif not line.startswith("#"):
             lines.append((number, line.rstrip()))
+            blanks = 0
     return lines
 
 

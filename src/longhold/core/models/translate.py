@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 
 from longhold.core.messages import Json
 from longhold.core.messages.usage import count_of, fields_of
@@ -215,6 +214,9 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None)
     except KeyError:
         return None
     except ValueError:
+        # Imported here because dates are rare and the package takes as long as twenty modules.
+        from email.utils import parsedate_to_datetime
+
         with suppress(ValueError, TypeError, LookupError, OverflowError):
             until = parsedate_to_datetime(known.get("retry-after", "")).timestamp()
             return max(0.0, until - (time.time() if now is None else now))

@@ -15,7 +15,7 @@ from longhold.core.messages.measure import Measure
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import CacheState, CostModel, Forecast, expect, need_usd
 from longhold.core.request.lifetime import Lifetime
-from longhold.core.settings import CostSettings, WindowSettings
+from longhold.core.settings import CostSettings, Settings, WindowSettings
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import COST, Window, window_for
 
@@ -32,6 +32,12 @@ of 26 recorded ones.
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
 """Size of a typical session after a compaction."""
 NEEDS = CostSettings()
+COMPACTION_NEEDS = 0.6
+"""How many results from before a compaction are needed after it and were not restored."""
+COMPACTION_NEED_TOKENS = 3_500
+"""The size of all of them together."""
+WORK_TOKENS = 30_000
+"""Space for the work at hand above what a compaction leaves: 95 % of 417 turns needed less."""
 Choice = Literal["send_all", "clear_first", "compact_first"]
 
 
@@ -137,9 +143,9 @@ def cheapest_line(
         return window.auto_tokens
     costs = CostModel(listed=listed, forecast=forecast, lifetime=lifetime)
     rewritten = costs.call_usd(compacted_tokens, min(frame_tokens, compacted_tokens))
-    reread = cost.compaction_need_tokens
-    rewritten += cost.compaction_needs * need_usd(
-        costs, compacted_tokens, reread / max(1.0, cost.compaction_needs), cost
+    reread = COMPACTION_NEED_TOKENS
+    rewritten += COMPACTION_NEEDS * need_usd(
+        costs, compacted_tokens, reread / max(1.0, COMPACTION_NEEDS), cost
     )
     best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
     prompt = float(compacted_tokens + reread)
@@ -154,18 +160,14 @@ def cheapest_line(
     return best
 
 
-def window_at_cost(
-    model: str,
-    settings: WindowSettings,
-    cost: CostSettings = NEEDS,
-    frame: Framed | None = None,
-) -> Window:
+def window_at_cost(model: str, settings: Settings, frame: Framed | None = None) -> Window:
     """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
 
     That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
     """
     frame = frame or Framed()
-    return _find_window(model, settings, cost, frame.lifetime, _frame_tokens(model, frame.measure))
+    frame_tokens = _frame_tokens(model, frame.measure)
+    return _find_window(model, settings.window, settings.cost, frame.lifetime, frame_tokens)
 
 
 @lru_cache(maxsize=16)
@@ -192,7 +194,7 @@ def _find_window(
         frame_tokens=frame_tokens,
         cost=cost,
     )
-    line = max(line, compacted + cost.work_tokens)
+    line = max(line, compacted + WORK_TOKENS)
     return window_for(model, replace(settings, auto_line=str(line)))
 
 

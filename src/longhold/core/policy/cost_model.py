@@ -205,15 +205,24 @@ GET_AGAIN_TOKENS = 150
 """Of an answer that calls a tool with a path or a command."""
 
 
-def needed_rate(settings: CostSettings, kind: ToolKind, age_calls: int) -> float:
+NEEDED_RATES: dict[ToolKind, float] = {"read": 0.25, "fetch": 0.25, "shell": 0.05, "search": 0.01}
+"""How often a result is needed again ten calls later or more, by the kind of its tool.
+
+Measured: 171 of 760 files were read again or edited, 68 of 1,270 commands gave the same output
+again (with another output the first is of no use), 3 of 474 searches were repeated. Pages, 10 of 43
+in few sessions, count as files.
+"""
+NEEDED_REREAD = 0.08
+"""The same for a file of which something was read again since: 89 of 1,110, at any age."""
+HALVING_CALLS = 50
+"""Calls in which a rate halves: files were needed by 0.225, 0.182, 0.130 and 0.078 after 10, 20, 40
+and 80.
+"""
+
+
+def needed_rate(kind: ToolKind, age_calls: int) -> float:
     """Estimate how often a result of this kind and age is needed again."""
-    rates = {
-        "read": settings.needed_read,
-        "fetch": settings.needed_fetch,
-        "shell": settings.needed_shell,
-        "search": settings.needed_search,
-    }
-    return float(rates.get(kind, 0.0) * 0.5 ** (age_calls / settings.halving_calls))
+    return float(NEEDED_RATES.get(kind, 0.0) * 0.5 ** (age_calls / HALVING_CALLS))
 
 
 def need_usd(

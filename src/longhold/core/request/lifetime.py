@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import structs
 
 from longhold.core.log.entries import Framed
+from longhold.core.messages import Usage
 from longhold.core.models.capabilities import Capabilities, capabilities
 from longhold.core.request.request import DIAGNOSIS, GLOBAL_SCOPE
 from longhold.core.settings import CacheSettings
@@ -32,6 +33,18 @@ def latch_lifetime(frame: Framed, model: str, settings: CacheSettings, source: s
 def life_of(model: str, marked: str) -> str:
     own = capabilities(model).cache_seconds
     return f"{own / SECONDS['m']:.0f}m" if own else marked
+
+
+def lifetime_seconds(model: str, marked: str) -> float:
+    """Return how long the provider of a model keeps an entry whose marker asked for a lifetime."""
+    return seconds_of(life_of(model, marked))
+
+
+def written_lifetime(usage: Usage, otherwise: str = "5m") -> str:
+    """Return the lifetime that a call's cache writes were billed for."""
+    if usage.written_1h_tokens:
+        return "1h"
+    return "5m" if usage.cache_write_5m_tokens else otherwise
 
 
 def seconds_of(lifetime: str) -> float:

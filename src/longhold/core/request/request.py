@@ -18,10 +18,16 @@ from longhold.core.models.capabilities import (
     without_window,
 )
 from longhold.core.models.protocol import Request
-from longhold.core.request.edits import PlacedEdits, with_edits
 from longhold.core.request.markers import SLOTS, MarkerPlace, add_markers, common_prefix
-from longhold.core.request.server_side import drop_unsupported
+from longhold.core.request.server_side import (
+    PlacedEdits,
+    drop_unsupported,
+    find_first_edit,
+    place_edits,
+    with_edits,
+)
 from longhold.core.request.tool_references import is_deferred, spell_out
+from longhold.core.view import View
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
 """Asks a provider to say why its cache missed."""
@@ -56,6 +62,10 @@ class Wire:
         self.unmoved = 0
         """How many leading messages are unchanged since the previous call."""
 
+    def render(self, view: View) -> list[JsonObject]:
+        """Return what a view sends, with its cache edits."""
+        return self.messages(view.sent, place_edits(view))
+
     def messages(
         self, messages: Sequence[Message], edits: PlacedEdits | None = None
     ) -> list[JsonObject]:
@@ -63,20 +73,15 @@ class Wire:
 
         With `edits`, even if there are none yet, results carry references by which to delete them.
         """
-        low = min(common_prefix(self._known, messages), self._find_first_edit(edits))
+        low = common_prefix(self._known, messages)
+        edited = find_first_edit(self._edits, edits)
+        low = low if edited is None else min(low, edited)
         fresh = [message_to_wire(message) for message in messages[low:]]
         if edits is not None:
             fresh = [with_edits(one, edits.get(i, ())) for i, one in enumerate(fresh, low)]
         self._known[low:], self._wire[low:] = messages[low:], fresh
         self.unmoved, self._edits = low, edits
         return self._wire
-
-    def _find_first_edit(self, edits: PlacedEdits | None) -> int:
-        if (edits is None) != (self._edits is None):
-            return 0
-        now, then = edits or {}, self._edits or {}
-        changed = (i for i in {*now, *then} if now.get(i) != then.get(i))
-        return min(changed, default=len(self._known))
 
 
 def first_messages(frame: Framed) -> list[JsonObject]:

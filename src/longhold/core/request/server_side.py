@@ -3,20 +3,27 @@
 What a session asks for is fixed in its frame at the start, because any later change would move
 the prefix. Answers report only counts of what was cleared; which results is inferred, oldest
 first, according to the provider's rule.
+
+A cache edit deletes a result by the reference that its block carries, and stands in the message
+with which it was first sent. A provider keeps no list of deletions: while its cache lives, every
+request repeats them at the same place, so that the prefix does not move.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from msgspec import structs
 
 from longhold.core.log.entries import Framed
-from longhold.core.messages import JsonObject
+from longhold.core.messages import JsonObject, Usage
 from longhold.core.models.capabilities import Capabilities, capabilities
-from longhold.core.request.edits import BETA as EDITS_BETA
 from longhold.core.settings import ClearSettings
 from longhold.core.tools.describe import description_of
+from longhold.core.view import View
 from longhold.core.view.window import Window
 
+EDITS_BETA = "cache-edits-simulated"
+"""Enables cache edits; simulator only."""
 BETA = "context-management-2025-06-27"
 OPTION = "context_management"
 CLEAR_RESULTS = "clear_tool_uses_20250919"
@@ -106,3 +113,64 @@ def _sum(applied: Sequence[JsonObject], key: str) -> int:
 
 def is_shortened(applied: Sequence[JsonObject]) -> bool:
     return any(edit.get("cleared_input_tokens") for edit in applied)
+
+
+def deleted_tokens(usage: Usage | None) -> int:
+    return usage.deleted_tokens if usage else 0
+
+
+PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
+"""By index of a message: the ids of the results that it declares deleted."""
+
+
+def has_edits(frame: Framed, model: str) -> bool:
+    return EDITS_BETA in frame.betas and capabilities(model).cache_edits
+
+
+def place_edits(view: View) -> PlacedEdits | None:
+    """Return the edits that a view's request carries; None for a model that takes none."""
+    if not has_edits(view.frame or Framed(), view.model):
+        return None
+    found: dict[int, tuple[str, ...]] = {}
+    messages = view.sent if view.edits else ()
+    for entry in view.edits:
+        ids = tuple(id for id in entry.ids if _is_edited(view, id, entry.place))
+        at = view.message_from(entry.place)
+        while at < len(messages) and messages[at].role != "user":
+            at += 1
+        if ids and at < len(messages):
+            found[at] = found.get(at, ()) + ids
+    return found
+
+
+def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
+    owner = view.round_of(tool_use_id)
+    result = owner.result_of(tool_use_id) if owner and owner.order < place else None
+    return bool(result and result.cleared and result.cleared.how == "edited")
+
+
+def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
+    """Add references to a message's results, and deletions after the last of them."""
+    content = [_add_reference(block) for block in message["content"]]
+    if not ids and all(new is old for new, old in zip(content, message["content"], strict=True)):
+        return message
+    if ids:
+        results = [i for i, block in enumerate(content) if block.get("type") == "tool_result"]
+        deletions = [{"type": "delete", "cache_reference": id} for id in ids]
+        place = results[-1] + 1 if results else 0
+        content.insert(place, {"type": "cache_edits", "edits": deletions})
+    return message | {"content": content}
+
+
+def _add_reference(block: JsonObject) -> JsonObject:
+    if block.get("type") != "tool_result":
+        return block
+    return block | {"cache_reference": block["tool_use_id"]}
+
+
+def find_first_edit(then: PlacedEdits | None, now: PlacedEdits | None) -> int | None:
+    """Return the first message whose edits differ; None if all are the same."""
+    if (now is None) != (then is None):
+        return 0
+    before, after = then or {}, now or {}
+    return min((i for i in {*before, *after} if before.get(i) != after.get(i)), default=None)

@@ -8,39 +8,35 @@ Budgets in tokens are for a 200K window and shrink with smaller ones; see `view.
 
 from longhold.core.settings.agent import (
     AgentsSettings,
+    BudgetSettings,
+    CacheSettings,
+    CostSettings,
     GatewaySettings,
+    GaugeSettings,
     InstructionsSettings,
     LoopSettings,
     Mode,
+    ModelSettings,
     PromptSettings,
     ShellSettings,
+    StoreSettings,
+    TelemetrySettings,
     TerminalSettings,
+    WindowSettings,
 )
-from longhold.core.settings.memory import (
+from longhold.core.settings.history import (
+    ClearSettings,
+    CollapseSettings,
+    CompactSettings,
     DreamSettings,
     HistorySettings,
     LogSettings,
     MemorySettings,
-    PageSettings,
-)
-from longhold.core.settings.model import (
-    BudgetSettings,
-    CacheSettings,
-    CostSettings,
-    GaugeSettings,
-    ModelSettings,
-    StoreSettings,
-    TelemetrySettings,
-    WindowSettings,
-)
-from longhold.core.settings.reading import Settings, home, load_settings, show_settings
-from longhold.core.settings.stages import (
-    ClearSettings,
-    CollapseSettings,
-    CompactSettings,
     NotesSettings,
+    PageSettings,
     SpillSettings,
 )
+from longhold.core.settings.reading import Settings, home, load_settings, show_settings
 
 __all__ = [
     "AgentsSettings",

@@ -1,6 +1,7 @@
 """All settings by group, read from files and the environment, and checked."""
 
 import dataclasses
+import difflib
 import os
 import re
 import stat
@@ -15,39 +16,36 @@ import msgspec
 
 from longhold.core.settings.agent import (
     AgentsSettings,
+    BudgetSettings,
+    CacheSettings,
+    CostSettings,
     GatewaySettings,
+    GaugeSettings,
     InstructionsSettings,
     LoopSettings,
+    ModelSettings,
     PromptSettings,
     ShellSettings,
+    StoreSettings,
+    TelemetrySettings,
     TerminalSettings,
+    WindowSettings,
 )
 from longhold.core.settings.files import private_directory, write_private
-from longhold.core.settings.memory import (
+from longhold.core.settings.history import (
+    ClearSettings,
+    CollapseSettings,
+    CompactSettings,
     DreamSettings,
     HistorySettings,
     LogSettings,
     MemorySettings,
-    PageSettings,
-)
-from longhold.core.settings.model import (
-    BudgetSettings,
-    CacheSettings,
-    CostSettings,
-    GaugeSettings,
-    ModelSettings,
-    StoreSettings,
-    TelemetrySettings,
-    WindowSettings,
-)
-from longhold.core.settings.project import UnusableFile, checkout_top, project_root, read_text
-from longhold.core.settings.stages import (
-    ClearSettings,
-    CollapseSettings,
-    CompactSettings,
     NotesSettings,
+    PageSettings,
     SpillSettings,
 )
+from longhold.core.settings.project import UnusableFile, checkout_top, project_root, read_text
+from longhold.core.settings.setting import SettingSpec, Value
 from longhold.errors import ConfigError, StoreError
 
 KEY_PARTS = 32
@@ -67,7 +65,6 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
 
 
-Value = bool | int | float | str
 SettingName = tuple[str, str]
 """A setting's group and key."""
 
@@ -78,6 +75,50 @@ LARGEST = 2**53
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables of the same files that other modules read and check."""
+
+# fmt: off
+REMOVED: dict[str, dict[str, float]] = {
+    "window": {"auto_buffer_tokens": 13_000, "error_buffer_tokens": 20_000},
+    "gauge": {"believed_ratio": 3, "believed_tokens": 20_000},
+    "loop": {"escalated_output_tokens": 64_000, "output_recoveries": 3, "same_failures": 10,
+        "budget_continuations": 50},
+    "cost": {"needed_read": 0.25, "needed_reread": 0.08, "needed_fetch": 0.25,
+        "needed_shell": 0.05, "needed_search": 0.01, "halving_calls": 50, "compaction_needs": 0.6,
+        "compaction_need_tokens": 3_500, "work_tokens": 30_000},
+    "prompt": {"git_status_chars": 2_000, "git_commits": 5, "git_seconds": 3},
+    "instructions": {"import_hops": 4, "max_file_bytes": 4 << 20, "large_chars": 40_000,
+        "max_files": 200},
+    "spill": {"failed_chars": 10_000, "ceiling_chars": 400_000, "preview_bytes": 2_000,
+        "failed_preview_bytes": 6_000, "error_bytes": 2_000, "repeat_bytes": 256,
+        "file_bytes": 64 << 20},
+    "clear": {"keep_thinking_turns": 1, "idle_least_tokens": 2_000, "edits_trigger_results": 12,
+        "paid_least_tokens": 10_000},
+    "collapse": {"commit_ratio": 0.90, "write_ratio": 0.95, "least_tokens": 1_000,
+        "line_chars": 400},
+    "history": {"hits": 12, "snippet_chars": 200, "index_limit_chars": 8 << 20},
+    "compact": {"failures": 3, "retry_seconds": 1_800, "retry_compactions": 5, "ahead_ratio": 0.9,
+        "thrash_turns": 3, "thrash_ratio": 0.1, "thrash_times": 3, "words_tokens": 60_000,
+        "filled_ratio": 0.42, "skill_tokens": 5_000, "skills_tokens": 25_000,
+        "progress_seconds": 5},
+    "notes": {"near_ratio": 0.85, "paused_ratio": 0.6, "tool_calls": 3, "section_tokens": 2_000,
+        "total_tokens": 12_000, "log_tokens": 800, "turns": 4, "wait_seconds": 15,
+        "stale_seconds": 60, "keep_most_tokens": 40_000, "left_ratio": 0.85, "ready_ratio": 0.6},
+    "memory": {"extract_turns": 5, "busy_seconds": 5, "file_bytes": 65_536, "index_lines": 200,
+        "index_line_chars": 150, "recall_files": 5, "recall_candidates": 200,
+        "recall_file_bytes": 4_096, "recall_file_lines": 200, "recall_session_bytes": 61_440,
+        "verify_after_days": 1},
+    "dream": {"turns": 24, "retry_minutes": 60, "scan_minutes": 10, "stale_minutes": 60,
+        "alike_share": 0.9, "daybook_chars": 12_000, "steps_shown": 30},
+    "agents": {"progress_seconds": 30, "mail_poll_seconds": 0.5, "mail_chars": 32_000,
+        "mail_round_chars": 64_000},
+    "page": {"message_chars": 20_000, "summary_chars": 60_000, "follow_seconds": 1,
+        "follow_share": 0.2},
+    "gateway": {"head_bytes": 65_536, "connect_seconds": 10, "warm_share": 0.6,
+        "handover_seconds": 1},
+    "telemetry": {"content_chars": 4_000},
+}
+"""Former settings by group, with the value that is now a constant where it is used."""
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,24 +207,17 @@ def show_settings(project: Path | None = None) -> list[ShownSetting]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spec:
-    default: Value
-    why: str
-    low: float | None
-    high: float | None
-    form: str
-    """For text: a regular expression it must match as a whole."""
-    personal: bool
-    """Only the user may set it: in a cloned repository it could do harm."""
+@cache
+def _groups() -> dict[str, Any]:
+    return get_type_hints(Settings)
 
 
 @cache
-def _specs() -> dict[SettingName, _Spec]:
+def _specs() -> dict[SettingName, SettingSpec]:
     return {
-        (group, spec.name): _Spec(**spec.metadata)
-        for group, kind in get_type_hints(Settings).items()
-        for spec in dataclasses.fields(kind)
+        (group, one.name): one.metadata["spec"]
+        for group, kind in _groups().items()
+        for one in dataclasses.fields(kind)
     }
 
 
@@ -207,47 +241,28 @@ def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, V
         tables = parse_toml(read_text(file, FILE_BYTES, within=within))
     except (ValueError, UnusableFile) as error:
         raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
-    known = get_type_hints(Settings)
     for group, table in tables.items():
         if group in ELSEWHERE:
             continue
-        if group not in known or not isinstance(table, dict):
-            raise ConfigError(f"{file}: no group [{group}]; there are {', '.join(known)}")
+        if group not in _groups() or not isinstance(table, dict):
+            raise _unknown_group(group, str(file))
         for key, value in table.items():
-            if within is not None and (group, key) in _specs() and _specs()[group, key].personal:
-                raise ConfigError(
-                    f"{file}: {group}.{key} is for the user alone; "
-                    f"set it in {home() / 'settings.toml'}"
-                )
-            yield (group, key), _check_value((group, key), value, str(file))
+            name = (group, key)
+            yield name, _check_value(name, value, str(file), is_project=within is not None)
 
 
 def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tuple[Value, str]]]:
-    for group in get_type_hints(Settings):
+    for group in _groups():
         prefix = f"LONGHOLD_{group}_".upper()
         for variable in sorted(name for name in variables if name.startswith(prefix)):
             name = (group, variable.removeprefix(prefix).lower())
-            like = _specs()[name].default if name in _specs() else ""
-            yield (
-                name,
-                (_check_value(name, _parse_value(variables[variable], like), variable), variable),
-            )
+            value = _check_value(name, _parse_value(name, variables[variable]), variable)
+            yield name, (value, variable)
 
 
-def _check_setting(name: SettingName, text: str, where: str, *, is_project: bool) -> Value:
-    """Return the value that a text means for a setting, or raise a `ConfigError` that says why not."""
-    group, key = name
-    if group not in get_type_hints(Settings):
-        known = ", ".join(get_type_hints(Settings))
-        raise ConfigError(f"no group {group!r}; there are {known}")
-    if is_project and name in _specs() and _specs()[name].personal:
-        raise ConfigError(f"{group}.{key} is for the user alone; leave out --project")
+def _parse_value(name: SettingName, text: str) -> Value:
+    """Read a text, as an environment variable has it, as the type of the setting's default."""
     like = _specs()[name].default if name in _specs() else ""
-    return _check_value(name, _parse_value(text, like), where)
-
-
-def _parse_value(text: str, like: Value) -> Value:
-    """Read a text, as an environment variable has it, as the type its default has."""
     if isinstance(like, bool):
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower(), text)
     if isinstance(like, int | float):
@@ -258,37 +273,61 @@ def _parse_value(text: str, like: Value) -> Value:
     return text
 
 
-def _check_value(name: SettingName, value: object, where: str) -> Value:
+def _check_value(
+    name: SettingName, value: object, where: str, *, is_project: bool = False
+) -> Value:
+    """Return a setting's value, or raise a `ConfigError` that says why it cannot be."""
     group, key = name
     if name not in _specs():
-        keys = ", ".join(other for owner, other in _specs() if owner == group)
-        raise ConfigError(f"{where}: no setting {group}.{key}; there are {keys}")
-    spec = _specs()[name]
+        raise ConfigError(f"{where}: {_explain_unknown(group, key)}")
+    spec, said = _specs()[name], f"{where}: {group}.{key}"
+    if is_project and spec.is_personal:
+        raise ConfigError(f"{said} is for the user alone; set it in {home() / 'settings.toml'}")
     wanted = type(spec.default)
     if wanted is float and type(value) is int:
         value = float(min(value, 2 * LARGEST))
     if type(value) is not wanted:
-        raise ConfigError(f"{where}: {group}.{key} must be {wanted.__name__}, not {value!r}")
+        raise ConfigError(f"{said} must be {wanted.__name__}, not {value!r}")
     if value != value:
-        raise ConfigError(f"{where}: {group}.{key} must be a number, not {value!r}")
+        raise ConfigError(f"{said} must be a number, not {value!r}")
     if spec.form and not re.fullmatch(spec.form, str(value)):
-        raise ConfigError(f"{where}: {group}.{key} is {value!r}; {spec.why}")
-    low, high = spec.low, LARGEST if spec.high is None else spec.high
+        raise ConfigError(f"{said} is {value!r}; {spec.why}")
     if isinstance(value, int | float) and not isinstance(value, bool):
+        low, high = spec.low, LARGEST if spec.high is None else spec.high
         if low is not None and value < low:
-            raise ConfigError(f"{where}: {group}.{key} must be at least {low:,}, not {value:,}")
+            raise ConfigError(f"{said} must be at least {low:,}, not {value:,}")
         if value > high:
-            raise ConfigError(f"{where}: {group}.{key} must be at most {high:,}, not {value:,}")
-    assert isinstance(value, bool | int | float | str)
+            raise ConfigError(f"{said} must be at most {high:,}, not {value:,}")
+    assert isinstance(value, Value)
     return value
 
 
+def _unknown_group(group: str, where: str) -> ConfigError:
+    known = list(_groups())
+    there = f"there are {', '.join(known)}"
+    return ConfigError(f"{where}: no group [{group}]; {there}{_suggest(group, known)}")
+
+
+def _explain_unknown(group: str, key: str) -> str:
+    fixed = REMOVED.get(group, {}).get(key)
+    if fixed is not None:
+        return f"{group}.{key} is no longer a setting: it is always {fixed:,}; remove it"
+    keys = [other for owner, other in _specs() if owner == group]
+    names = [".".join(name) for name in _specs()]
+    there = f"there are {', '.join(keys)}"
+    return f"no setting {group}.{key}; {there}{_suggest(f'{group}.{key}', names)}"
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _build(found: Mapping[SettingName, tuple[Value, str]]) -> Settings:
-    groups: dict[str, Any] = {
-        group: kind(**{key: value for (owner, key), (value, _) in found.items() if owner == group})
-        for group, kind in get_type_hints(Settings).items()
-    }
-    return Settings(**groups)
+    given: dict[str, dict[str, Any]] = {group: {} for group in _groups()}
+    for (group, key), (value, _) in found.items():
+        given[group][key] = value
+    return Settings(**{group: kind(**given[group]) for group, kind in _groups().items()})
 
 
 _HEADER = re.compile(r"\s*\[")
@@ -297,7 +336,10 @@ _HEADER = re.compile(r"\s*\[")
 def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> Value:
     """Write a setting as `group.key` with a value as typed; return the value it has now."""
     group, _, key = name.partition(".")
-    value = _check_setting((group, key), text, str(file), is_project=is_project)
+    if group not in _groups():
+        raise _unknown_group(group, str(file))
+    typed = _parse_value((group, key), text)
+    value = _check_value((group, key), typed, str(file), is_project=is_project)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     after = _replace_line(before.splitlines(), group, f"{key} = {_toml(value)}")
     try:
@@ -314,14 +356,13 @@ def _replace_line(lines: list[str], group: str, line: str) -> str:
     key = line.partition(" =")[0]
     start = next((i for i, each in enumerate(lines) if each.strip() == f"[{group}]"), None)
     if start is None:
-        lines = [*lines, *([""] if lines else []), f"[{group}]", line]
-        return "\n".join(lines) + "\n"
+        lines = [*lines, *([""] if lines else []), f"[{group}]"]
+        start = len(lines) - 1
     end = next((i for i in range(start + 1, len(lines)) if _HEADER.match(lines[i])), len(lines))
     known = re.compile(rf"\s*{re.escape(key)}\s*=")
     place = next((i for i in range(start + 1, end) if known.match(lines[i])), None)
-    if place is None:
-        return "\n".join([*lines[: start + 1], line, *lines[start + 1 :]]) + "\n"
-    return "\n".join([*lines[:place], line, *lines[place + 1 :]]) + "\n"
+    before, after = (start + 1, start + 1) if place is None else (place, place + 1)
+    return "\n".join([*lines[:before], line, *lines[after:]]) + "\n"
 
 
 def _toml(value: Value) -> str:

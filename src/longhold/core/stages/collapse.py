@@ -17,8 +17,7 @@ from longhold.core.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import clean_line, pluralize
-from longhold.core.settings import CollapseSettings
+from longhold.core.messages.text import clean_line, list_some, pluralize
 from longhold.core.stages.prefix_lock import drops_thinking, may_move
 from longhold.core.stages.snip import newest_turn
 from longhold.core.tools.describe import description_of
@@ -37,6 +36,14 @@ TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
+COMMIT_RATIO = 0.90
+"""Of the window that may be filled: from here on spans are folded."""
+WRITE_RATIO = 0.95
+"""If folding left this much, a fork writes lines for whole answers."""
+LEAST_TOKENS = 1_000
+"""A shorter span stays: its line costs about a tenth of this."""
+LINE_CHARS = 400
+"""A line is to be read at a glance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,25 +136,24 @@ def _is_work(item: Item) -> bool:
     return isinstance(item, Round) or item.kind == "line"
 
 
-def _counted_line(span: Span, limit_chars: int) -> str:
+def _counted_line(span: Span) -> str:
     """Describe a span by its calls: tools, files, errors and how it ended."""
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
     facts = [pluralize(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
     if files := list(dict.fromkeys(path for use in uses for path in _paths(use))):
-        more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
-        facts.append(f"files {', '.join(files[:NAMED_FILES])}{more}")
+        facts.append(f"files {list_some(files, NAMED_FILES)}")
     if errors := sum(result.is_error for item in rounds for result in item.results):
         facts.append(pluralize(errors, "error"))
     facts.append(f"last {_ending(rounds[-1])}")
-    return _framed_line(span, "; ".join(facts), limit_chars)
+    return _framed_line(span, "; ".join(facts))
 
 
-def _framed_line(span: Span, text: str, limit_chars: int) -> str:
+def _framed_line(span: Span, text: str) -> str:
     name = f"#{span.first}-#{span.last}"
     head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
-    plain = clean_line(mask_secrets(text), max(1, limit_chars - len(head) - len(tail)))
+    plain = clean_line(mask_secrets(text), max(1, LINE_CHARS - len(head) - len(tail)))
     return head + plain.rstrip(".") + tail
 
 
@@ -169,7 +175,6 @@ def _paths(use: ToolUse) -> Iterator[str]:
 class CollapseLimits:
     free_tokens: float
     least_tokens: float
-    line_chars: int
     respects_undo: bool = True
     """Leave reopened spans alone."""
     drops_thinking: bool = False
@@ -182,11 +187,11 @@ class Collapse:
     ask: AskFork | None = None
 
     async def __call__(self, engine: Engine) -> None:
-        limits = engine.settings.collapse
-        if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
+        settings = engine.settings.collapse
+        if not settings.on or not _is_past(engine, COMMIT_RATIO) or not may_move(engine):
             return
         _commit(engine, _plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
-        if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
+        if self.ask is not None and settings.write and _is_past(engine, WRITE_RATIO):
             await _write(engine, self.ask)
 
 
@@ -227,7 +232,7 @@ def _plan_collapse(
     for span in runs(view):
         if freed >= limits.free_tokens:
             break
-        line = _line(span, _counted_line(span, limits.line_chars), "counted", limits)
+        line = _line(span, _counted_line(span), "counted", limits)
         saved = weight(span.measure) - weight(line.measure)
         is_worth_it = saved > max(limits.least_tokens, weight(line.measure))
         if is_worth_it and not _is_vetoed(view, span, limits):
@@ -240,7 +245,7 @@ def _plan_written(
     view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Span, ...]:
     plan: list[Span] = []
-    line_tokens = weight(measure_content("word " * (limits.line_chars // 5)))
+    line_tokens = weight(measure_content("word " * (LINE_CHARS // 5)))
     freed = 0.0
     for span in stretches(view):
         if freed >= limits.free_tokens:
@@ -258,13 +263,11 @@ def _is_past(engine: Engine, ratio: float) -> bool:
 
 
 def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
-    settings: CollapseSettings = engine.settings.collapse
     fullness = engine.fullness()
-    target = settings.target_ratio * fullness.window.effective_tokens
+    target = engine.settings.collapse.target_ratio * fullness.window.effective_tokens
     return CollapseLimits(
         free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
-        least_tokens=scale_tokens(settings.least_tokens, fullness.window.limit_tokens),
-        line_chars=settings.line_chars,
+        least_tokens=scale_tokens(LEAST_TOKENS, fullness.window.limit_tokens),
         respects_undo=not fullness.is_blocked,
         drops_thinking=drops_thinking(engine),
     )
@@ -297,13 +300,13 @@ async def _write(engine: Engine, ask: AskFork) -> None:
     if not spans or _has_failed(engine.view.history):
         return
     try:
-        reply = await ask(ForkRequest(say=_ask_for_lines(spans, limits.line_chars), source=WHAT))
+        reply = await ask(ForkRequest(say=_ask_for_lines(spans), source=WHAT))
     except ModelError as error:
         engine.record(Failed(what=WHAT, error=str(error)))
         return
     written = read_lines(reply.text, len(spans))
     lines = [
-        (span, _line(span, _framed_line(span, text, limits.line_chars), "written", limits))
+        (span, _line(span, _framed_line(span, text), "written", limits))
         for i, span in enumerate(spans, 1)
         if (text := written.get(i))
     ]
@@ -313,14 +316,14 @@ async def _write(engine: Engine, ask: AskFork) -> None:
     _commit(engine, shorter)
 
 
-def _ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
+def _ask_for_lines(spans: Iterable[Span]) -> str:
     """Ask for one line per stretch, identified by the user's message before it."""
     prompt = (files("longhold.core.stages") / "prompts" / "collapse.md").read_text(encoding="utf-8")
     listed = "\n".join(
         f"{i}. after the user's message that begins: {span.asked or '(nothing was said before)'}"
         for i, span in enumerate(spans, 1)
     )
-    return prompt.strip().format(stretches=listed, chars=line_chars)
+    return prompt.strip().format(stretches=listed, chars=LINE_CHARS)
 
 
 def read_lines(text: str, count: int) -> dict[int, str]:

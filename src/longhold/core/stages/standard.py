@@ -8,11 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from longhold.core.stages.clear.clear import Clearing
-from longhold.core.stages.collapse import Collapse
-from longhold.core.stages.compact.compact import Compaction
-from longhold.core.stages.compact.facts_fold import FactsFold
-from longhold.core.stages.compact.from_notes import FromNotes
-from longhold.core.stages.compact.owner import CompactionHooks
+from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage
 from longhold.core.stages.notes.notes import Notes
 from longhold.core.stages.snip import Snip
 from longhold.core.stages.spill.spill import Spill
@@ -22,6 +18,18 @@ from longhold.core.turn.engine import AfterTurn, Engine, Stage
 from longhold.core.turn.fork import AskFork
 
 
+@dataclass(frozen=True, slots=True)
+class CollapseIfOn:
+    ask: AskFork | None
+
+    async def __call__(self, engine: Engine) -> None:
+        if engine.settings.collapse.on:
+            # Imported here because it is off by default.
+            from longhold.core.stages.collapse import Collapse
+
+            await Collapse(self.ask)(engine)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
     """One session's layers; each keeps what it has counted so far."""
@@ -29,8 +37,8 @@ class Layers:
     spill: Spill
     snip: Snip
     clear: Clearing
-    collapse: Collapse
-    compact: Compaction
+    collapse: CollapseIfOn
+    compact: CompactionStage
     notes: Notes
     recall: Stage | None = None
     learn: AfterTurn | None = None
@@ -74,25 +82,20 @@ def build_layers(
     model no longer sees; `recall` and `learn` are what a session with memory does; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
     lets a fork write the notes with the session's own tools.
     """
-    background, facts = background or Background(), FactsFold()
-    notes = Notes(
-        ask=ask,
-        can_edit=edits_notes,
-        on_update=lambda engine: compact.make_ready(engine),
-        background=background,
-    )
-    compact = Compaction(
+    background = background or Background()
+    notes = Notes(ask=ask, can_edit=edits_notes, background=background)
+    compact = CompactionStage(
         ask=ask,
         hooks=hooks or CompactionHooks(tell=notify),
-        from_notes=FromNotes(notes, facts),
-        facts=facts,
+        notes=notes,
         background=background,
     )
+    notes.subscribe(compact.make_ready)
     return Layers(
         spill=spill,
         snip=Snip(),
         clear=Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main),
-        collapse=Collapse(ask),
+        collapse=CollapseIfOn(ask),
         compact=compact,
         notes=notes,
         recall=recall,

@@ -12,6 +12,7 @@ from longhold.core.messages import JsonObject
 from longhold.core.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
+MEMORY = "memory"
 """The tool that opens what left the view; mentioned to a model that has it."""
 SHELL_CHARS = 30_000
 """Of a command's output: a test run's report fits, a build log does not."""

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -126,6 +125,9 @@ def make_tool(
 
 
 def prompt(name: str) -> str:
+    # Imported here because it loads zipfile and more, which a program's own tools do not need.
+    from importlib.resources import files
+
     file = files("longhold.core.tools") / "prompts" / f"{name.lower()}.md"
     return file.read_text(encoding="utf-8").strip()
 

@@ -4,8 +4,10 @@ The loop, forks and sub-agents all ask `current()`; a fallback that takes over, 
 user picks, replaces it here and nowhere else. What was answered by whom is in the log.
 """
 
-from longhold.core.log.spending import COMPACT, Spent, price_call
+from longhold.core.log.spending import COMPACT
 from longhold.core.messages import Usage
+from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Model
 from longhold.core.turn.engine import Engine
 
@@ -19,7 +21,7 @@ def own_refusal(engine: Engine, source: str) -> str:
     """Say why a layer may not ask the model now, and takes its free way; '' if it may."""
     prompt = Usage(cache_read_tokens=engine.fullness().used_tokens)
     calls = (SUMMARY,) if source == COMPACT else OTHER
-    expected = sum((price_call(engine.model, prompt + call) for call in calls), Spent())
+    expected = sum((price_call(engine.model, prompt + call) for call in calls), Tally())
     own = engine.own.follow(engine.view.history)
     return own.refusal(engine.settings.budget, source, expected.usd)
 

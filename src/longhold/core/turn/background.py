@@ -15,8 +15,10 @@ from typing import Any, TypeAlias, TypeVar
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import Failed
 from longhold.core.log.queued_job import LEAVES
-from longhold.core.log.spending import Spent, price_call
 from longhold.core.messages import ToolUse
+from longhold.core.messages.text import exact_dollars
+from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Finished
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
@@ -56,7 +58,7 @@ class JobProgress:
     """Of tools."""
     files: dict[str, None] = field(default_factory=dict)
     """Those it changed, in order."""
-    spent: Spent = field(default_factory=Spent)
+    spent: Tally = field(default_factory=Tally)
 
     def see(self, event: object) -> None:
         match event:
@@ -75,7 +77,7 @@ class JobProgress:
         facts = [self.phase, f"{self.answers} answers", f"{self.calls} tool calls"]
         if self.files:
             facts.append(f"changed {', '.join(self.files)}")
-        return ", ".join((*facts, f"${self.spent.usd:.4f}"))
+        return ", ".join((*facts, exact_dollars(self.spent.usd)))
 
 
 def _is_writing(use: ToolUse) -> bool:

@@ -16,26 +16,33 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from longhold.core.log import OpenLog
-from longhold.core.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Switched
+from longhold.core.log.entries import (
+    AnyEntry,
+    Failed,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Spilled,
+    Switched,
+)
 from longhold.core.log.spending import OwnSpending
 from longhold.core.messages import Content, JsonObject, ResultContent, Text
 from longhold.core.messages.measure import Measure
-from longhold.core.models.capabilities import capabilities, is_simulated
+from longhold.core.models.capabilities import Capabilities, capabilities, is_known, is_simulated
 from longhold.core.models.protocol import Reply, Request
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.cache.monitor import CacheMonitor, find_prior_cache, keep_diff
-from longhold.core.request.edits import place_edits
 from longhold.core.request.markers import Markers
 from longhold.core.request.request import Caching, Wire, build, first_messages, free_slots
 from longhold.core.settings import Settings
 from longhold.core.turn.answer_writer import AnswerWriter
 from longhold.core.turn.fork import Prefix
-from longhold.core.turn.large_results import write_result
 from longhold.core.turn.repair import WHAT as DAMAGE
 from longhold.core.turn.repair import plan_repair, plan_report
 from longhold.core.view import View, fold
-from longhold.core.view.block_roles import find_meant, to_spoken, with_own_ids
-from longhold.core.view.gauge import Follower, load_calibration, save_calibration
+from longhold.core.view.block_roles import to_spoken, with_own_ids
+from longhold.core.view.gauge import Follower, ViewSize, load_calibration, save_calibration
 from longhold.core.view.items import Round, Spoken
 from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
 from longhold.core.view.window import Window
@@ -49,8 +56,8 @@ Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
 AfterTurn: TypeAlias = Callable[["Engine"], None]
 """Runs after every whole answer; may start background work, and never raises."""
-OnResult: TypeAlias = Callable[["Engine", Ran], AnyEntry]
-"""Writes a tool's result the moment it arrives, and what is decided about it."""
+OnResult: TypeAlias = Callable[["Engine", Ran], tuple[Ran, Spilled | Failed | None]]
+"""Returns an arriving result as the log keeps it, and the decision to record after it."""
 
 
 class Fullness(Struct, frozen=True, kw_only=True):
@@ -59,6 +66,11 @@ class Fullness(Struct, frozen=True, kw_only=True):
     used_tokens: int
     margin: Callable[[], int]
     window: Window
+
+    @classmethod
+    def of(cls, view: View, size: ViewSize, settings: Settings) -> "Fullness":
+        window = window_at_cost(view.model, settings, view.frame)
+        return cls(used_tokens=size.tokens, margin=lambda: size.margin_tokens, window=window)
 
     @property
     def margin_tokens(self) -> int:
@@ -92,7 +104,7 @@ class Engine:
         """How long each tool declares its results may be; for a tool not listed its name decides."""
         self.monitor = CacheMonitor(clock)
         self.own = OwnSpending()
-        self._on_result = on_result or write_result
+        self._on_result = on_result or keep_long
         self._follower = Follower(
             partial(load_calibration, log.shared), settings.gauge, window=settings.window
         )
@@ -114,27 +126,13 @@ class Engine:
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry to the log, then fold it into the view.
-
-        A result passes its budget first, and goes to the call its provider's id means; tool uses
-        whose id is taken get another.
-        """
-        if isinstance(entry, Ran):
-            own = find_meant(entry.tool_use_id, self.view.open_round())
-            return self._on_result(self, structs.replace(entry, tool_use_id=own))
-        if isinstance(entry, Replied):
-            entry = with_own_ids(entry, self.view.called)
-        return self.write(entry)
-
-    def write(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry as it is, then fold it into the view."""
+        """Write an entry as it is, then fold it into the view; one without effect is reported."""
         written = self.log.append(entry)
-        self.log.entries.clear()
         misfits = len(self.view.damage)
         self.view.apply(written)
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):
             why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
-            self.write(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
+            self.record(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
         return written
 
     def report(self, entry: AnyEntry) -> None:
@@ -155,10 +153,29 @@ class Engine:
         blocks = (Text(text=content),) if isinstance(content, str) else content
         return self.record(Said(content=to_spoken(blocks), hidden=hidden))
 
+    def take(self, entry: AnyEntry) -> AnyEntry:
+        """Take an entry of a round as the model or a tool made it; return it as recorded.
+
+        Tool uses whose id is taken get another. A result goes to the call that its provider's id
+        means; one that is too long leaves a file, and an entry about it after its own.
+        """
+        if isinstance(entry, Replied):
+            return self.record(with_own_ids(entry, self.view.called))
+        if not isinstance(entry, Ran):
+            return self.record(entry)
+        own = self.view.find_call(entry.tool_use_id) or entry.tool_use_id
+        kept, decision = self._on_result(self, structs.replace(entry, tool_use_id=own))
+        written = self.record(kept)
+        if isinstance(decision, Spilled):
+            decision = structs.replace(decision, rests_on=(written.n,))
+        if decision is not None:
+            self.record(decision)
+        return written
+
     def take_result(
         self, tool_use_id: str, content: ResultContent, *, is_error: bool = False
     ) -> AnyEntry:
-        return self.record(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
+        return self.take(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
     def repair(self) -> list[str]:
         """Answer the tool uses that a dead process left open, without running any again."""
@@ -202,12 +219,12 @@ class Engine:
         return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
 
     def fullness(self) -> Fullness:
-        size = self._follower.size(self.view)
-        return Fullness(
-            used_tokens=size.tokens,
-            margin=lambda: size.margin_tokens,
-            window=window_at_cost(self.model, self.settings.window, self.settings.cost, self.frame),
-        )
+        return Fullness.of(self.view, self._follower.size(self.view), self.settings)
+
+    @property
+    def makes_room(self) -> bool:
+        """True if a full window is compacted; otherwise it ends the session."""
+        return self.settings.compact.on and self.settings.window.auto
 
     def doubt_report(self) -> bool:
         """Drop a reported size that alone fills the window; True if our own estimate leaves room."""
@@ -235,8 +252,20 @@ class Engine:
     def size_tokens(self, total: Measure) -> int:
         return self._follower.follow(self.view).size_tokens(total)
 
-    def output_limit(self) -> int:
-        return min(self.settings.loop.output_tokens, capabilities(self.model).max_output_tokens)
+    def output_limit(self, able: Capabilities | None = None) -> int:
+        """Return how long an answer may be, as the settings say and the model is `able` to.
+
+        Without `able`, a program's choice counts first, and what is guessed about an unknown model
+        is bounded by what its window leaves.
+        """
+        configured, settings = self.view.configured, self.settings
+        if able is None and configured is not None and configured.max_tokens:
+            return configured.max_tokens
+        most = (able or capabilities(self.model)).max_output_tokens
+        limit = min(settings.loop.output_tokens, most)
+        if able is not None or is_known(self.model) or not settings.window.limit_tokens:
+            return limit
+        return max(1, min(limit, self.fullness().window.reserve_tokens))
 
     def make_weigher(self) -> Callable[[Measure], float]:
         """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""
@@ -308,7 +337,7 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
-        messages = self._wire.messages(self.view.sent, place_edits(self.view))
+        messages = self._wire.render(self.view)
         messages = first + messages if first else messages
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
@@ -337,7 +366,7 @@ class Engine:
         is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
         if last is not None and is_named and not self.view.has_asked_since(last):
             return self.view.history[-1]
-        entry = AnswerWriter(self.record).write(reply)
+        entry = AnswerWriter(self.take).write(reply)
         self.finish_turn(after_turn, reply.diagnostics)
         return entry
 
@@ -378,6 +407,17 @@ class Engine:
         """True if the simulator answered: what it counts says nothing about the real model."""
         switches = (entry for entry in self.view.history if isinstance(entry, Switched))
         return any(is_simulated(entry.model) for entry in switches)
+
+
+def keep_long(engine: Engine, ran: Ran) -> tuple[Ran, Failed | None]:
+    """Keep the body of a result that is too long for the log in a file."""
+    body, short = engine.results.shorten(ran, engine.settings)
+    try:
+        if body is not None:
+            engine.results.keep(body, is_only_copy=True)
+    except StoreError as error:
+        return ran, Failed(what="spill", error=f"{error}; the whole result stays in the log")
+    return short, None
 
 
 def _name_of(stage: Stage) -> str:

@@ -7,7 +7,6 @@ continue has a limit, so no script of answers keeps the loop going for ever.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from longhold.core.log.entries import Failed, Snipped
 from longhold.core.log.spending import Budget
 from longhold.core.messages import is_blank, is_thought, text_of
 from longhold.core.models.protocol import Finished, Model, Reply
-from longhold.core.models.retry import RETRIES, Retries, stream_with_retries, wait_seconds
+from longhold.core.models.retry import RETRIES, Backoff, Retries, stream_with_retries
 from longhold.core.models.steady import PATIENCE, Patience
 from longhold.core.settings import LoopSettings
 from longhold.core.turn.abort import run_unless_aborted, stream_until_aborted
@@ -27,6 +26,17 @@ from longhold.core.turn.engine import AfterTurn, Engine, Stage
 from longhold.core.turn.round import Played, RoundEvent, ToolBegan, Toolbox, failed_calls, run_round
 from longhold.core.view.items import last_round
 from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
+
+ESCALATED_OUTPUT_TOKENS = 64_000
+"""Asked for once when an answer was cut off at the first limit."""
+OUTPUT_RECOVERIES = 3
+"""How often a cut answer is resumed before it is left as it is."""
+SAME_FAILURES = 10
+"""How often in a row the same calls may fail in the same way; a model that repeats them further is
+stuck.
+"""
+BUDGET_CONTINUATIONS = 50
+"""How often a token budget may ask for more work in one run."""
 
 ContinueReason: TypeAlias = Literal[
     "next_turn",
@@ -114,8 +124,6 @@ class LoopState:
     deltas: tuple[int, ...] = ()
     """Output tokens of the last answers, for the token budget."""
     continuations: int = 0
-    broken: int = 0
-    """Answers in a row that broke after a tool call."""
     failed: tuple[bytes, int] = (b"", 0)
     """How the last round's calls failed, and how often in a row they did in just that way."""
 
@@ -136,8 +144,6 @@ class Loop:
     stages: tuple[Stage, ...] = ()
     """Run before each call, in this order."""
     after_turn: tuple[AfterTurn, ...] = ()
-    can_make_room: bool = False
-    """Some stage frees space when the window fills; without one, a full window is the end."""
     recover: Recover = _never_recovers
     on_stop: StopHook = _no_stop_hooks
     retries: Retries = RETRIES
@@ -146,12 +152,15 @@ class Loop:
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     source: str = "main"
     """Who asks: calls are counted and compared under this name."""
+    _backoff: Backoff = field(default_factory=Backoff)
+    """Answers in a row that broke after a tool call."""
 
     async def run(self, budget_tokens: int = 0) -> AsyncGenerator[LoopEvent, None]:
         """Play rounds until there is a reason to stop.
 
         With `budget_tokens`, keep working until about that many output tokens are used.
         """
+        self._backoff = Backoff(self.retries)
         state = LoopState(max_output_tokens=self._output_limit(), budget_tokens=budget_tokens)
         while True:
             refusal = self._refusal(state)
@@ -188,8 +197,7 @@ class Loop:
             yield continued
 
     def _output_limit(self) -> int:
-        able = self.models.current().capabilities
-        return min(self.settings.output_tokens, able.max_output_tokens)
+        return self.engine.output_limit(self.models.current().capabilities)
 
     def _refusal(self, state: LoopState) -> Stopped | None:
         """Return why the next call must not be made; None if it may."""
@@ -200,7 +208,7 @@ class Loop:
         if spent := self.budget.describe_limit():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
-        if full.is_blocked and not self.can_make_room and not self.engine.doubt_report():
+        if full.is_blocked and not self.engine.makes_room and not self.engine.doubt_report():
             detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
             return Stopped(reason="blocking_limit", detail=detail)
         return None
@@ -219,7 +227,7 @@ class Loop:
             patience=self.patience,
             sleep=self.sleep,
         )
-        rounds = run_round(answer, self.toolbox, self.engine.record, self.engine.log.committed)
+        rounds = run_round(answer, self.toolbox, self.engine.take, self.engine.log.committed)
         async with aclosing(stream_until_aborted(self.abort, rounds)) as events:
             async for event in events:
                 match event:
@@ -265,18 +273,19 @@ class Loop:
 
     async def _handle_tools(self, state: LoopState, played: Played) -> Step:
         """Go on, unless answers keep breaking or the same calls keep failing."""
-        broken = state.broken + 1 if played.error is not None else 0
-        if played.error is not None:
-            wait = wait_seconds(played.error, broken, self.retries, random.Random())
+        if played.error is None:
+            self._backoff = Backoff(self.retries)
+        else:
+            wait = self._backoff.next_seconds(played.error)
             if wait is None:
                 return Stopped(reason="model_error", detail=str(played.error))
             await run_unless_aborted(self.abort, self.sleep(wait))
         failed = failed_calls(last_round(self.engine.view.items))
         times = state.failed[1] + 1 if failed and failed == state.failed[0] else 1
-        if times > self.settings.same_failures:
+        if times > SAME_FAILURES:
             detail = f"the same tool calls failed in the same way {times} times in a row"
             return Stopped(reason="model_error", text=_text(played.reply), detail=detail)
-        return self._next_turn(replace(state, broken=broken, failed=(failed, times)))
+        return self._next_turn(replace(state, failed=(failed, times)))
 
     def _next_turn(self, state: LoopState) -> Step:
         fresh = replace(
@@ -289,7 +298,7 @@ class Loop:
         return fresh, Continued(reason="next_turn")
 
     def _resume_output(self, state: LoopState, words: str = "") -> Step | None:
-        if state.recoveries >= self.settings.output_recoveries:
+        if state.recoveries >= OUTPUT_RECOVERIES:
             return None
         if words:
             self.engine.say(words, hidden=True)
@@ -298,7 +307,7 @@ class Loop:
     def _cut_off(self, state: LoopState, played: Played) -> Step:
         """Ask again with more room, then let the model go on where it was cut, then give up."""
         able = self.models.current().capabilities
-        most = min(self.settings.escalated_output_tokens, able.max_output_tokens)
+        most = min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens)
         if state.max_output_tokens < most:
             why = (
                 f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
@@ -335,7 +344,7 @@ class Loop:
         if not state.budget_tokens or state.output_tokens >= 0.9 * state.budget_tokens:
             return False
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
-        return not is_fading and state.continuations < self.settings.budget_continuations
+        return not is_fading and state.continuations < BUDGET_CONTINUATIONS
 
     async def _handle_failure(self, state: LoopState, error: ModelError) -> Step:
         """Recover from an error if that can be done, and only then say nothing about it."""

@@ -22,7 +22,6 @@ from longhold.core.messages import (
     block_to_wire,
 )
 from longhold.core.messages.rules import is_malformed, resolve_block
-from longhold.core.view.items import Round
 
 
 def to_spoken(content: Iterable[Block]) -> SpokenContent:
@@ -75,16 +74,6 @@ def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:
     if not renamed:
         return entry
     return structs.replace(entry, content=tuple(content), renamed=renamed)
-
-
-def find_meant(id: str, waiting: Round | None) -> str:
-    """Return the tool use that a provider's id means: the first unanswered one of that name."""
-    if waiting is None or not waiting.renamed:
-        return id
-    missing = [use.id for use in waiting.missing()]
-    if id in missing:
-        return id
-    return next((own for own in missing if waiting.renamed.get(own) == id), id)
 
 
 def _make_id(id: str, taken: Collection[str], seen: set[str]) -> str:

@@ -21,6 +21,14 @@ from longhold.core.view.window import scale_tokens, window_for
 
 LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
+BELIEVED_RATIO = 3.0
+"""A reported size further than this from the estimate is a mistake: no tokenizer in use is further
+than 2.5 times from it.
+"""
+BELIEVED_TOKENS = 20_000
+"""What a reported size may be off in addition: providers add prompts of their own for tools and
+safety.
+"""
 
 
 class ViewSize:
@@ -117,9 +125,10 @@ class Follower:
     def _bound_reported(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
         """Bound a reported size by our own estimate; a provider may report anything."""
         limit = window_for(calibration.model, self._window).limit_tokens
-        slack = scale_tokens(self._settings.believed_tokens, limit)
-        own, ratio = max(0.0, calibration.weigh(measure)), self._settings.believed_ratio
-        return max(int(own / ratio) - slack, min(tokens, int(own * ratio) + slack))
+        slack = scale_tokens(BELIEVED_TOKENS, limit)
+        own = max(0.0, calibration.weigh(measure))
+        most = int(own * BELIEVED_RATIO) + slack
+        return max(int(own / BELIEVED_RATIO) - slack, min(tokens, most))
 
     def _calibration(self, model: str) -> Calibration:
         if model not in self.calibrations and model not in self._recalled:

@@ -14,18 +14,21 @@ from dataclasses import dataclass, replace
 from longhold.core.log.entries import (
     AnyEntry,
     Asked,
+    Cleared,
+    Collapsed,
+    Compacted,
     Framed,
     Pinned,
     Ran,
     Redone,
     Replied,
+    Restored,
     Rewound,
     Said,
     Snipped,
+    Spilled,
     Undone,
     ViewChange,
-    references,
-    targets,
 )
 
 
@@ -109,3 +112,29 @@ def _rests_on_any(
     """
     spared = gone if isinstance(entry, Snipped | Pinned) else ()
     return any(n in dead and n < entry.n and n not in spared for n in references(entry))
+
+
+def references(entry: ViewChange) -> tuple[int, ...]:
+    """List the numbers of the entries that a view change rests on."""
+    match entry:
+        case Snipped(targets=targets) | Pinned(targets=targets):
+            return targets + entry.rests_on
+        case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+            return (first, last, *entry.rests_on)
+        case Restored(compaction=compaction):
+            return (compaction, *entry.rests_on)
+    return entry.rests_on
+
+
+def targets(entry: ViewChange) -> frozenset[int | str]:
+    """Return what a view change acts on: message numbers and tool use ids."""
+    match entry:
+        case Spilled(tool_use_id=id):
+            return frozenset({id})
+        case Cleared(ids=ids, inputs=inputs, thinking=thinking):
+            return frozenset({*ids, *(short.tool_use_id for short in inputs), *thinking})
+        case Snipped(targets=numbers) | Pinned(targets=numbers):
+            return frozenset(numbers)
+        case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+            return frozenset({first, last})
+    return frozenset()

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from operator import mul
 
 from msgspec import Struct, structs
-from msgspec.structs import asdict, astuple
+from msgspec.structs import astuple
 
 from longhold.core.messages import Usage
 from longhold.core.messages.measure import NOTHING, Measure, measure_text
@@ -18,70 +18,32 @@ from longhold.core.models.capabilities import capabilities
 
 CLASSES = Measure.__struct_fields__
 Row = tuple[float, ...]
+Weights = Row
+"""Tokens per unit of each class of `Measure`, in its order."""
 
-
-class Weights(Struct, frozen=True, array_like=True, gc=False):
-    """Tokens per unit of each class of `Measure`, in its order."""
-
-    spaced: float
-    joined: float
-    letters: float
-    humps: float
-    digits: float
-    numbers: float
-    marks: float
-    gaps: float
-    lines: float
-    wide: float
-    foreign: float
-    symbols: float
-    unseen: float
-    blocks: float
-    calls: float
-    results: float
-    media_tokens: float
-
-
-CLAUDE = Weights(
-    spaced=0.25,
-    joined=0.75,
-    letters=0.15,
-    humps=0.97,
-    digits=0.48,
-    numbers=0.65,
-    marks=0.69,
-    gaps=0.66,
-    lines=1.87,
-    wide=1.0,
-    foreign=0.35,
-    symbols=0.6,
-    unseen=0.32,
-    blocks=8.0,
-    calls=72.0,
-    results=19.5,
-    media_tokens=1.0,
-)
+_FITTED = {
+    "spaced": (0.25, 0.71),
+    "joined": (0.75, 0.91),
+    "letters": (0.15, 0.06),
+    "humps": (0.97, 0.7),
+    "digits": (0.48, 0.22),
+    "numbers": (0.65, 1.03),
+    "marks": (0.69, 0.63),
+    "gaps": (0.66, 0.56),
+    "lines": (1.87, 0.96),
+    "wide": (1.0, 0.68),
+    "foreign": (0.35, 0.2),
+    "symbols": (0.6, 1.7),
+    "unseen": (0.32, 0.25),
+    "blocks": (8.0, 4.0),
+    "calls": (72.0, 12.0),
+    "results": (19.5, 8.0),
+    "media_tokens": (1.0, 1.0),
+}
+"""By class: the weights for Claude, and for o200k."""
+CLAUDE: Weights = tuple(_FITTED[name][0] for name in CLASSES)
 """Fitted on recorded sessions of the 4.5 and 4.6 models; `wide` and `foreign` are guesses."""
-
-O200K = Weights(
-    spaced=0.71,
-    joined=0.91,
-    letters=0.06,
-    humps=0.7,
-    digits=0.22,
-    numbers=1.03,
-    marks=0.63,
-    gaps=0.56,
-    lines=0.96,
-    wide=0.68,
-    foreign=0.2,
-    symbols=1.7,
-    unseen=0.25,
-    blocks=4.0,
-    calls=12.0,
-    results=8.0,
-    media_tokens=1.0,
-)
+O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
 """Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
 
 FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
@@ -107,12 +69,17 @@ SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session rui
 def default_weights(model: str) -> Weights:
     able = capabilities(model)
     fitted = CLAUDE if able.family == "anthropic" else O200K
-    scaled = {name: weight * able.tokenizer_scale for name, weight in asdict(fitted).items()}
-    return Weights(**scaled | {"media_tokens": fitted.media_tokens})
+    scale = able.tokenizer_scale
+    if scale == 1.0:
+        return fitted
+    return tuple(
+        weight if name == "media_tokens" else weight * scale
+        for name, weight in zip(CLASSES, fitted, strict=True)
+    )
 
 
 def weigh(measure: Measure, weights: Weights) -> float:
-    return _dot(astuple(measure), astuple(weights))
+    return _dot(astuple(measure), weights)
 
 
 def estimate_tokens(text: str, weights: Weights = O200K) -> int:
@@ -215,7 +182,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def _parts(self, measure: Measure) -> Row:
-        return tuple(map(mul, astuple(measure), astuple(self.defaults)))
+        return tuple(map(mul, astuple(measure), self.defaults))
 
 
 class Gauge(Struct, frozen=True, kw_only=True):

@@ -57,6 +57,12 @@ class View:
     """The items the model sees, in order. Read it; only `apply` changes it."""
 
     def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
+        self.history: EntryList = history if history is not None else EntryList()
+        self._begin(in_force or InForce())
+
+    def _begin(self, in_force: InForce) -> None:
+        """Begin without items, before the first entry."""
+        self.in_force = in_force
         self.frame: Framed | None = None
         self.configured: Configured | None = None
         """None for an agent's own session."""
@@ -67,8 +73,6 @@ class View:
         """The last request whose answer reported usage: it is in the provider's cache."""
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
-        self.history: EntryList = history if history is not None else EntryList()
-        self.in_force: InForce = in_force or InForce()
         self.damage: list[tuple[int, str]] = []
         """Entries that could not be applied, by number, and why."""
         self._list = ItemList()
@@ -113,6 +117,18 @@ class View:
     def round_of(self, tool_use_id: str) -> Round | None:
         return self._list.round_of(tool_use_id)
 
+    def find_call(self, id: str) -> str | None:
+        """Return under which id a provider's call is here, None if there is no such call.
+
+        A renamed call is meant by the id it was given while it has no result.
+        """
+        waiting = self.open_round()
+        if waiting is not None and waiting.renamed:
+            missing = [use.id for use in waiting.missing()]
+            if id not in missing:
+                id = next((own for own in missing if waiting.renamed.get(own) == id), id)
+        return id if self.round_of(id) is not None else None
+
     @property
     def called(self) -> Collection[str]:
         """The ids of all tool uses there were, visible or not."""
@@ -143,7 +159,10 @@ class View:
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
         if isinstance(entry, Undone | Redone | Rewound):
-            self.__dict__.update(fold(self.history).__dict__)
+            entries = list(self.history)
+            self._begin(find_in_force(entries))
+            for earlier in entries:
+                self._take(earlier)
             return
         if isinstance(entry, ViewChange):
             self.in_force = self.in_force.add_entry(entry)
@@ -250,7 +269,10 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register the tool uses of an answer, leaving out those whose id is taken."""
+        """Register the tool uses of an answer, leaving out those whose id is taken.
+
+        The engine renames those; only logs that something else wrote have any.
+        """
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):

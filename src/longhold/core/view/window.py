@@ -17,6 +17,11 @@ from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS, capabilities
 from longhold.core.settings import WindowSettings
 from longhold.errors import ConfigError
 
+AUTO_BUFFER_TOKENS = 13_000
+"""Below the window's end, so that a whole answer can still arrive after the check."""
+ERROR_BUFFER_TOKENS = 20_000
+"""How far before the auto line the context is shown in red."""
+
 Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
@@ -83,9 +88,8 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
     reserve = min(max_output_tokens, scale_tokens(settings.reserve_tokens, limit_tokens))
     effective = limit_tokens - reserve
     proactive = min(limit_tokens, settings.auto_window_tokens or limit_tokens) - reserve
-    auto = _auto_line(
-        settings.auto_line, proactive, scale_tokens(settings.auto_buffer_tokens, limit_tokens)
-    )
+    buffer = scale_tokens(AUTO_BUFFER_TOKENS, limit_tokens)
+    auto = _auto_line(settings.auto_line, proactive, buffer)
     base = auto if settings.auto else effective
     return Window(
         limit_tokens=limit_tokens,
@@ -93,7 +97,7 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
         effective_tokens=effective,
         auto_tokens=auto,
         warning_tokens=max(1, base - scale_tokens(settings.warning_buffer_tokens, limit_tokens)),
-        error_tokens=max(1, base - scale_tokens(settings.error_buffer_tokens, limit_tokens)),
+        error_tokens=max(1, base - scale_tokens(ERROR_BUFFER_TOKENS, limit_tokens)),
         blocking_tokens=max(
             1, effective - scale_tokens(settings.blocking_buffer_tokens, limit_tokens)
         ),

@@ -3,7 +3,7 @@
 Both get JSON from the client and may never fail it: what cannot be read is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from longhold.core.messages import Json, JsonObject, usage_from_wire
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line
 from longhold.core.models.prices import cost
+from longhold.core.request.lifetime import lifetime_seconds, written_lifetime
+from longhold.core.turn.status import Status
 from longhold.errors import LongholdError
 from longhold.insight.cost import begins_turn, words_of
 from longhold.insight.index import open_index
@@ -27,55 +29,41 @@ TAIL_BYTES = 512 << 10
 """Of a transcript: the last answer is in it, unless a result is longer than any that is sent."""
 REFRESHED_BYTES = 16 << 20
 """A longer session takes a second to read again; its avoidable cost is then as of the last report."""
-HOUR_SECONDS, SHORT_SECONDS = 3_600, 300
-"""How long the provider keeps a prompt, by what the client asked for."""
 KEPT_CHARS = 6_000
 """About 1,500 tokens: less than a hundredth of a 200K window, once for each compaction."""
 JUST_NOW = 8
 """Entries at the end of a transcript among which a compaction is the one that was just made."""
 WORDS_CHARS, NAMES = 400, 60
 """Of one message of the user's, and how many names."""
+KEEP = "Later work refers to what follows, so the summary must keep it word for word."
+LOST = (
+    "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
+    " record, not a new request; the whole history can be searched with search_history."
+)
 
 
 def status_line(given: JsonObject, now: float) -> str:
+    """Render what is known; once the cache is cold, with the price of writing the prompt again."""
     path = Path(str(given.get("transcript_path") or ""))
     last = _last_answer(path) if path.is_file() else {}
-    parts = (_context(given, last), _cache_state(last, now), *_money(given, path))
-    return " · ".join(filter(None, parts))
-
-
-def _context(given: JsonObject, last: JsonObject) -> str:
-    window = _object(given.get("context_window"))
-    size = count(window.get("context_window_size"))
-    used = usage_from_wire(_object(window.get("current_usage")) or _usage(last)).prompt_tokens
-    share = f" of {thousands(size)}, {used / size:.0%}".replace("%", " %") if size else ""
-    return f"context {thousands(used)}{share}" if used else ""
-
-
-def _cache_state(last: JsonObject, now: float) -> str:
-    """Say until when the next call reads the prompt from the cache, or what it costs to write it."""
-    at, usage = seconds(last.get("timestamp")), usage_from_wire(_usage(last))
-    if not at or not usage.prompt_tokens:
-        return ""
-    left = at + (HOUR_SECONDS if usage.written_1h_tokens else SHORT_SECONDS) - now
-    if left > 0:
-        return f"cache warm for {int(left // 60)}:{int(left % 60):02}"
-    model = str(_object(last.get("message")).get("model") or "")
-    paid = cost(model, write_5m_tokens=usage.prompt_tokens)
-    return f"cache cold: the next call writes about ${paid.total:.2f}" if paid else "cache cold"
-
-
-def _money(given: JsonObject, path: Path) -> Iterator[str]:
-    spent = _object(given.get("cost")).get("total_cost_usd")
-    if isinstance(spent, int | float):
-        yield f"${spent:.2f}"
-    if path.is_file():
-        yield from avoidable_part(session_report(path))
-
-
-def avoidable_part(found: SpendingReport) -> Iterator[str]:
-    if found.avoidable_usd >= 0.005:
-        yield f"${found.avoidable_usd:.2f} avoidable"
+    window, usage = _object(given.get("context_window")), usage_from_wire(_usage(last))
+    used = usage_from_wire(_object(window.get("current_usage"))).prompt_tokens
+    used, size = used or usage.prompt_tokens, count(window.get("context_window_size"))
+    spent, left, paid = _object(given.get("cost")).get("total_cost_usd"), None, None
+    if (at := seconds(last.get("timestamp"))) and usage.prompt_tokens:
+        model = str(_object(last.get("message")).get("model") or "")
+        left = max(0.0, at + lifetime_seconds(model, written_lifetime(usage)) - now)
+        paid = cost(model, write_5m_tokens=usage.prompt_tokens)
+    status = Status(
+        used_tokens=used,
+        line_tokens=size if used else 0,
+        percent_left=max(0, round((size - used) / size * 100)) if size else 0,
+        cache_seconds=left,
+        rewrite_usd=paid.total if paid else 0.0,
+        usd=spent if isinstance(spent, int | float) else 0.0,
+        avoidable_usd=session_report(path).avoidable_usd if path.is_file() else 0.0,
+    )
+    return status.line()
 
 
 def session_report(path: Path) -> SpendingReport:
@@ -107,7 +95,7 @@ def keep(given: JsonObject) -> str:
         is_over = given.get("hook_event_name") != "PreCompact"
         names, words = _list_at_stake(history, is_over=is_over)
         if names or words:
-            return _write_lost(names, words) if is_over else _write_keep(names, words)
+            return _write(LOST if is_over else KEEP, names, words)
     return ""
 
 
@@ -128,21 +116,9 @@ def _list_at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[
     return [name for name, _ in last.lost][:NAMES], words[::-1]
 
 
-def _write_keep(names: Sequence[str], words: Sequence[str]) -> str:
-    parts = ["Later work refers to what follows, so the summary must keep it word for word."]
-    return _bound(parts, names, words)
-
-
-def _write_lost(names: Sequence[str], words: Sequence[str]) -> str:
-    parts = [
-        "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
-        " record, not a new request; the whole history can be searched with search_history."
-    ]
-    return _bound(parts, names, words)
-
-
-def _bound(parts: list[str], names: Sequence[str], words: Sequence[str]) -> str:
+def _write(intro: str, names: Sequence[str], words: Sequence[str]) -> str:
     """List the names, then the user's words, the latest first, as far as there is room."""
+    parts = [intro]
     if names:
         parts.append("Names in use: " + ", ".join(clean_line(name, 200) for name in names))
     left = KEPT_CHARS - sum(map(len, parts))
@@ -164,10 +140,6 @@ def _usage(record: JsonObject) -> JsonObject:
 
 def _object(value: Json | object) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def thousands(tokens: int) -> str:
-    return f"{tokens / 1_000:.0f}K"
 
 
 def read_input(text: bytes) -> JsonObject:

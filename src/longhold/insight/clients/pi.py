@@ -3,21 +3,16 @@
 pi has no settings for commands. It loads TypeScript from its directory; ours calls this program.
 """
 
-import time
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
 from longhold.core.log.entries import Replied
+from longhold.core.request.lifetime import lifetime_seconds, written_lifetime
+from longhold.core.turn.status import Status
 from longhold.errors import TranscriptError
-from longhold.insight.clients.claude_code import (
-    HOUR_SECONDS,
-    SHORT_SECONDS,
-    avoidable_part,
-    session_report,
-    thousands,
-)
+from longhold.insight.clients.claude_code import session_report
 from longhold.insight.read_session import read_entries
 
 MARK = "// longhold: "
@@ -31,15 +26,18 @@ def extension(program: str) -> str:
 
 
 def status_line(path: Path, now: float) -> str:
-    """Describe a session's context, cache and money; it stays true until the next answer."""
+    """Render a line that stays true until the next answer, because pi draws it only then."""
     history = read_entries(path)
     answers = (entry for entry in reversed(history) if isinstance(entry, Replied))
     last = next((entry for entry in answers if entry.usage and entry.usage.prompt_tokens), None)
     if last is None or last.usage is None:
         raise TranscriptError(path, "has no answer with a count of tokens yet")
-    until = last.at + (HOUR_SECONDS if last.usage.written_1h_tokens else SHORT_SECONDS)
-    clock = time.strftime("%H:%M:%S", time.localtime(until))
-    cache = f"cache warm until {clock}" if until > now else f"cache cold since {clock}"
+    until = last.at + lifetime_seconds(last.model, written_lifetime(last.usage))
     spent = session_report(path)
-    parts = (f"context {thousands(last.usage.prompt_tokens)}", cache, f"${spent.total.usd:.2f}")
-    return " · ".join((*parts, *avoidable_part(spent)))
+    status = Status(
+        used_tokens=last.usage.prompt_tokens,
+        cache_seconds=max(0.0, until - now),
+        usd=spent.total.estimated_usd,
+        avoidable_usd=spent.total.lost_usd,
+    )
+    return status.line(until=until)

@@ -82,12 +82,15 @@ Undo: TypeAlias = Callable[[str, int], Awaitable[str]]
 _Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
+FOLLOW_SECONDS = 1.0
+"""How often `serve` looks whether a session has grown."""
+
+
 def application(
     sessions: FollowedSessions,
     *,
     token: str,
     port: int,
-    follow_seconds: float,
     feed: Feed | None = None,
     undo: Undo | None = None,
 ) -> Starlette:
@@ -99,7 +102,7 @@ def application(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        follower = asyncio.create_task(site.follow(follow_seconds))
+        follower = asyncio.create_task(site.follow())
         try:
             yield
         finally:
@@ -195,11 +198,11 @@ class _Site:
     async def events(self, request: Request) -> Response:
         return StreamingResponse(self._feed.subscribe(), media_type="text/event-stream")
 
-    async def follow(self, seconds: float) -> None:
+    async def follow(self) -> None:
         """Publish what is new while somebody looks."""
         known: Any = None
         while True:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(FOLLOW_SECONDS)
             if not self._feed.listeners:
                 continue
             rows = await run_in_threadpool(self._sessions.rows)
@@ -218,19 +221,18 @@ def serve(
     sessions: FollowedSessions,
     *,
     port: int,
-    follow_seconds: float,
     started: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve until interrupted; `started` gets the address, which is all one needs to look."""
-    with _prepare(sessions, port, follow_seconds) as (server, listener, address):
+    with _prepare(sessions, port) as (server, listener, address):
         started(address)
         server.run([listener])
 
 
 @contextmanager
-def serving(sessions: FollowedSessions, *, follow_seconds: float) -> Iterator[str]:
+def serving(sessions: FollowedSessions) -> Iterator[str]:
     """Serve from a thread on a free port until the block ends."""
-    with _prepare(sessions, 0, follow_seconds) as (server, listener, address):
+    with _prepare(sessions, 0) as (server, listener, address):
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         deadline = time.monotonic() + START_SECONDS
@@ -246,7 +248,7 @@ def serving(sessions: FollowedSessions, *, follow_seconds: float) -> Iterator[st
 
 @contextmanager
 def _prepare(
-    sessions: FollowedSessions, port: int, follow_seconds: float
+    sessions: FollowedSessions, port: int
 ) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with listener:
@@ -259,7 +261,7 @@ def _prepare(
                 f"port {port} cannot be used: {error.strerror}; --port 0 picks one"
             ) from None
         bound, token = listener.getsockname()[1], new_token()
-        app = application(sessions, token=token, port=bound, follow_seconds=follow_seconds)
+        app = application(sessions, token=token, port=bound)
         config = uvicorn.Config(
             app, ws="none", access_log=False, log_level="critical", timeout_graceful_shutdown=1
         )

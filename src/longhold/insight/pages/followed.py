@@ -10,7 +10,6 @@ from typing import Any
 
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import BilledFigures
-from longhold.core.settings import PageSettings
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.question import parse_question
 from longhold.errors import LongholdError, SessionNotFound
@@ -20,8 +19,15 @@ from longhold.insight.pages.tables import changes, sanitise
 
 OPEN_SESSIONS = 6
 """Kept in memory; one of 10 MB takes about 60."""
+HEAD = (
+    *("title", "model", "last_at", "entries", "totals"),
+    *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
+)
+"""What changes with every call, besides the tables."""
 WHOLE_CHARS = 8 << 20
 """Of one text; a browser shows no more of it either."""
+FOLLOW_SHARE = 0.2
+"""Of one core, for reading a session again that grows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +68,13 @@ class FollowedSessions:
         self,
         listing: Callable[[], Iterable[ListedSession]],
         read: Callable[[ListedSession], ReadSession],
-        settings: PageSettings,
         *,
         known: Mapping[str, SessionRow] | None = None,
         billed: Callable[[], Mapping[str, BilledFigures]] = dict,
     ) -> None:
         """`billed` says what sessions have cost and saved, by their names, where that is known."""
         self._billed = billed
-        self._listing, self._read, self._settings = listing, read, settings
+        self._listing, self._read = listing, read
         self._listed: dict[str, ListedSession] = {}
         self._rows = dict(known or {})
         """What is known of sessions that were read, here or before, by id."""
@@ -132,7 +137,7 @@ class FollowedSessions:
             self._rows[newest.id] = row_of(self._read(newest).data, newest.directory)
         except (LongholdError, OSError):
             self._rows[newest.id] = _unread_row(newest)
-        self._next_read = now + (time.monotonic() - now) / self._settings.follow_share
+        self._next_read = now + (time.monotonic() - now) / FOLLOW_SHARE
 
     def _is_row_due(self, one: ListedSession) -> bool:
         if one.id in self._open:
@@ -147,17 +152,7 @@ class FollowedSessions:
             after = self._read_again(listed)
         except (LongholdError, OSError):
             return None  # half a line is there; the next look finds the whole
-        head = {
-            "title": after.title,
-            "model": after.model,
-            "last_at": after.last_at,
-            "entries": after.entries,
-            "totals": after.totals,
-            "avoidable_usd": after.avoidable_usd,
-            "estimated_usd": after.estimated_usd,
-            "hit_share": after.hit_share,
-            "categories": after.categories,
-        }
+        head = {name: getattr(after, name) for name in HEAD}
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}
 
@@ -180,7 +175,7 @@ class FollowedSessions:
             read=read,
             records=History(lambda: read.history, directory=read.directory, session=read.data.name),
             stamp=listed.stamp,
-            next_look=start + spent / self._settings.follow_share,
+            next_look=start + spent / FOLLOW_SHARE,
         )
         self._rows[listed.id] = row_of(read.data, listed.directory)
         while len(self._open) > OPEN_SESSIONS:
@@ -210,7 +205,8 @@ def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
     )
     if row.calls is not None:
         return own
-    return replace(own, calls=billed.calls, usd=billed.usd, hit_share=billed.hit_share)
+    tally = billed.tally
+    return replace(own, calls=tally.calls, usd=tally.usd, hit_share=tally.hit_share)
 
 
 def _unread_row(one: ListedSession) -> SessionRow:

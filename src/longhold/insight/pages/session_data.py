@@ -19,14 +19,14 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.log.entry_lines import describe_entry, kind_of
-from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages import JsonObject, ToolUse, text_of
 from longhold.core.settings import PageSettings
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
 from longhold.core.tools.history.history import is_shown
 from longhold.core.tools.history.records import Record, record_of
 from longhold.core.view import View, fold
 from longhold.core.view.window import Window
-from longhold.insight.calls import CallReport, Totals, explain_calls, totals
+from longhold.insight.calls import CallReport, explain_calls, sum_calls, totals
 from longhold.insight.cost import bill
 from longhold.insight.explain import ExplainedTurn, explain
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
@@ -50,6 +50,10 @@ LINE_CHARS = 600
 LOST_NAMES = 300
 """Names listed as lost by one compaction; the number tells the rest."""
 USD_DIGITS, TIME_DIGITS = 6, 1
+MESSAGE_CHARS = 20_000
+"""Of one message; `longhold serve` opens the rest."""
+SUMMARY_CHARS = 60_000
+"""Of a summary: space for the longest, about 15,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ class SessionData:
     last_at: float
     entries: int
     window: Window
-    totals: Totals
+    totals: JsonObject
     avoidable_usd: float
     """Of what was spent, as `longhold report` counts it."""
     estimated_usd: float
@@ -95,14 +99,14 @@ def session_data(
     turns, reader = explain(history), _MessageReader(view)
     messages = reader.rows(history, settings)
     times = [entry.at for entry in history if entry.at]
-    total, states = totals(calls), {row.n: row.state for row in messages}
+    states = {row.n: row.state for row in messages}
     categories = _categories(timeline.points)
     tables = {
         "calls": _call_columns(calls),
         "context": _context_columns(timeline.points, categories),
         "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
         "changes": columns(ChangeRow, list(_changes(turns, history))),
-        "compactions": columns(CompactionRow, list(_compactions(timeline, view, settings))),
+        "compactions": columns(CompactionRow, list(_compactions(timeline, view))),
         "agents": columns(AgentRow, _agents(history, calls)),
         "memory": columns(MemoryRow, list(_memory(history))),
         "messages": columns(MessageRow, messages),
@@ -117,10 +121,10 @@ def session_data(
         last_at=round(max(times, default=0.0), TIME_DIGITS),
         entries=len(history),
         window=window,
-        totals=total,
+        totals=totals(calls),
         avoidable_usd=round(sum(map(_avoidable_usd, calls)), USD_DIGITS),
-        estimated_usd=round(bill(history).total.unrecorded_usd, USD_DIGITS),
-        hit_share=round(total.hit_share, 4),
+        estimated_usd=round(bill(history).total.tally.unrecorded_usd, USD_DIGITS),
+        hit_share=round(sum_calls(calls).hit_share, 4),
         cut_messages=sum(row.chars > len(row.text) for row in messages),
         problems=tuple(sanitise(line, LINE_CHARS) for line in problems),
         categories=categories,
@@ -129,7 +133,7 @@ def session_data(
 
 
 def _avoidable_usd(call: CallReport) -> float:
-    return call.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
+    return call.tally.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
 
 
 def _first_words(turns: Sequence[ExplainedTurn]) -> str:
@@ -137,7 +141,8 @@ def _first_words(turns: Sequence[ExplainedTurn]) -> str:
 
 
 def _call_columns(calls: Sequence[CallReport]) -> Columns:
-    table = columns(CallReport, calls)
+    rows = [call.to_json() for call in calls]
+    table = {name: [row[name] for row in rows] for name in CallReport().to_json()}
     for name in ("usd", "ideal_usd", "bare_usd", "lost_usd"):
         table[name] = [round(value, USD_DIGITS) for value in table[name]]
     table["hit_share"] = [round(value, 4) for value in table["hit_share"]]
@@ -188,7 +193,7 @@ def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Ite
             )
 
 
-def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iterator[CompactionRow]:
+def _compactions(timeline: Timeline, view: View) -> Iterator[CompactionRow]:
     for one in timeline.boundaries:
         entry = one.entry
         text = text_of(entry.summary)
@@ -204,7 +209,7 @@ def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iter
             before=before,
             after=after,
             replaced=one.replaced,
-            summary=sanitise(text, settings.summary_chars),
+            summary=sanitise(text, SUMMARY_CHARS),
             chars=len(text),
             names=len(one.names),
             lost=tuple((sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
@@ -242,7 +247,7 @@ def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> 
         state=ended.state if ended else "running",
         seconds=round(ended.at - entry.at, TIME_DIGITS) if ended else 0.0,
         calls=len(calls),
-        usd=round(sum(call.usd for call in calls), USD_DIGITS),
+        usd=round(sum_calls(calls).usd, USD_DIGITS),
         text=sanitise(ended.text, LINE_CHARS) if ended else "",
     )
 
@@ -305,7 +310,7 @@ class _MessageReader:
         read = ((entry, record_of(entry)) for entry in history)
         found = [(entry, record) for entry, record in read if record and _says_something(record)]
         limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
-        row = partial(self._message_row, limit=min(limit, settings.message_chars))
+        row = partial(self._message_row, limit=min(limit, MESSAGE_CHARS))
         return [row(entry, record) for entry, record in found]
 
     def _message_row(self, entry: AnyEntry, record: Record, limit: int) -> MessageRow:

@@ -61,7 +61,7 @@ class PromptBiller:
             sent += known[1] if known and is_known else self._pieces(index, message, measure)
         read = strip_earlier_thinking(sent, able)
         context = EditContext(able=able, settings=SETTINGS, measure=measure)
-        edited = apply_edits(read, edits_of(asked.context_management), context).pieces
+        edited, _ = apply_edits(read, edits_of(asked.context_management), context)
         prompt = chain_prompt(edited, salts_of(asked, edited, able, SETTINGS), frozenset())
         now = self._clock.now()
         plan = self._cache.look_up(prompt, WORKSPACE, able.cache_minimum_tokens, now)
@@ -69,14 +69,7 @@ class PromptBiller:
         count, end = self._ends.get(source, (0, b""))
         moved = bool(count) and (len(prompt.chain) < count or prompt.chain[count - 1] != end)
         self._ends[source] = len(prompt.chain), prompt.chain[-1]
-        usage = Usage(
-            input_tokens=plan.uncached_tokens,
-            cache_read_tokens=plan.read_tokens,
-            cache_write_tokens=plan.write_5m_tokens + plan.write_1h_tokens,
-            cache_write_5m_tokens=plan.write_5m_tokens,
-            cache_write_1h_tokens=plan.write_1h_tokens,
-        )
-        return PromptBill(usage=usage, moved=moved, cleared=_find_cleared(read, edited))
+        return PromptBill(usage=plan.usage(), moved=moved, cleared=_find_cleared(read, edited))
 
     def _pieces(self, index: int, message: JsonObject, measure: PieceMeter) -> list[PromptPiece]:
         blocks = ApiMessage(message["role"], message["content"]).blocks()

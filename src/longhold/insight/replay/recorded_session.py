@@ -19,7 +19,7 @@ from longhold.core.messages import Message, ToolResult, ToolUse, message_to_wire
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
 from longhold.core.request.billing.pieces import PieceMeter
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.tokens import TokenCounter, encode
 from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.facts.names import NameKind, find_names
@@ -32,7 +32,7 @@ LARGEST_FRAME_TOKENS = 70_000
 SMALLEST_FRAME_TOKENS = 1_000
 LEAST_NAME_CHARS = 6
 """Shorter names are common words too often."""
-SETTINGS = SimulatorSettings()
+SETTINGS = BillingSettings()
 DENSITIES = (0.8, 1.6)
 """A ratio outside says that the record lacks something, not how its tokens were counted."""
 EXACT: frozenset[NameKind] = frozenset({"path", "name", "id", "address"})

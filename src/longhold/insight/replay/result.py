@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from longhold.core.log.entries import AnyEntry, Cleared, Compacted
-from longhold.core.messages import Usage
+from longhold.core.messages import JsonObject
+from longhold.core.messages.usage import Tally
 from longhold.insight.replay.regret import ASKED_AGAIN, CLEARED
+
+USD_DIGITS = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,13 +18,10 @@ class ReplayResult:
     """Each call's prompt as it was billed."""
     gauged: list[int] = field(default_factory=list)
     """Each call's prompt as the gauge saw it, by which a session is compacted."""
-    usd: float = 0.0
+    main: Tally = field(default_factory=Tally)
     """The conversation's calls; what was answered is the recording's under every policy."""
-    usage: Usage = field(default_factory=Usage)
-    """Of the conversation's calls and the engine's own."""
-    own_usd: dict[str, float] = field(default_factory=dict)
-    """What the engine asked for itself, by layer."""
-    own_calls: Counter[str] = field(default_factory=Counter)
+    own: dict[str, Tally] = field(default_factory=dict)
+    """The engine's own calls, by layer."""
     cleared: list[tuple[int, Cleared]] = field(default_factory=list)
     """Clearings, each with the number of the call it came before."""
     compactions: int = 0
@@ -36,10 +36,9 @@ class ReplayResult:
     stopped: str = ""
     """Why the session could not be played to its end."""
 
-    def add_call(self, usage: Usage, usd: float, gauged_tokens: int) -> None:
-        self.usd += usd
-        self.usage = self.usage + usage
-        self.prompts.append(usage.prompt_tokens)
+    def add_call(self, call: Tally, gauged_tokens: int) -> None:
+        self.main = self.main + call
+        self.prompts.append(call.prompt_tokens)
         self.gauged.append(gauged_tokens)
 
     def count(self, *, is_over: bool, is_moved: bool) -> None:
@@ -49,10 +48,8 @@ class ReplayResult:
     def stop(self, why: str) -> None:
         self.stopped = why
 
-    def add_own_call(self, source: str, usage: Usage, usd: float) -> None:
-        self.usage = self.usage + usage
-        self.own_usd[source] = self.own_usd.get(source, 0.0) + usd
-        self.own_calls[source] += 1
+    def add_own_call(self, source: str, call: Tally) -> None:
+        self.own[source] = self.own.get(source, Tally()) + call
 
     def add_change(self, entry: AnyEntry) -> None:
         if isinstance(entry, Cleared):
@@ -65,61 +62,72 @@ class ReplayResult:
         self.needed_usd += usd
 
     @property
-    def total_usd(self) -> float:
-        return self.usd + sum(self.own_usd.values())
+    def total(self) -> Tally:
+        return sum(self.own.values(), self.main)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyFigures:
-    sessions: int
+class Figures:
+    """Sessions as they were recorded, or under a policy."""
+
     calls: int
-    usd: float
-    """All calls, the engine's own included."""
-    own_usd: float
-    read: int
-    written: int
-    uncached: int
-    output: int
+    """The conversation's; `tally` includes the engine's own."""
+    tally: Tally
+    compactions: int
     prefix_moves: int
     over_window_calls: int
     peak_context: int
     mean_context: int
     regret: int
     """Sources that a later call or answer needed and that had left the view."""
+    regret_usd: float
+    """The price of getting those back; not part of `usd`."""
+
+    @property
+    def usd(self) -> float:
+        return round(self.tally.usd, USD_DIGITS)
+
+    def to_json(self) -> JsonObject:
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "tally"}
+        return plain | {
+            "usd": self.usd,
+            "read": self.tally.cache_read_tokens,
+            "written": self.tally.cache_write_tokens,
+            "uncached": self.tally.input_tokens,
+            "output": self.tally.output_tokens,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyFigures(Figures):
+    sessions: int
     asked_again: int
-    """Of these, results that a later call asked for once more; the others were only named."""
+    """Of the regretted, results that a later call asked for once more; the others were only named."""
     cleared_and_asked_again: int
     """Of those, the ones that had been cleared; the others went with a compaction."""
     regret_tokens: int
-    regret_usd: float
-    """The price of getting those back; not part of `usd`."""
     clearings: int
-    compactions: int
     stopped: int
     """Sessions that could not be played to their end."""
-    own_usd_by_layer: dict[str, float] = field(default_factory=dict)
-    own_calls: int = 0
+    own_usd: float
+    own_usd_by_layer: dict[str, float]
+    own_calls: int
 
-    @property
-    def sent(self) -> int:
-        return self.read + self.written + self.uncached
+    def to_json(self) -> JsonObject:
+        return super().to_json() | {"sent": self.tally.prompt_tokens}
 
 
 def total(results: Iterable[ReplayResult]) -> PolicyFigures:
     found = list(results)
-    usage = sum((result.usage for result in found), Usage())
     prompts = [tokens for result in found for tokens in result.prompts]
-    layers = sorted({name for result in found for name in result.own_usd})
-    own = {name: sum(result.own_usd.get(name, 0.0) for result in found) for name in layers}
+    own: dict[str, Tally] = {}
+    for name in sorted({name for result in found for name in result.own}):
+        own[name] = sum((result.own.get(name, Tally()) for result in found), Tally())
+    all_own = sum(own.values(), Tally())
     return PolicyFigures(
         sessions=len(found),
         calls=len(prompts),
-        usd=round(sum(result.total_usd for result in found), 4),
-        own_usd=round(sum(own.values()), 4),
-        read=usage.cache_read_tokens,
-        written=usage.cache_write_tokens,
-        uncached=usage.input_tokens,
-        output=usage.output_tokens,
+        tally=sum((result.total for result in found), Tally()),
         prefix_moves=sum(result.prefix_moves for result in found),
         over_window_calls=sum(result.over_window_calls for result in found),
         peak_context=max(prompts, default=0),
@@ -128,12 +136,13 @@ def total(results: Iterable[ReplayResult]) -> PolicyFigures:
         asked_again=sum(result.needed[kind] for result in found for kind in ASKED_AGAIN),
         cleared_and_asked_again=sum(result.needed[CLEARED] for result in found),
         regret_tokens=sum(result.needed_tokens.total() for result in found),
-        regret_usd=round(sum(result.needed_usd for result in found), 4),
+        regret_usd=round(sum(result.needed_usd for result in found), USD_DIGITS),
         clearings=sum(len(result.cleared) for result in found),
         compactions=sum(result.compactions for result in found),
         stopped=sum(bool(result.stopped) for result in found),
-        own_usd_by_layer={name: round(usd, 4) for name, usd in own.items()},
-        own_calls=sum(result.own_calls.total() for result in found),
+        own_usd=round(all_own.usd, USD_DIGITS),
+        own_usd_by_layer={name: round(one.usd, USD_DIGITS) for name, one in own.items()},
+        own_calls=all_own.calls,
     )
 
 

@@ -4,20 +4,28 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 from msgspec import structs
 
-from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import UniqueAnswer
-from longhold.core.messages import Usage
+from longhold.core.messages import JsonObject
+from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import price_call
 from longhold.errors import LongholdError
 from longhold.insight.replay.policies import NO_LAYERS, POLICIES, Policy, no_stages
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording
-from longhold.insight.replay.result import PolicyFigures, ReplayResult, standings, total
+from longhold.insight.replay.result import (
+    USD_DIGITS,
+    Figures,
+    PolicyFigures,
+    ReplayResult,
+    standings,
+    total,
+)
 from longhold.insight.replay.session_replay import play_session
 from longhold.insight.transcripts.formats import decode_path
 
@@ -41,28 +49,27 @@ class ReplayOptions:
     """0 is the window that the recording shows, else the model's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFigures:
-    """What the recordings' own usage says, and how near the simulator comes to it."""
+@dataclass(frozen=True, kw_only=True)
+class RecordedFigures(Figures):
+    """What the recordings' own usage says, and how near the simulator comes to it.
 
-    calls: int = 0
-    usd: float = 0.0
-    read: int = 0
-    written: int = 0
-    uncached: int = 0
-    output: int = 0
-    compactions: int = 0
-    prefix_moves: int = 0
-    """As the simulator sees them when it plays the recorded compactions."""
-    over_window_calls: int = 0
-    peak_context: int = 0
-    mean_context: int = 0
-    regret: int = 0
-    regret_usd: float = 0.0
-    simulated_read: int = 0
-    simulated_usd: float = 0.0
-    read_ratio: float | None = None
-    """What the simulator reads from its cache over what was recorded."""
+    Moves and regret are the simulator's, when it plays the recorded compactions.
+    """
+
+    simulated_read: int
+    simulated_usd: float
+
+    @property
+    def read_ratio(self) -> float | None:
+        """What the simulator reads from its cache over what was recorded."""
+        return _read_ratio(self.simulated_read, self.tally.cache_read_tokens)
+
+    def to_json(self) -> JsonObject:
+        return super().to_json() | {"read_ratio": self.read_ratio}
+
+
+def _read_ratio(simulated: int, recorded: int) -> float | None:
+    return round(simulated / recorded, 4) if recorded else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +82,8 @@ class FileReplay:
     broken: int = 0
     skipped: int = 0
     prompts: Sequence[int] = ()
-    recorded: Usage = field(default_factory=Usage)
-    recorded_usd: float = 0.0
+    recorded: Tally = field(default_factory=Tally)
+    """Its tokens as they were counted, its dollars as the model of the replay counts."""
     reproduced: ReplayResult | None = None
     results: Mapping[str, ReplayResult] = field(default_factory=dict)
 
@@ -96,9 +103,12 @@ class ReplayReport:
     by_session: tuple[dict[str, object], ...] = ()
 
     def document(self) -> dict[str, object]:
-        policies = {name: asdict(one) | {"sent": one.sent} for name, one in self.policies.items()}
-        stands = {name: asdict(one) for name, one in standings(self.policies).items()}
-        return asdict(self) | {"policies": policies, "standings": stands}
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return plain | {
+            "as_recorded": self.as_recorded.to_json(),
+            "policies": {name: one.to_json() for name, one in self.policies.items()},
+            "standings": {name: asdict(one) for name, one in standings(self.policies).items()},
+        }
 
 
 def replay_file(
@@ -116,7 +126,7 @@ def replay_file(
         capabilities(model).window_tokens if options.model else recording.window_tokens
     )
     lifetime = options.lifetime or recording.lifetime
-    paid = [_price_recorded(answer, options.model or answer.model) for answer in recording.answers]
+    paid = (_price_recorded(answer, options.model or answer.model) for answer in recording.answers)
     return FileReplay(
         path=path,
         model=model,
@@ -124,8 +134,7 @@ def replay_file(
         broken=recording.broken,
         skipped=recording.skipped,
         prompts=[answer.usage.prompt_tokens for answer in recording.answers],
-        recorded=sum((answer.usage for answer in recording.answers), Usage()),
-        recorded_usd=sum(paid),
+        recorded=sum(paid, Tally()),
         reproduced=_reproduce(recording) if reproduces else None,
         results={
             name: POLICIES[name].play(
@@ -136,11 +145,12 @@ def replay_file(
     )
 
 
-def _price_recorded(answer: UniqueAnswer, model: str) -> float:
+def _price_recorded(answer: UniqueAnswer, model: str) -> Tally:
     """Price a recorded call as a model's that may count its prompt in other tokens."""
     scale = capabilities(model).tokenizer_scale / capabilities(answer.model).tokenizer_scale
     counted = {name: round(getattr(answer.usage, name) * scale) for name in PROMPT_TOKENS}
-    return price_call(model, structs.replace(answer.usage, **counted)).usd
+    paid = price_call(model, structs.replace(answer.usage, **counted))
+    return structs.replace(price_call(model, answer.usage), usd=paid.usd)
 
 
 def _reproduce(recording: RecordedSession) -> ReplayResult:
@@ -230,39 +240,32 @@ def _summarise_files(found: Sequence[FileReplay], names: Sequence[str]) -> Repla
 
 
 def _session(one: FileReplay) -> dict[str, object]:
-    simulated = one.reproduced.usage.cache_read_tokens if one.reproduced else 0
-    read = one.recorded.cache_read_tokens
+    simulated = one.reproduced.total.cache_read_tokens if one.reproduced else 0
     return {
         "file": one.path.name,
         "calls": len(one.prompts),
-        "recorded_usd": round(one.recorded_usd, 4),
-        "read_ratio": round(simulated / read, 4) if read else None,
-        "usd": {name: round(result.total_usd, 4) for name, result in one.results.items()},
+        "recorded_usd": round(one.recorded.usd, USD_DIGITS),
+        "read_ratio": _read_ratio(simulated, one.recorded.cache_read_tokens),
+        "usd": {name: round(r.total.usd, USD_DIGITS) for name, r in one.results.items()},
         "stopped": {name: r.stopped for name, r in one.results.items() if r.stopped},
     }
 
 
 def _sum_recorded(played: Sequence[FileReplay]) -> RecordedFigures:
-    usage = sum((one.recorded for one in played), Usage())
     prompts = [tokens for one in played for tokens in one.prompts]
     again = total(one.reproduced for one in played if one.reproduced is not None)
-    over = sum(tokens > one.window_tokens for one in played for tokens in one.prompts)
-    read = usage.cache_read_tokens
     return RecordedFigures(
         calls=len(prompts),
-        usd=round(sum(one.recorded_usd for one in played), 4),
-        read=read,
-        written=usage.cache_write_tokens,
-        uncached=usage.input_tokens,
-        output=usage.output_tokens,
+        tally=sum((one.recorded for one in played), Tally()),
         compactions=again.compactions,
         prefix_moves=again.prefix_moves,
-        over_window_calls=over,
+        over_window_calls=sum(
+            tokens > one.window_tokens for one in played for tokens in one.prompts
+        ),
         peak_context=max(prompts, default=0),
         mean_context=round(sum(prompts) / len(prompts)) if prompts else 0,
         regret=again.regret,
         regret_usd=again.regret_usd,
-        simulated_read=again.read,
+        simulated_read=again.tally.cache_read_tokens,
         simulated_usd=again.usd,
-        read_ratio=round(again.read / read, 4) if read else None,
     )

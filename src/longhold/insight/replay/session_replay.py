@@ -30,12 +30,11 @@ from longhold.core.log.entries import (
     Switched,
 )
 from longhold.core.log.shared import FileRecords
-from longhold.core.log.spending import price_call
 from longhold.core.memory.session_memory import MemoryJobs
-from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import JsonObject, Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import price_call
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.settings import Settings
@@ -45,6 +44,7 @@ from longhold.core.stages.compact.segment import Segment, kept_rounds, shown_pat
 from longhold.core.stages.compact.summary import HEADINGS
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers
+from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import AfterTurn, Engine, Stage
@@ -250,7 +250,7 @@ class SessionReplay:
         )
 
     def _record(self, entry: AnyEntry) -> None:
-        written = self.engine.record(structs.replace(entry, n=0, at=self._clock.now()))
+        written = self.engine.take(structs.replace(entry, n=0, at=self._clock.now()))
         self._numbers[entry.n] = written.n
 
     async def _answer(self, entry: Replied) -> None:
@@ -299,8 +299,8 @@ class SessionReplay:
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
-        paid = price_call(self.engine.model, usage).usd
-        self.result.add_call(usage, paid, self.engine.fullness().used_tokens)
+        paid = price_call(self.engine.model, usage)
+        self.result.add_call(paid, self.engine.fullness().used_tokens)
         return usage
 
     def _count(self, bill: PromptBill) -> None:
@@ -323,7 +323,7 @@ class SessionReplay:
             calls.append(usage)
             model, source = self.engine.model, request.source
             self.engine.report(Forked(source=source, model=model, usage=usage, turn=number + 1))
-            self.result.add_own_call(source, usage, price_call(model, usage).usd)
+            self.result.add_own_call(source, price_call(model, usage))
         text = SUMMARY if request.source == "compact" else "Done."
         return ForkReply(
             text=text,

@@ -12,24 +12,26 @@ Written: the system prompt goes into the first record; tools and usage are left 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
-from longhold.core.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
+from longhold.core.messages import Block, Json, JsonObject, Text, Usage, text_of
 from longhold.core.messages.usage import WINDOW
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
 from longhold.core.view.items import make_unanswered
-from longhold.session.importing.codex_items import (
+from longhold.core.wire.responses import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
     UNSENT_ITEMS,
-    answer_of,
-    items_of,
-    parse_content,
-    result_of,
+    decode_item,
+    decode_result,
+    read_answer,
+    write_items,
 )
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.records import (
+    arguments_of,
     count,
     first_record,
     line,
@@ -133,7 +135,7 @@ class _Reader:
             tuple(held.content), at=held.at, model=self._model, usage=held.usage
         )
         for item, at in held.results:
-            yield self._dialogue.ran(result_of(item), at=at)
+            yield self._dialogue.ran(decode_result(item), at=at)
 
     def _framed(self, meta: JsonObject, at: float) -> Iterator[AnyEntry]:
         instructions = meta.get("base_instructions") or meta.get("instructions")
@@ -156,7 +158,7 @@ class _Reader:
             self._account.skipped[kind] += 1
         elif kind in OUTPUT_ITEMS:
             if self._round is None:
-                yield self._dialogue.ran(result_of(item), at=at)
+                yield self._dialogue.ran(decode_result(item), at=at)
             else:
                 self._round.results.append((item, at))
         elif _is_users(item):
@@ -168,10 +170,12 @@ class _Reader:
             if self._round is None:
                 self._round = _Round(at, usage=self._usage)
                 self._usage = None
-            self._round.content.extend(answer_of(item, self._account))
+            self._round.content.extend(
+                read_answer(item, partial(arguments_of, account=self._account))
+            )
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
-        content = _read_content(item)
+        _, content = decode_item(item)
         is_context = text_of(content).startswith(_CONTEXT_OPENINGS)
         is_asked = item.get("role") == "user" and not is_context
         for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
@@ -224,7 +228,7 @@ class _Reader:
         items = [i for i in history if isinstance(i, dict)] if isinstance(history, list) else []
         message = str(compaction.get("message") or "")
         lead = next((i for i, item in enumerate(items) if not _is_users(item)), len(items))
-        blocks = [block for item in items[:lead] for block in _read_content(item)]
+        blocks = [block for item in items[:lead] for block in decode_item(item)[1]]
         summary = to_spoken(blocks) or ((Text(text=message),) if message else ())
         if history is None:
             summary = (*(Text(text=text) for text in self._asked), *summary)
@@ -246,12 +250,6 @@ def _keep_newest(texts: list[str]) -> list[str]:
 def _is_users(item: JsonObject) -> bool:
     kind = str(item.get("type"))
     return kind in CONTEXT_ITEMS or (kind == "message" and item.get("role") != "assistant")
-
-
-def _read_content(item: JsonObject) -> Content:
-    return (
-        parse_content(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
-    )
 
 
 def _usage(raw: JsonObject, window: Json) -> Usage | None:
@@ -280,7 +278,7 @@ def write(view: View, *, session: str = "longhold", directory: str = "") -> Iter
         title = {"type": "thread_name_updated", "thread_id": session, "thread_name": view.title}
         yield _record(at, "event_msg", title)
     for message in view.messages():
-        for item in items_of(message.role, message.content):
+        for item in write_items(message.role, message.content):
             yield _record(at, "response_item", item)
 
 

@@ -32,20 +32,20 @@ from longhold.core.messages import (
     ToolResult,
     ToolUse,
     Usage,
+    content_from_wire,
 )
 from longhold.core.models.capabilities import capabilities
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
-from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.parts import (
+from longhold.core.wire.messages import (
     TEXT_FIELDS,
-    content_of,
     extra_of,
     split_results,
     unwrap,
     with_extra,
     wrap,
 )
+from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.records import (
     Numbered,
     UnreadableRecord,
@@ -330,7 +330,7 @@ class _Reader:
 
 
 def _content(raw: Json) -> Content:
-    return content_of(raw, _block)
+    return content_from_wire(raw, _block)
 
 
 def _block(part: Json) -> Block:

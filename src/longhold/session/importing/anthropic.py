@@ -8,10 +8,9 @@ knows the model and the output limit.
 from collections.abc import Iterable, Iterator
 
 from longhold.core.log.entries import AnyEntry, Framed, Section
-from longhold.core.messages import Json, JsonObject, Text, message_to_wire
+from longhold.core.messages import Json, JsonObject, Text, content_from_wire, message_to_wire
 from longhold.core.view import View
 from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.parts import content_of
 from longhold.session.importing.provider import provider_of
 from longhold.session.importing.records import count, document, message_list
 from longhold.session.importing.writer import ImportAccount, TranscriptWriter
@@ -31,7 +30,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
     dialogue = Dialogue(writer)
     yield from dialogue.begin(request, _frame(request, writer.account))
     for number, message in messages:
-        content = content_of(message.get("content"))
+        content = content_from_wire(message.get("content"))
         if message.get("role") == "assistant":
             yield from dialogue.replied(
                 content,
@@ -68,7 +67,7 @@ def _tools(raw: Json, account: ImportAccount) -> tuple[JsonObject, ...]:
 
 def _sections(system: Json, account: ImportAccount) -> tuple[Section, ...]:
     sections = []
-    for block in content_of(system):
+    for block in content_from_wire(system):
         if isinstance(block, Text):
             sections.append(Section(name="system", text=block.text))
         else:

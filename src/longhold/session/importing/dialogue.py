@@ -15,7 +15,7 @@ from longhold.core.log.entries import AnyEntry, Compacted, Framed, Ran, SpokenCo
 from longhold.core.messages import Block, Content, JsonObject, ToolResult, ToolUse, is_blank
 from longhold.core.messages.measure import measure_content
 from longhold.core.messages.rules import resolve_block
-from longhold.session.importing.parts import split_results
+from longhold.core.wire.messages import split_results
 from longhold.session.importing.writer import OfAnswer, TranscriptWriter
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from longhold.core.log.reading import LOG_KEYS
+
 _TOKEN = re.compile(rb'[^"{}\[\]:]*("(?:[^"\\]|\\.)*"|[{}\[\]:])', re.DOTALL)
 _OPENING = b"\xef\xbb\xbf \t\r\n"
 
@@ -76,7 +78,7 @@ def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
     top = {field.key for field in fields if field.depth == 1}
     if opening == b"[":
         return 2 if 2 in depths else None
-    if opening != b"{" or top & {b"longhold", b"holdfast", b"sessionId", b"uuid", b"payload"}:
+    if opening != b"{" or top & {*LOG_KEYS, b"sessionId", b"uuid", b"payload"}:
         return None
     if b"messages" in top:
         return 3 if 3 in depths else None

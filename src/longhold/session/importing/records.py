@@ -15,6 +15,7 @@ import msgspec
 
 from longhold.core.log.cursor import clamp_time
 from longhold.core.messages import Json, JsonObject
+from longhold.core.wire.messages import is_deep
 from longhold.session.importing.writer import ImportAccount
 
 Numbered = Iterator[tuple[int, JsonObject]]
@@ -102,7 +103,7 @@ def _split(text: bytes | bytearray) -> list[Json]:
             value, end = _first_value.raw_decode(left)
         except (ValueError, RecursionError):
             return []
-        if not isinstance(value, dict) or _is_deep(value):
+        if not isinstance(value, dict) or is_deep(value, MOST_LEVELS):
             return []
         found.append(value)
         left = left[end:].lstrip()
@@ -184,23 +185,9 @@ def _parse_json(text: bytes | bytearray) -> Json | UnreadableRecord:
         return UnreadableRecord(f"not JSON: {error}")
     except RecursionError:
         return UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
-    if text.count(b"{") + text.count(b"[") > MOST_LEVELS and _is_deep(value):
+    if text.count(b"{") + text.count(b"[") > MOST_LEVELS and is_deep(value, MOST_LEVELS):
         return UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
     return value
-
-
-def _is_deep(value: Json) -> bool:
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MOST_LEVELS):
-        if not level:
-            return False
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-    return bool(level)
 
 
 def _replace_halves(text: bytes | bytearray) -> bytes:
@@ -249,3 +236,11 @@ def _read_joined(
     account.count()
     account.malformed.append((number, reason))
     return MessageList({}, iter(()))
+
+
+def arguments_of(text: str, account: ImportAccount) -> JsonObject:
+    value = decode_record((text or "{}").encode(), account)
+    if isinstance(value, dict):
+        return value
+    account.repaired["arguments that are not an object"] += 1
+    return {"arguments": text}

@@ -58,3 +58,8 @@ def thinking(content: str) -> JsonObject:
 
 def tool_use(name: str, arguments: JsonObject) -> JsonObject:
     return {"type": "tool_use", "name": name, "input": arguments}
+
+
+def plain_block(block: JsonObject) -> JsonObject:
+    """Drop the id and the signature, which the simulator makes itself."""
+    return {key: value for key, value in block.items() if key not in ("id", "signature")}

@@ -4,12 +4,11 @@ Brains that need a model on this machine are not built here but passed to the se
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from longhold.core.messages import Text, Thinking, ToolUse, block_to_wire
 from longhold.core.models.protocol import Model, Request, collect
 from longhold.core.request.billing.request import JsonObject
-from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, text, thinking
+from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, plain_block, text, thinking
 from longhold.simulator.brains.digest import DigestBrain
 from longhold.simulator.brains.scripted import ScriptedBrain
 
@@ -31,19 +30,9 @@ class ModelBrain:
         reply = await collect(self._model.stream(Request(kwargs=kwargs)))
         spoken = [b for b in reply.content if isinstance(b, Text | Thinking | ToolUse)]
         return BrainAnswer(
-            blocks=tuple(map(_to_plain, spoken)), stop_reason=reply.stop_reason or None
+            blocks=tuple(plain_block(block_to_wire(block)) for block in spoken),
+            stop_reason=reply.stop_reason or None,
         )
-
-
-def _to_plain(block: Text | Thinking | ToolUse) -> JsonObject:
-    wire = block_to_wire(block)
-    return {key: value for key, value in wire.items() if key not in ("id", "signature")}
-
-
-if TYPE_CHECKING:
-
-    def _conforms(model: Model) -> None:
-        _: Brain = ModelBrain(model)
 
 
 EXHAUSTED = "The recording has ended."
@@ -88,10 +77,6 @@ def _last_text(request: BrainRequest) -> str:
         if block.get("type") == "text":
             return str(block["text"])
     return ""
-
-
-if TYPE_CHECKING:
-    _: tuple[Brain, ...] = (ReplayBrain([]), EchoBrain())
 
 
 _PLAIN: dict[str, Callable[[], Brain]] = {"digest": DigestBrain, "echo": EchoBrain}

@@ -12,7 +12,6 @@ Plain forms: `replace "old" with "new" in path`, `create path with "content"`.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from longhold.core.request.billing.request import JsonObject
 from longhold.core.stages.compact.plain_summary import (
@@ -28,7 +27,7 @@ from longhold.core.stages.compact.plain_summary import (
     subject_of,
     summarise,
 )
-from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, text, tool_use
+from longhold.simulator.brains import BrainAnswer, BrainRequest, text, tool_use
 
 TOOL = "memory"
 REMEMBER = re.compile(r"^(?:please\s+)?(remember(?:\s+that|:)|always|never)\s+(.+)", re.I)
@@ -247,7 +246,3 @@ def _asks_for_summary(task: str) -> bool:
 
 def _wrap_summary(summary: str, asked: str) -> str:
     return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
-
-
-if TYPE_CHECKING:
-    _: Brain = DigestBrain()

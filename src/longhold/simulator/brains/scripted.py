@@ -1,29 +1,18 @@
-"""A brain that follows a script: answers in order, written as values or in a few lines.
+"""A brain that follows a script, in the language of `longhold.core.models.scripted`.
 
-The line language, one directive per line, answers separated by `---`:
-
-    think: The user wants the file.
-    text: I will read it.
-    tool: Read {"path": "notes.txt"}
-    stop: max_tokens
-    error: 429 5
-
-A line without a directive continues the text or thinking before it. Summaries that
-the server asks for are taken from the script too.
+Summaries that the server asks for are taken from the script too. `usage:` lines have no effect,
+because the simulator counts. Of errors only statuses are possible, and the blocks before one are
+not sent: a stream that breaks midway is a fault of the server.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-import msgspec
-
-from longhold.core.request.billing.errors import ApiError
-from longhold.core.request.billing.request import JsonObject
-from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, text, thinking, tool_use
-from longhold.simulator.faults import parse_fault
-
-SEPARATOR = "---"
-DIRECTIVES = ("text", "think", "tool", "stop", "error")
+from longhold.core.messages import block_to_wire
+from longhold.core.models.scripted import ScriptedAnswer, read_script, read_status
+from longhold.core.request.billing.errors import ERROR_TYPES, ApiError
+from longhold.errors import ConfigError
+from longhold.simulator.brains import BrainAnswer, BrainRequest, plain_block
+from longhold.simulator.faults import InjectedFault
 
 Line = BrainAnswer | ApiError
 
@@ -52,60 +41,19 @@ class ScriptedBrain:
 
 
 def parse_script(script: str) -> tuple[Line, ...]:
-    """Read a script; raise ValueError with the line that is invalid."""
-    parts: list[list[str]] = [[]]
-    for line in script.splitlines():
-        if line.strip() == SEPARATOR:
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    return tuple(_parse_answer(part) for part in parts if any(line.strip() for line in part))
+    return tuple(map(_to_line, read_script(script)))
 
 
-def _parse_answer(lines: Iterable[str]) -> Line:
-    blocks: list[JsonObject] = []
-    stop_reason: str | None = None
-    for line in lines:
-        directive, colon, rest = line.partition(":")
-        rest = rest.strip()
-        match directive.strip() if colon else "":
-            case "text":
-                blocks.append(text(rest))
-            case "think":
-                blocks.append(thinking(rest))
-            case "tool":
-                blocks.append(_parse_tool(rest))
-            case "stop":
-                stop_reason = rest
-            case "error":
-                return _parse_error(rest)
-            case _:
-                _continue(blocks, line)
-    return BrainAnswer(blocks=tuple(blocks), stop_reason=stop_reason)
-
-
-def _continue(blocks: list[JsonObject], line: str) -> None:
-    field = {"text": "text", "thinking": "thinking"}.get(blocks[-1]["type"]) if blocks else None
-    if field is not None:
-        blocks[-1][field] += f"\n{line}"
-    elif line.strip():
-        raise ValueError(f"script line {line!r} should begin with one of {', '.join(DIRECTIVES)}:")
-
-
-def _parse_tool(rest: str) -> JsonObject:
-    name, _, arguments = rest.partition(" ")
-    try:
-        return tool_use(name, msgspec.json.decode(arguments or "{}", type=JsonObject))
-    except msgspec.DecodeError as error:
-        raise ValueError(f"script tool {rest!r} wants a JSON object: {error}") from error
-
-
-def _parse_error(rest: str) -> ApiError:
-    fault = parse_fault(":".join(rest.split()))
-    if fault is None or fault.status is None:
-        raise ValueError(f"script error {rest!r} should be a status such as 429 or 529")
-    return fault.error()
-
-
-if TYPE_CHECKING:
-    _: Brain = ScriptedBrain("")
+def _to_line(answer: ScriptedAnswer) -> Line:
+    if answer.error is None:
+        blocks = (plain_block(block_to_wire(block)) for block in answer.blocks)
+        return BrainAnswer(blocks=tuple(blocks), stop_reason=answer.stop_reason)
+    word = answer.error.split()[0]
+    if not word.isdigit() or int(word) not in ERROR_TYPES:
+        allowed = ", ".join(map(str, ERROR_TYPES))
+        raise ConfigError(f"the simulator cannot answer with error {word!r}; it has {allowed}")
+    status, headers = read_status(answer.error)
+    seconds = headers.get("retry-after")
+    return InjectedFault(
+        status=status, retry_after_seconds=float(seconds) if seconds else None
+    ).error()

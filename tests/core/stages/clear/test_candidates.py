@@ -41,7 +41,7 @@ async def test_results_are_listed_once_an_answer_followed_them(one):
 
 async def test_a_refusal_in_the_users_words_is_none(one):
     one.call(("no", "Bash", {"command": "make"}))
-    one.engine.record(Ran(tool_use_id="no", content=PAGE, is_error=True, refused=PAGE))
+    one.engine.take(Ran(tool_use_id="no", content=PAGE, is_error=True, refused=PAGE))
     await one.read(2)
     one.call()
     assert ids(fresh(one.view).newest) == ["t0", "t1"]

@@ -9,7 +9,7 @@ import pytest
 from longhold.core.log import Log
 from longhold.core.log.entries import Pinned, Redone, Spilled, Undone
 from longhold.core.messages import Image, Text, Thinking
-from longhold.core.request.edits import BETA
+from longhold.core.request.server_side import EDITS_BETA
 from longhold.core.settings import (
     ClearSettings,
     CostSettings,
@@ -252,10 +252,10 @@ async def test_what_a_result_refers_to_that_never_goes_stays(reading):
 
 
 async def test_a_stand_in_that_would_be_longer_is_not_used(reading):
-    clear = ClearSettings(paid=False, smallest_tokens=0, idle_least_tokens=0)
+    clear = ClearSettings(paid=False, smallest_tokens=0)
     one = reading(replace(PLAIN, clear=clear))
     await one.read(9, page="tiny")
-    await one.read(1, first=9)
+    await one.read(1, first=9, page=PAGE * 6)
     await one.read(5, first=10)
     one.now += 300
     await one.send()
@@ -310,7 +310,7 @@ async def test_another_model_has_nothing_cached(reading):
 
 
 async def test_a_model_without_edits_and_back(reading):
-    one = reading(model="simulated/claude-opus-5", betas=(BETA,))
+    one = reading(model="simulated/claude-opus-5", betas=(EDITS_BETA,))
     await one.read(3)
     for model in ("claude-opus-4-6", "simulated/claude-opus-5"):
         one.engine.switch(model, "asked for")

@@ -3,13 +3,14 @@
 import gzip
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from longhold.core.log.entries import Cleared
 from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages.text import exact_dollars
 from longhold.core.models.prices import prices
 from longhold.core.policy.cost_model import Forecast
 from longhold.core.settings import ClearSettings, CostSettings, WindowSettings
@@ -19,7 +20,6 @@ from longhold.core.stages.clear.policy import (
     CacheStanding,
     Snapshot,
     plan_clearing,
-    usd,
 )
 from longhold.core.tools.describe import description_of
 from longhold.core.turn.engine import Fullness
@@ -244,7 +244,7 @@ def test_budgets_shrink_with_small_windows():
 
 
 def test_amounts_are_never_nothing():
-    assert (usd(1.234), usd(0.00123)) == ("$1.23", "$0.0012")
+    assert (exact_dollars(1.234), exact_dollars(0.00123)) == ("$1.23", "$0.0012")
 
 
 def test_the_recorded_rule_takes_the_oldest_until_enough_is_left():
@@ -339,7 +339,7 @@ def _left_out(live, total):
 
 
 def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
-    many, settings = stock(*[4_000] * 40), replace(SETTINGS, paid_least_tokens=1_000)
+    many, settings = stock(*[4_000] * 40), SETTINGS
     known = {"used_tokens": 80_000, "cached_tokens": 20_000, "outlook": Forecast(calls=500)}
     assert way(plan_clearing(many, moment(**known), CacheStanding(), settings)) == "paid"
     empty = moment(**known, warm_share=0.5)

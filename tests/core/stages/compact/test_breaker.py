@@ -5,12 +5,10 @@ import pytest
 from compacting import SUMMARY
 from longhold.core.log.entries import Compacted, Failed
 from longhold.core.messages import Text
-from longhold.core.settings import CompactSettings
 from longhold.core.stages.compact.thrash import is_broken
 from longhold.session.session import Session
 
 NOW = 1_000_000.0
-SETTINGS = CompactSettings(failures=3, retry_seconds=600, retry_compactions=2)
 
 
 def failed(way="fork", ago=10.0):
@@ -34,15 +32,15 @@ def tried(times, ago=10.0):
         ([*tried(2), failed(), compacted("model"), *tried(2)], False),
         ([compacted()] * 9, False),
         ([*[failed("ahead"), compacted()] * 9], False),
-        (tried(3, ago=601), False),
-        (tried(3, ago=-601), False),  # by a clock that was set back since
-        ([*tried(3), compacted()], True),
-        ([*tried(3), compacted(), compacted()], False),
-        ([*tried(3), compacted(), compacted(), *tried(1)], True),
+        (tried(3, ago=1_801), False),
+        (tried(3, ago=-1_801), False),  # by a clock that was set back since
+        ([*tried(3), *[compacted()] * 4], True),
+        ([*tried(3), *[compacted()] * 5], False),
+        ([*tried(3), *[compacted()] * 5, *tried(1)], True),
     ],
 )
 def test_it_opens_after_failures_in_a_row_and_closes_with_time_or_work(history, broken):
-    assert is_broken(history, SETTINGS, NOW) is broken
+    assert is_broken(history, NOW) is broken
 
 
 async def test_a_resumed_session_does_not_pay_for_the_same_failures_again(talk):
@@ -52,4 +50,4 @@ async def test_a_resumed_session_does_not_pay_for_the_same_failures_again(talk):
         one.answered()
     one.session.close()
     with Session.resume(one.engine.log.header.session, settings=one.settings) as again:
-        assert is_broken(again.view.history, one.settings.compact, again.view.history[-1].at)
+        assert is_broken(again.view.history, again.view.history[-1].at)

@@ -5,6 +5,7 @@ import pytest
 from compacting import SUMMARY
 from longhold.core.log.entries import Restored
 from longhold.core.messages import Text
+from longhold.core.stages.compact import draft
 from longhold.core.stages.compact.draft import lighten
 
 
@@ -45,8 +46,11 @@ async def test_over_the_line_the_newest_file_and_the_todos_are_still_restored(ta
 
 @pytest.mark.parametrize("ratio", [0.3, 0.42, 0.6])
 @pytest.mark.parametrize("scripts", [(), (SUMMARY,)], ids=["digest", "model"])
-async def test_no_more_of_the_line_is_filled_afterwards_than_the_setting_says(talk, ratio, scripts):
-    one = talk(*scripts, asks=bool(scripts), filled_ratio=ratio).fill()
+async def test_no_more_of_the_line_is_filled_afterwards_than_is_allowed(
+    talk, monkeypatch, ratio, scripts
+):
+    monkeypatch.setattr(draft, "FILLED_RATIO", ratio)
+    one = talk(*scripts, asks=bool(scripts)).fill()
     files = tuple(file(str(number), 1_500) for number in range(12))
 
     async def restore(segment):

@@ -16,6 +16,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.models.chaos import ChaosModel
 from longhold.core.models.retry import Retries
 from longhold.core.models.scripted import ScriptedModel
+from longhold.core.stages.compact import compact
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import Before
 from longhold.core.stages.compact.writing import OUTPUT_TOKENS
@@ -129,7 +130,7 @@ async def test_three_failures_stop_models_and_a_wish_brings_them_back(talk):
     assert one.compacted[-1].by == "model"
 
 
-async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
+async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk, monkeypatch):
     one = talk(SUMMARY).fill()
     said, is_told = [], asyncio.Event()
 
@@ -142,7 +143,7 @@ async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
         is_told.set()
 
     one.hooks.before, one.hooks.progress = slow, tell
-    object.__setattr__(one.settings.compact, "progress_seconds", 0.02)
+    monkeypatch.setattr(compact, "PROGRESS_SECONDS", 0.02)
     await one.prepare()
     assert one.compacted[0].by == "model"
     assert said[0] == "compacting, 0 s"

@@ -12,9 +12,10 @@ from longhold.core.log.entries import Compacted, Directed, Forked, Noted, Undone
 from longhold.core.messages import Text, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import NotesSettings, home
+from longhold.core.stages.compact.draft import FILLED_RATIO
 from longhold.core.stages.compact.owner import Before, CompactRequest
-from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile
+from longhold.core.stages.notes.update import template
 from longhold.core.view.items import Round, Spoken
 
 KEPT = NotesSettings(keep_tokens=10_000, keep_messages=2)
@@ -190,7 +191,7 @@ async def test_notes_leave_the_room_that_any_summary_leaves(one):
     noted(one, "The mast is up. " * 100)
     await one.stage(one.engine)
     assert one.compacted[0].by == "notes"
-    assert one.used <= one.settings.compact.filled_ratio * one.line
+    assert one.used <= FILLED_RATIO * one.line
 
 
 async def test_notes_that_would_fill_the_window_themselves_give_way(one):
@@ -201,7 +202,7 @@ async def test_notes_that_would_fill_the_window_themselves_give_way(one):
     file.write(found.page.with_written(long), found)
     await one.stage(one.engine)
     assert one.compacted[0].by == "model"
-    assert one.used <= one.settings.compact.filled_ratio * one.line
+    assert one.used <= FILLED_RATIO * one.line
 
 
 async def test_it_waits_for_an_update_under_way(one):
@@ -249,7 +250,7 @@ async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
     full(one)
     file, _ = noted(one)
     await one.stage.make_ready(one.engine)
-    ready = one.stage._from_notes._ready
+    ready = one.stage.load()._from_notes._ready
     assert ready is not None
     file.path.write_text(file.path.read_text().replace("The mast is up.", "The mast fell."))
     await one.stage(one.engine)
@@ -261,7 +262,7 @@ async def test_what_waited_for_an_answer_when_a_text_was_made_ready_is_not_lost(
     full(one)
     one.engine.say("Now the harbour, please.")
     await one.stage.make_ready(one.engine)
-    assert one.stage._from_notes._ready is not None
+    assert one.stage.load()._from_notes._ready is not None
     one.turn_open("more", words=900)
     one.answered("done")
     await one.stage(one.engine)

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from longhold.core.stages.notes.asking import SECTION_TOKENS
 
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.measure import Measure
@@ -92,9 +93,9 @@ def test_an_open_round_is_not_covered():
 
 def test_a_long_section_is_cut_and_says_where_all_of_it_is():
     page = read_template("## Title\n_About._\n\n## Task\n_What._\n").with_written(
-        {"Task": "One two three. " * 200}
+        {"Task": "One two three. " * 1_000}
     )
-    text = Judgement(page=page, file="/s/notes.md", section_tokens=100).text()
+    text = Judgement(page=page, file="/s/notes.md").text()
     assert text.endswith("[Cut here; all of it is in /s/notes.md]")
-    assert len(text) < 600
+    assert len(text) < 4 * SECTION_TOKENS + 200
     assert "## Title" not in text

@@ -23,7 +23,7 @@ async def begun(one, thought=False, is_asked=lambda: False):
         one.turn(f"step {number} of the login fix", words=400, thought=thought)
     one.engine.say("a question")
     await one.prepare()
-    job = one.stage._prefetch._job
+    job = one.stage.load()._prefetch._job
     await until(lambda: is_asked() or one.model.stalled.is_set() or not job.is_busy)
     one.answered("an answer")
 
@@ -127,7 +127,9 @@ async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
     one.fill()
     before = len(one.view.history)
     waiting = asyncio.create_task(one.prepare())
-    await until(lambda: not one.stage._prefetch.is_under_way)  # it was taken, and is waited for
+    await until(
+        lambda: not one.stage.load()._prefetch.is_under_way
+    )  # it was taken, and is waited for
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.restoring import Restoring
+from longhold.agent.restoring import SKILL_TOKENS, Restoring
 from longhold.agent.tools.bash import BASH
 from longhold.agent.tools.read import READ
 from longhold.core.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Restored, Said
@@ -248,10 +248,10 @@ def test_skills_come_back_newest_first_with_their_heads(scene):
     body = "\n".join(f"step {i} of the long way" for i in range(4_000))
     scene.call("Skill", f"Skill long.\n{body}", skill="long")
     scene.call("Skill", "Skill short.", skill="short")
-    texts = scene.restored(settings=CompactSettings(skill_tokens=400, skills_tokens=500))
+    texts = scene.restored()
     assert texts[0] == "[Restored skill short]\nSkill short."
     assert texts[1].endswith("[Cut here; using the skill long again shows all of it.]")
-    assert tokens_of((Text(text=texts[1]),)) <= 400
+    assert tokens_of((Text(text=texts[1]),)) <= SKILL_TOKENS
 
 
 def test_commands_and_agents_that_still_run_are_named(scene):

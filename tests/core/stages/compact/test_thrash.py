@@ -7,7 +7,6 @@ from compacting import SUMMARY
 from longhold.core.log.entries import Cleared, Compacted, Failed
 from longhold.core.messages import Text, text_of
 from longhold.core.messages.rules import violations
-from longhold.core.settings import CompactSettings
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.stages.compact.thrash import CALM, WHAT, is_thrashing, may_ask_models
 from longhold.core.turn.undo import undo
@@ -107,9 +106,7 @@ async def test_a_compaction_that_was_taken_back_does_not_count(talk):
         await one.session.layers.compact.compact(one.engine, CompactRequest())
         one.answered(input_tokens=one.used)
         undo(one.engine)
-    assert not is_thrashing(
-        one.view.history, one.view.in_force.dead, CompactSettings(), one.engine.fullness()
-    )
+    assert not is_thrashing(one.view.history, one.view.in_force.dead, one.engine.fullness())
 
 
 async def test_instructions_that_leave_no_room_are_named(talk):
@@ -151,12 +148,7 @@ async def test_compactions_that_make_next_to_no_room_are_seen_however_many_answe
         one.engine.record(made(one.line, after))
         for _ in range(9):
             one.answered(input_tokens=one.line)
-    assert (
-        is_thrashing(
-            one.view.history, one.view.in_force.dead, CompactSettings(), one.engine.fullness()
-        )
-        is is_seen
-    )
+    assert is_thrashing(one.view.history, one.view.in_force.dead, one.engine.fullness()) is is_seen
 
 
 def test_streaks_that_were_stopped_long_ago_are_forgotten():

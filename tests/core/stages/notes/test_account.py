@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.messages import Text, Thinking, ToolUse
-from longhold.core.stages.notes.account import SessionAccount
-from longhold.core.stages.notes.engine_lines import engine_sections
+from longhold.core.stages.notes.account import SessionAccount, engine_sections
 from longhold.core.view.items import Result, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from longhold.core.settings import NotesSettings
-from longhold.core.stages.notes.asking import ask_for_update, template
+from longhold.core.stages.notes.update import ask_for_update, template
 
-SETTINGS = NotesSettings(section_tokens=100, total_tokens=250)
 FILE = Path("/s/notes.draft.md")
 
 
@@ -20,15 +18,15 @@ def test_there_are_ten_sections_each_with_its_line(tmp_path):
 
 def test_the_notes_are_in_the_question_without_the_engines_lines(tmp_path):
     page = template(tmp_path).with_written({"Task": "Fix {path}"}).with_logs({"Task": "- T1"})
-    asked = ask_for_update(page, FILE, SETTINGS, tmp_path)
+    asked = ask_for_update(page, FILE, tmp_path)
     assert "Fix {path}" in asked and str(FILE) in asked
     assert "- T1" not in asked
     assert "Condense" not in asked
 
 
 def test_what_is_too_long_is_named(tmp_path):
-    page = template(tmp_path).with_written({"Task": "word " * 150, "Learnings": "word " * 150})
-    asked = ask_for_update(page, FILE, SETTINGS, tmp_path)
+    page = template(tmp_path).with_written({"Task": "word " * 8_000, "Learnings": "word " * 8_000})
+    asked = ask_for_update(page, FILE, tmp_path)
     assert asked.count("Condense it") == 2
     assert "Shorten it hard now" in asked and '"Current state"' in asked.split("Shorten it")[1]
 
@@ -40,4 +38,4 @@ def test_template_and_words_can_be_the_users_own(tmp_path):
     (own / "prompt.md").write_text("Note {path}:\n{notes}")
     page = template(tmp_path)
     assert [each.heading for each in page.sections] == ["Ship"]
-    assert ask_for_update(page, FILE, SETTINGS, tmp_path).startswith(f"Note {FILE}:\n## Ship")
+    assert ask_for_update(page, FILE, tmp_path).startswith(f"Note {FILE}:\n## Ship")

@@ -12,8 +12,8 @@ from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, Usage
 from longhold.core.models.protocol import Reply
 from longhold.core.settings import NotesSettings, Settings, home
-from longhold.core.stages.notes.asking import template
 from longhold.core.stages.notes.file import NotesFile
+from longhold.core.stages.notes.update import template
 from longhold.session.session import Session
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ async def turn(session, i):
         usage=Usage(input_tokens=200 * i + 500, output_tokens=20),
     )
     session.engine.record_reply(reply, session.layers.after_turn)
-    await session.layers.notes.wait(10, 60)
+    await session.layers.notes.wait()
 
 
 async def work(session):

@@ -15,7 +15,7 @@ from longhold.agent.build import build_agent
 from longhold.core.log.entries import CacheBroke, Failed, Forked, Noted
 from longhold.core.models import open_model
 from longhold.core.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
-from longhold.core.stages.notes.notes import TAIL_TOKENS
+from longhold.core.stages.notes.update import TAIL_TOKENS
 from longhold.core.view.entry_list import BLOCK, RECENT
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, tool_use
@@ -133,7 +133,7 @@ async def turn(one, words=None):
     """Say something long, have it answered, and let the notes be written."""
     async for _ in one.run(words or prose(len(one.session.view.history))):
         pass
-    await notes(one).wait(10, 60)
+    await notes(one).wait()
 
 
 def notes(one):
@@ -395,7 +395,7 @@ async def test_of_updates_that_come_up_meanwhile_the_newest_wins(agent, brain):
             async for _ in one.run(prose(len(one.session.view.history), 1_000)):
                 pass
         gate.set()
-        await notes(one).wait(10, 60)
+        await notes(one).wait()
         noted = of(one, Noted)
         assert len(noted) == 2 and len(brain.asked) == 2
         assert noted[-1].cursor == one.session.view.items[-1].id
@@ -405,12 +405,12 @@ async def test_an_update_that_has_just_begun_is_waited_for(agent, brain):
     async with agent(notes={"model": False, "first_tokens": 1_000}) as one:
         async for _ in one.run(prose("a")):
             pass
-        await notes(one).wait(10, 60)
+        await notes(one).wait()
         notes(one)._began -= 3_600
         one.engine.say(prose("b", 6_000))
         notes(one).after_turn(one.engine)
         assert notes(one).is_running
-        await notes(one).wait(10, 60)
+        await notes(one).wait()
         assert len(of(one, Noted)) == 2
 
 

@@ -57,5 +57,4 @@ def test_a_model_is_asked_near_the_line_or_after_a_pause_and_then_not_again(
     window = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000, auto_line=""))
     used, at = (round(part * window.auto_tokens) for part in (share, judged))
     full = Fullness(used_tokens=used, margin=lambda: 0, window=window)
-    settings = NotesSettings()
-    assert model_pays(settings, full, judged_tokens=at, is_after_pause=is_after_pause) is pays
+    assert model_pays(full, judged_tokens=at, is_after_pause=is_after_pause) is pays

@@ -8,7 +8,7 @@ from longhold.agent.tools.bash import BASH
 from longhold.agent.tools.edit import EDIT, WRITE
 from longhold.agent.tools.read import READ
 from longhold.core.messages import ToolUse
-from longhold.core.stages.notes.notes import permit_only
+from longhold.core.stages.notes.update import permit_only
 from longhold.core.turn.round import Allowed
 
 

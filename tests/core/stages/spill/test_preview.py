@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from longhold.core.log.entries import Ran
 from longhold.core.log.results import Body
 from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import human_size
 from longhold.core.stages.spill.budget import Arrived, PreviewRoom
-from longhold.core.stages.spill.preview import head_of, human_size, preview, repetition, tail_of
+from longhold.core.stages.spill.preview import head_of, preview, repetition, tail_of
 
 FILE = Path("/home/u/.longhold/projects/p/s/tool-results/toolu_1.txt")
 ROOM = PreviewRoom(preview_bytes=60, error_bytes=90)

@@ -28,8 +28,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.models.protocol import Reply
 from longhold.core.settings import LogSettings, Settings, SpillSettings, WindowSettings
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.turn.engine import Engine
-from longhold.core.turn.large_results import write_result
+from longhold.core.turn.engine import Engine, keep_long
 from longhold.core.view.tokens import default_weights, weigh
 
 MODEL = "claude-opus-5-5"
@@ -118,7 +117,7 @@ def test_a_long_result_goes_to_disk_the_moment_it_comes(engine):
 async def test_the_users_reason_for_a_refusal_is_never_shortened(engine):
     call(engine, ("a", "Bash"), ("b", "Bash"))
     why = f"Not allowed: {LINES * 5}"
-    engine.record(Ran(tool_use_id="a", content=why, is_error=True, refused=LINES * 5))
+    engine.take(Ran(tool_use_id="a", content=why, is_error=True, refused=LINES * 5))
     engine.take_result("b", "word " * 5_000)
     await prepare(engine)
     assert shown(engine, "a") == why
@@ -166,9 +165,9 @@ def test_an_empty_result_names_its_tool(engine):
 
 def test_a_failed_commands_preview_has_its_exit_status_and_errors(engine):
     text = LINES[:9_000] + "src/a.c:3: error: no such field\n" + LINES[:9_000]
-    engine.record(Ran(tool_use_id="nobody", content="an orphan is let in and shown nowhere"))
+    engine.take(Ran(tool_use_id="nobody", content="an orphan is let in and shown nowhere"))
     call(engine, ("a", "Bash"))
-    engine.record(Ran(tool_use_id="a", content=text, is_error=True, exit_status=2))
+    engine.take(Ran(tool_use_id="a", content=text, is_error=True, exit_status=2))
     told = shown(engine)
     assert 'exit-status="2"' in told
     assert "src/a.c:3: error: no such field" in told
@@ -235,7 +234,7 @@ def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     take(engine, LINES)
     before = engine.view.messages()
-    engine.settings = replace(settings, spill=SpillSettings(preview_bytes=200))
+    engine.settings = replace(settings, spill=SpillSettings(result_chars=1_000))
     engine.take_result("a", LINES)
     assert engine.view.messages() == before
     assert len(entries(engine, Spilled)) == 1
@@ -294,7 +293,7 @@ async def test_the_calls_of_others_do_not_make_a_result_sent(engine):
 
 async def test_a_preview_that_a_crash_prevented_is_made_before_the_call(engine):
     call(engine, ("a", "Bash"))
-    engine.write(Ran(tool_use_id="a", content=LINES))
+    engine.record(Ran(tool_use_id="a", content=LINES))
     await prepare(engine)
     assert shown(engine).startswith('<spilled tool="Bash" id="a"')
     assert engine.results.read("a.txt") == LINES
@@ -321,7 +320,8 @@ async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path)
     settings = Settings(log=LogSettings(body_limit_bytes=40_000))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     call(engine, ("a", "Bash"))
-    write_result(engine, Ran(tool_use_id="a", content=LINES))
+    ran, _ = keep_long(engine, Ran(tool_use_id="a", content=LINES))
+    engine.record(ran)
     engine.results.remove(engine.results.stored())
     await prepare(engine)
     await prepare(engine)
@@ -425,7 +425,7 @@ async def test_decisions_survive_resume_branch_and_other_settings(tmp_path):
     before = engine.view.messages()
     engine.close()
     others = Settings(
-        spill=SpillSettings(on=False, preview_bytes=200, result_chars=1_000),
+        spill=SpillSettings(on=False, result_chars=1_000),
         window=WindowSettings(limit_tokens=8_000),
     )
     for log in (store.open("one"), store.branch("one")):

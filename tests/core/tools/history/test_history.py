@@ -20,8 +20,8 @@ from longhold.core.log.entries import (
     Undone,
 )
 from longhold.core.messages import Image, Opaque, Text, Thinking, ToolUse
-from longhold.core.settings import HistorySettings, LogSettings, Settings
-from longhold.core.tools.history.history import History, is_shown
+from longhold.core.settings import LogSettings, Settings
+from longhold.core.tools.history.history import HITS, History, is_shown
 from longhold.core.tools.history.index import NAME
 from longhold.core.turn.engine import Engine
 from longhold.errors import NotInHistory
@@ -374,11 +374,11 @@ def test_what_retention_removed_is_no_longer_found_and_said_to_be_gone(engine, h
 
 
 def test_hits_are_bounded_and_can_be_skipped(engine):
-    for i in range(5):
+    for i in range(HITS + 3):
         engine.say(f"alpha {i}")
-    history = History(lambda: engine.view.history, settings=HistorySettings(hits=2))
-    first, second = history.search("alpha"), history.search("alpha", skip=2)
-    assert (len(first.hits), first.total) == (2, 5)
+    history = History(lambda: engine.view.history)
+    first, second = history.search("alpha"), history.search("alpha", skip=HITS)
+    assert (len(first.hits), len(second.hits), first.total) == (HITS, 3, HITS + 3)
     assert not set(numbers(first)) & set(numbers(second))
 
 

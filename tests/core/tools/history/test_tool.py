@@ -28,12 +28,13 @@ def engine(tmp_path):
 
 
 @pytest.fixture
-def ask(engine, tmp_path):
+def ask(engine, tmp_path, monkeypatch):
     """Call the tool and give what came out."""
+    monkeypatch.setattr("longhold.core.tools.history.tool.HITS", 3)
     history = History(
         lambda: engine.view.history,
         directory=engine.log.path.with_suffix(""),
-        settings=HistorySettings(page_chars=PAGE, hits=3),
+        settings=HistorySettings(page_chars=PAGE),
     )
     opened = []
 

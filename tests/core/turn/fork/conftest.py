@@ -10,7 +10,7 @@ from longhold.core.models.protocol import collect
 from longhold.core.models.retry import Retries
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.fork import Forks
+from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Toolbox
 from longhold.session.session import Session
 

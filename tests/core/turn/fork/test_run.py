@@ -79,7 +79,7 @@ async def test_what_a_call_cost_is_recorded_with_the_parent(talk):
     assert entry.usage.prompt_tokens > 0
     assert entry.stop_reason == "end_turn"
     answers = [e for e in one.view.history if isinstance(e, Replied)]
-    assert sum_spending(one.view.history).answers == len(answers) + 1
+    assert sum_spending(one.view.history).calls == len(answers) + 1
 
 
 async def test_a_denied_tool_is_read_and_the_fork_goes_on(talk):

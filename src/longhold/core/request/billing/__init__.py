@@ -1,1 +1,1 @@
-"""."""
+"""A model of how providers cache and bill prompts, by their published rules."""

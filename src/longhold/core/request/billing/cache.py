@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from longhold.core.request.billing.pieces import Lifetime, Marker
+from longhold.core.messages import Usage
+from longhold.core.request.billing.pieces import Marker
 from longhold.core.request.billing.prompt import Prompt
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
+from longhold.core.request.lifetime import Lifetime, seconds_of
 
 LOOKBACK_POSITIONS = 20  # per marker, the marked block included
-LIFETIME_SECONDS: dict[Lifetime, float] = {"5m": 300.0, "1h": 3_600.0}
 EVERYONE = "*"  # the workspace of entries with global scope
 SWEEP_EVERY = 4_096  # commits between removals of dead entries: keeps memory flat, costs nothing
 
@@ -37,10 +38,10 @@ class CacheEntry:
 class CachePlan:
     """One request's prompt tokens by how they are billed, and what to write."""
 
-    read_tokens: int
-    write_5m_tokens: int
-    write_1h_tokens: int
-    uncached_tokens: int
+    read_tokens: int = 0
+    write_5m_tokens: int = 0
+    write_1h_tokens: int = 0
+    uncached_tokens: int = 0
     deleted_tokens: int = 0
     """Tokens of results that cache edits took out of what was read."""
     writes: Sequence[tuple[Key, CacheEntry]] = ()
@@ -50,9 +51,21 @@ class CachePlan:
         written = self.write_5m_tokens + self.write_1h_tokens
         return self.read_tokens + written + self.uncached_tokens
 
+    def usage(self, output_tokens: int = 0, *, scale: float = 1.0) -> Usage:
+        """Return what a provider reports of this request; `scale` corrects estimated tokens."""
+        short, long = round(self.write_5m_tokens * scale), round(self.write_1h_tokens * scale)
+        return Usage(
+            input_tokens=round(self.uncached_tokens * scale),
+            output_tokens=output_tokens,
+            cache_read_tokens=round(self.read_tokens * scale),
+            cache_write_tokens=short + long,
+            cache_write_5m_tokens=short,
+            cache_write_1h_tokens=long,
+        )
+
 
 class PromptCache:
-    def __init__(self, settings: SimulatorSettings) -> None:
+    def __init__(self, settings: BillingSettings) -> None:
         self._settings = settings
         self._entries: dict[Key, CacheEntry] = {}
         self._commits = 0
@@ -96,17 +109,14 @@ class PromptCache:
             key = Key(owner, link)
             entry = self._entries.get(key)
             if entry is not None and entry.expires > now:
-                if self._extends(entry.lifetime, marker.lifetime):
+                is_short_on_long = entry.lifetime == "1h" and marker.lifetime == "5m"
+                if not is_short_on_long or self._settings.long_entry_refreshed_by_short_marker:
                     self._entries[key] = self._fresh(entry.lifetime, now)
                 return True
         return False
 
-    def _extends(self, entry: Lifetime, marker: Lifetime) -> bool:
-        is_short_on_long = entry == "1h" and marker == "5m"
-        return not is_short_on_long or self._settings.long_entry_refreshed_by_short_marker
-
     def _fresh(self, lifetime: Lifetime, now: float) -> CacheEntry:
-        seconds = LIFETIME_SECONDS[lifetime] * self._settings.lifetime_ratio
+        seconds = seconds_of(lifetime) * self._settings.lifetime_ratio
         return CacheEntry(lifetime, now + seconds)
 
 

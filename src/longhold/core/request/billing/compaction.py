@@ -1,60 +1,20 @@
-"""Compaction blocks, of both server compactions: past a threshold, and on demand.
+"""Compaction blocks that clients send back: what they summarise leaves the prompt.
 
-Reads blocks that are sent back (what they summarise leaves the prompt), refuses altered or
-misplaced ones, and makes new ones. `simulation` decides when to compact and who writes the
-summary. An on-demand block is signed and must be first; a threshold block is unsigned and may
-stand anywhere: everything before it is ignored.
+A block of an on-demand compaction is signed and must be first; altered or misplaced ones are
+refused. A threshold block is unsigned and may be anywhere: everything before it is ignored.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from longhold.core.models.capabilities import Capabilities
-from longhold.core.request.billing.edits import COMPACT, edits_of, fires
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import PromptPiece
-from longhold.core.request.billing.request import ApiRequest, JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.request import JsonObject
 from longhold.core.request.billing.signing import CompactionSeal, Signer
-from longhold.core.request.billing.thinking import Links, digest
+from longhold.core.request.billing.thinking import digest
 
-ON_DEMAND_BETA = "compact-2026-09-04"
-THRESHOLD_BETA = "compact-2026-01-12"
-DEFAULT_TRIGGER_TOKENS = 150_000  # the API's default
-MINIMUM_TRIGGER_TOKENS = 50_000  # the API refuses less
 NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes in mid-conversation are not simulated
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
-    trigger_tokens: int
-    pauses: bool
-    instructions: str | None
-
-
-def threshold_of(request: ApiRequest) -> Threshold | None:
-    for edit in edits_of(request.context_management):
-        if edit.get("type") == COMPACT:
-            trigger = edit.get("trigger") or {}
-            return Threshold(
-                trigger_tokens=int(trigger.get("value", DEFAULT_TRIGGER_TOKENS)),
-                pauses=bool(edit.get("pause_after_compaction", False)),
-                instructions=edit.get("instructions"),
-            )
-    return None
-
-
-def is_due(threshold: Threshold | None, tokens: int, settings: SimulatorSettings) -> bool:
-    return threshold is not None and fires(threshold.trigger_tokens, tokens, settings)
-
-
-def instructions_of(request: ApiRequest) -> str | None:
-    instructions = (request.compaction or {}).get("instructions")
-    if isinstance(instructions, str) and instructions.strip():
-        return instructions
-    return None
 
 
 def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:
@@ -94,64 +54,6 @@ def _check_signed(
     _check_seal(piece, signer)
 
 
-def make_signed_block(
-    summary: str, links: Links, able: Capabilities, last_role: str, signer: Signer
-) -> JsonObject:
-    seal = CompactionSeal(
-        model=able.model,
-        frame=links.frame,
-        prefix=links.end,
-        previous=links.last_seal,
-        text=digest(summary.encode()),
-        tool_changes=_changes_digest(NO_CHANGES),
-        binds_thinking=able.binds_thinking,
-        last_role=last_role,
-    )
-    return {
-        "type": "compaction",
-        "content": summary,
-        "signature": signer.sign(seal),
-        "tool_changes": list(NO_CHANGES),
-    }
-
-
-def make_threshold_block(summary: str | None) -> JsonObject:
-    """Make the block that opens an answer past the threshold; None is a failed one."""
-    return {"type": "compaction", "content": summary, "encrypted_content": None}
-
-
-def check_compaction_request(request: ApiRequest, settings: SimulatorSettings) -> None:
-    """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
-    for name in ("context_management", "stop_sequences", "output_format"):
-        if getattr(request, name):
-            raise invalid_request(f"compaction: cannot be combined with `{name}`.")
-    if (request.output_config or {}).get("format"):
-        raise invalid_request("compaction: cannot be combined with `output_config.format`.")
-    if (request.tool_choice or {}).get("type") in ("any", "tool"):
-        raise invalid_request(
-            "compaction: cannot be combined with a `tool_choice` that forces a tool."
-        )
-    blocks = [b for m in request.messages if m.role != "system" for b in m.blocks()]
-    if not any(b.get("type") != "compaction" or b.get("content") for b in blocks):
-        raise invalid_request(
-            "messages: there is no `user` or `assistant` content to summarize.",
-            "compaction_nothing_to_summarize",
-        )
-    last = request.messages[-1]
-    if last.role == "assistant" and any(b.get("type") == "tool_use" for b in last.blocks()):
-        raise invalid_request(
-            "messages: the request ends on an `assistant` turn that is not finished.",
-            "compaction_incomplete_turn",
-        )
-    names = {b.get("name") for b in blocks if b.get("type") == "tool_use"}
-    if len(names) > settings.compaction_tool_references:
-        raise invalid_request(
-            "messages: the conversation references more distinct tools than a `compaction` block "
-            "can record.",
-            "compaction_too_many_tool_references",
-        )
-
-
 def _check_seal(piece: PromptPiece, signer: Signer) -> None:
     seal = signer.read(piece.block.get("signature"))
     if not isinstance(seal, CompactionSeal):
@@ -165,7 +67,7 @@ def _check_seal(piece: PromptPiece, signer: Signer) -> None:
             "`signature` recorded.",
             "compaction_content_mismatch",
         )
-    if seal.tool_changes != _changes_digest(piece.block.get("tool_changes") or NO_CHANGES):
+    if seal.tool_changes != digest_changes(piece.block.get("tool_changes") or NO_CHANGES):
         raise invalid_request(
             f"{piece.path}: the `compaction` block's `tool_changes` differs from what was "
             "returned with the block.",
@@ -173,7 +75,7 @@ def _check_seal(piece: PromptPiece, signer: Signer) -> None:
         )
 
 
-def _changes_digest(changes: Sequence[JsonObject]) -> bytes:
+def digest_changes(changes: Sequence[JsonObject]) -> bytes:
     return digest(msgspec.json.encode(list(changes)))
 
 

@@ -4,14 +4,14 @@ The client keeps its full history and sends the same edits again, so nothing is 
 Compaction is listed among the edits but done in `compaction`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece
 from longhold.core.request.billing.request import JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.thinking import is_thinking, turn_numbers
 
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"
@@ -23,15 +23,9 @@ KEPT_TOOL_USES = 3  # the API's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
-    pieces: list[PromptPiece]
-    applied: list[JsonObject]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
     able: Capabilities
-    settings: SimulatorSettings
+    settings: BillingSettings
     measure: PieceMeter
 
 
@@ -41,19 +35,17 @@ def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
 
 def apply_edits(
     pieces: Sequence[PromptPiece], edits: Sequence[JsonObject], context: EditContext
-) -> Edited:
-    current, applied = list(pieces), []
+) -> tuple[list[PromptPiece], list[JsonObject]]:
+    """Return the pieces that remain, and what the API reports of each edit that had an effect."""
+    current, applied = list(pieces), list[JsonObject]()
     for edit in edits:
-        clear = _CLEARING.get(str(edit.get("type")))
-        if clear is None:
-            continue
-        current, done = clear(current, edit, context)
-        if done is not None:
-            applied.append(done)
-    return Edited(pieces=current, applied=applied)
+        if clear := _CLEARING.get(str(edit.get("type"))):
+            current, done = clear(current, edit, context)
+            applied += [done] if done else []
+    return current, applied
 
 
-def fires(trigger_value: int, measured: int, settings: SimulatorSettings) -> bool:
+def fires(trigger_value: int, measured: int, settings: BillingSettings) -> bool:
     return measured >= trigger_value if settings.trigger_is_inclusive else measured > trigger_value
 
 
@@ -62,18 +54,16 @@ def _clear_thinking(
 ) -> tuple[list[PromptPiece], JsonObject | None]:
     """Drop the thinking of all but the most recent turns that have any."""
     keep = _kept_turns(edit.get("keep"), context.able)
-    turns = turn_numbers(pieces)
-    thinking = sorted({t for p, t in zip(pieces, turns, strict=True) if is_thinking(p)})
-    gone = set(thinking[:-keep]) if keep is not None else set()
+    paired = list(zip(pieces, turn_numbers(pieces), strict=True))
+    turns = sorted({turn for piece, turn in paired if is_thinking(piece)})
+    gone = set(turns[:-keep]) if keep is not None else set()
     if not gone:
         return pieces, None
-    paired = list(zip(pieces, turns, strict=True))
-    left = [p for p, turn in paired if not (is_thinking(p) and turn in gone)]
-    tokens = sum(p.tokens for p, turn in paired if is_thinking(p) and turn in gone)
+    left = [piece for piece, turn in paired if not (is_thinking(piece) and turn in gone)]
     return left, {
         "type": CLEAR_THINKING,
         "cleared_thinking_turns": len(gone),
-        "cleared_input_tokens": tokens,
+        "cleared_input_tokens": _sum_tokens(pieces) - _sum_tokens(left),
     }
 
 
@@ -90,15 +80,16 @@ def _clear_tool_uses(
 ) -> tuple[list[PromptPiece], JsonObject | None]:
     """Replace the oldest results by a placeholder once the trigger is passed."""
     uses = [piece for piece in pieces if piece.type == "tool_use"]
-    if not _is_triggered(edit.get("trigger") or {}, pieces, uses, context.settings):
+    trigger = edit.get("trigger") or {}
+    measured = len(uses) if trigger.get("type") == "tool_uses" else _sum_tokens(pieces)
+    if not fires(int(trigger.get("value", CLEAR_TRIGGER_TOKENS)), measured, context.settings):
         return pieces, None
     keep = int((edit.get("keep") or {}).get("value", KEPT_TOOL_USES))
     excluded = set(edit.get("exclude_tools") or ())
-    old = uses[: max(len(uses) - keep, 0)]
-    names = {u.block.get("id"): u.block.get("name") for u in old}
-    cleared_ids = {i for i, name in names.items() if name not in excluded}
+    old = [use.block for use in uses[: max(len(uses) - keep, 0)]]
+    cleared_ids = {block.get("id") for block in old if block.get("name") not in excluded}
     edited = [_clear_piece(piece, cleared_ids, edit, context) for piece in pieces]
-    tokens = sum(p.tokens for p in pieces) - sum(p.tokens for p in edited)
+    tokens = _sum_tokens(pieces) - _sum_tokens(edited)
     at_least = int((edit.get("clear_at_least") or {}).get("value", 0))
     if not cleared_ids or tokens < at_least or tokens <= 0:
         return pieces, None
@@ -109,35 +100,26 @@ def _clear_tool_uses(
     }
 
 
-def _is_triggered(
-    trigger: JsonObject,
-    pieces: Sequence[PromptPiece],
-    uses: Sequence[PromptPiece],
-    settings: SimulatorSettings,
-) -> bool:
-    value = int(trigger.get("value", CLEAR_TRIGGER_TOKENS))
-    if trigger.get("type") == "tool_uses":
-        return fires(value, len(uses), settings)
-    return fires(value, sum(piece.tokens for piece in pieces), settings)
+def _sum_tokens(pieces: Iterable[PromptPiece]) -> int:
+    return sum(piece.tokens for piece in pieces)
 
 
 def _clear_piece(
     piece: PromptPiece, ids: set[Any], edit: JsonObject, context: EditContext
 ) -> PromptPiece:
     """Clear one piece if it is an old result, or an old input that is to be cleared too."""
-    block = piece.block
+    block, inputs = piece.block, edit.get("clear_tool_inputs")
     if piece.type == "tool_result" and block.get("tool_use_id") in ids:
         changed = {**block, "content": context.settings.cleared_placeholder}
-    elif piece.type == "tool_use" and block.get("id") in ids and _clears_input(block, edit):
+    elif (
+        piece.type == "tool_use"
+        and block.get("id") in ids
+        and (inputs is True or (isinstance(inputs, list) and block.get("name") in inputs))
+    ):
         changed = {**block, "input": {}}
     else:
         return piece
     return context.measure.piece(piece.tier, piece.role, changed, piece.place)
-
-
-def _clears_input(block: JsonObject, edit: JsonObject) -> bool:
-    which = edit.get("clear_tool_inputs")
-    return which is True or (isinstance(which, list) and block.get("name") in which)
 
 
 _Clear = Callable[

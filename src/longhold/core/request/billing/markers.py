@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import Marker, PromptPiece, can_be_marked, read_marker
 from longhold.core.request.billing.request import ApiRequest, Caller
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 
 MARKER_LIMIT = 4  # published
 SCOPE_BETA = "cache-scope-simulated"  # our own extension: entries shared by all workspaces
@@ -19,7 +19,7 @@ def place_markers(
     request: ApiRequest,
     caller: Caller,
     minimum_tokens: int,
-    settings: SimulatorSettings,
+    settings: BillingSettings,
 ) -> list[PromptPiece]:
     """Check the explicit markers, add the automatic one, and check the order of all."""
     marked = list(pieces)
@@ -29,16 +29,20 @@ def place_markers(
     count = sum(piece.marker is not None for piece in marked)
     if not settings.short_prefix_uses_slot:
         count = _long_enough(marked, minimum_tokens)
-    if count > MARKER_LIMIT:
-        raise invalid_request(
-            f"A maximum of {MARKER_LIMIT} blocks with cache_control may be provided. Found {count}."
-        )
+    _check_count(count)
     _check_control(request.cache_control, "cache_control", caller)
     automatic = read_marker(request.cache_control)
     if automatic is not None:
         marked = _mark_last(marked, automatic, count)
     _check_order(marked)
     return marked
+
+
+def _check_count(count: int) -> None:
+    if count > MARKER_LIMIT:
+        raise invalid_request(
+            f"A maximum of {MARKER_LIMIT} blocks with cache_control may be provided. Found {count}."
+        )
 
 
 def _check_marker(piece: PromptPiece, caller: Caller) -> None:
@@ -74,16 +78,11 @@ def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
 
 def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
     """Mark the last block that can be; none at all means no caching."""
-    for index in range(len(pieces) - 1, -1, -1):
-        piece = pieces[index]
+    for index, piece in reversed(list(enumerate(pieces))):
         if not can_be_marked(piece):
             continue
         if piece.marker is None:
-            if count >= MARKER_LIMIT:
-                raise invalid_request(
-                    f"A maximum of {MARKER_LIMIT} blocks with cache_control may be provided. "
-                    f"Found {count + 1}."
-                )
+            _check_count(count + 1)
             pieces[index] = piece._replace(marker=automatic)
         elif piece.marker.lifetime != automatic.lifetime:
             raise invalid_request(

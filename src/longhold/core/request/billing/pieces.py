@@ -14,9 +14,10 @@ import msgspec
 
 from longhold.core.request.billing.request import ApiRequest, JsonObject
 from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.lifetime import Lifetime
+from longhold.core.request.tool_references import is_deferred
 
 PromptTier = Literal["tools", "system", "messages"]
-Lifetime = Literal["5m", "1h"]
 
 DIGEST_BYTES = 16  # 128 bits: no collision in any session anyone will have
 NOT_READ = ("cache_control", "cache_reference")  # fields a model never sees
@@ -118,7 +119,7 @@ class PieceMeter:
 
 
 def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
-    tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not _is_deferred(tool)]
+    tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not is_deferred(tool)]
     pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not _is_web_tool(t)]
     pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if _is_web_tool(t)]
     for index, block in enumerate(request.system_blocks()):
@@ -133,12 +134,8 @@ def _is_web_tool(tool: JsonObject) -> bool:
     return str(tool.get("type", "")).startswith(WEB_TOOLS)
 
 
-def _is_deferred(tool: JsonObject) -> bool:
-    return tool.get("defer_loading") is True
-
-
 def deferred_tools(request: ApiRequest) -> dict[str, JsonObject]:
-    return {str(tool.get("name")): tool for tool in request.tools or () if _is_deferred(tool)}
+    return {str(tool.get("name")): tool for tool in request.tools or () if is_deferred(tool)}
 
 
 def reference_of(part: object) -> str | None:

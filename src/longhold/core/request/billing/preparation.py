@@ -1,10 +1,10 @@
-"""From a request to the prompt a model would read: checks, thinking, compactions, edits.
+"""From a request to the prompt a model would read: markers, thinking, compactions, edits.
 
-Pure: it returns a `PreparedPrompt` or raises the API's refusal. Cache and brain are used in
-`simulation`. Counting tokens needs exactly this and no more.
+Pure: it returns a `PreparedPrompt`, or raises the API's refusal if one of these is wrong. Other
+rules for requests are not checked. Counting tokens needs exactly this and no more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from longhold.core.models.capabilities import LONG_WINDOW, Capabilities, capabilities
@@ -14,11 +14,12 @@ from longhold.core.request.billing.markers import place_markers
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, deferred_tools, take_apart
 from longhold.core.request.billing.prompt import Prompt, chain_prompt, salts_of
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.signing import Signer
 from longhold.core.request.billing.thinking import check_thinking, strip_earlier_thinking
-from longhold.core.request.billing.tokens import TokenCounter
-from longhold.core.request.billing.validate import CACHE_EDITS_BETA, check_request
+from longhold.core.request.billing.tokens import TokenCounter, count_tokens
+
+CACHE_EDITS_BETA = "cache-edits-simulated"  # our own extension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,48 +41,50 @@ class PreparedPrompt:
     transformations: Sequence[JsonObject]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
-    """What preparing needs in addition to the request; lives as long as the simulator."""
+    """What preparing needs in addition to the request: it remembers counts between requests."""
 
-    settings: SimulatorSettings
-    counter: TokenCounter
-    signer: Signer
+    def __init__(
+        self, settings: BillingSettings, count: Callable[[str], int] = count_tokens
+    ) -> None:
+        self.settings = settings
+        self.counter = TokenCounter(settings, count)
+        self.signer = Signer(settings.secret)
 
 
-def prepare(
-    request: ApiRequest, caller: Caller, bench: Workbench, *, is_count: bool = False
-) -> PreparedPrompt:
-    settings = bench.settings
+def capabilities_for(request: ApiRequest, caller: Caller) -> Capabilities:
     able = capabilities(request.model)
     if able.long_window_beta in caller.betas:
-        able = capabilities(request.model + LONG_WINDOW)
-    check_request(request, caller, able, settings, is_count=is_count)
+        return capabilities(request.model + LONG_WINDOW)
+    return able
+
+
+def prepare(request: ApiRequest, caller: Caller, bench: Workbench) -> PreparedPrompt:
+    settings = bench.settings
+    able = capabilities_for(request, caller)
     scale = able.tokenizer_scale if settings.scales_tokens else 1.0
     measure = PieceMeter(bench.counter, scale, deferred_tools(request))
     sent = take_apart(request, measure)
     marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
-    checked = check_thinking(marked, request, caller, able, settings, bench.signer)
-    adopted = adopt_compactions(checked.pieces, bench.signer)
-    stripped = strip_earlier_thinking(adopted, able)
+    checked, transformations = check_thinking(marked, request, caller, able, settings, bench.signer)
+    stripped = strip_earlier_thinking(adopt_compactions(checked, bench.signer), able)
     context = EditContext(able=able, settings=settings, measure=measure)
     edits = edits_of(request.context_management) if settings.acts_on_context_management else []
-    edited = apply_edits(stripped, edits, context)
-    salts = salts_of(request, edited.pieces, able, settings)
+    read, applied = apply_edits(stripped, edits, context)
+    salts = salts_of(request, read, able, settings)
     has_edits = CACHE_EDITS_BETA in caller.betas and settings.acts_on_cache_edits
-    deletions = _deletions(edited.pieces) if has_edits else frozenset()
-    prompt = chain_prompt(edited.pieces, salts, deletions)
+    prompt = chain_prompt(read, salts, _deletions(read) if has_edits else frozenset())
     return PreparedPrompt(
         request=request,
         caller=caller,
         able=able,
         measure=measure,
         sent=sent,
-        read=edited.pieces,
+        read=read,
         prompt=prompt,
-        original_tokens=sum(p.tokens for p in stripped) if edited.applied else prompt.total_tokens,
-        applied_edits=edited.applied,
-        transformations=checked.transformations,
+        original_tokens=sum(p.tokens for p in stripped) if applied else prompt.total_tokens,
+        applied_edits=applied,
+        transformations=transformations,
     )
 
 
@@ -112,10 +115,6 @@ def _deletions(pieces: Iterable[PromptPiece]) -> frozenset[str]:
         if piece.type == "tool_result" and "cache_reference" in piece.block:
             references[piece.block["cache_reference"]] = str(piece.block.get("tool_use_id"))
         elif piece.type == "cache_edits":
-            edits = piece.block.get("edits") or ()
-            deleted.update(
-                references[edit["cache_reference"]]
-                for edit in edits
-                if edit.get("cache_reference") in references
-            )
+            named = {edit.get("cache_reference") for edit in piece.block.get("edits") or ()}
+            deleted.update(references[name] for name in named & references.keys())
     return frozenset(deleted)

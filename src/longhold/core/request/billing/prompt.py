@@ -16,7 +16,7 @@ import msgspec
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
 from longhold.core.request.billing.request import ApiRequest
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 
 LINKS = 20_000
 """Links remembered: more than the prompts of a long session have; they mostly share theirs."""
@@ -74,7 +74,7 @@ def salts_of(
     request: ApiRequest,
     pieces: Iterable[PromptPiece],
     able: Capabilities,
-    settings: SimulatorSettings,
+    settings: BillingSettings,
 ) -> Salts:
     thinking = _thinking_salt(request, able), _effort_salt(request, settings)
     ahead = able.model in settings.thinking_ahead_models
@@ -121,6 +121,6 @@ def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
     return str(config.get("type", default)), int(config.get("budget_tokens") or 0)
 
 
-def _effort_salt(request: ApiRequest, settings: SimulatorSettings) -> str:
+def _effort_salt(request: ApiRequest, settings: BillingSettings) -> str:
     config = request.output_config or {}
     return str(config.get("effort") or settings.default_effort)

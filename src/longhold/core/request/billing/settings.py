@@ -1,17 +1,14 @@
-"""Everything about the simulator that a user may change, each with its reason.
+"""How prompts are cached and counted, where the providers leave it open or we chose a size.
 
-The published rules are constants in the modules that follow them. What the providers'
-documentation leaves open is a field here, set to the likeliest reading, so that a test or a
-what-if can take the other one.
+The published rules are constants in the modules that follow them. What the documentation leaves
+open is a field here, set to the likeliest reading, so that a test or a what-if can take the other.
 """
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatorSettings:
-    """The open questions, the sizes we chose, and the account being simulated."""
-
+class BillingSettings:
     long_entry_refreshed_by_short_marker: bool = True
     """Open: whether reading a 1h entry through a 5m marker renews its hour."""
     thinking_ahead_models: frozenset[str] = frozenset()
@@ -27,9 +24,6 @@ class SimulatorSettings:
     """Open: whether a marker on a prefix under the minimum counts towards the four."""
     default_effort: str = "high"
     """Effort equal to the default is the same as none; documented as `high`."""
-    compaction_tool_references: int = 1_000
-    """Open: how many distinct tools a signed compaction may refer to."""
-
     acts_on_cache_edits: bool = True
     """A proxy or an older server takes the header and the blocks, and leaves all as it is."""
     acts_on_context_management: bool = True
@@ -38,15 +32,6 @@ class SimulatorSettings:
     """Accounts made since 2026-08-31 have thinking bound to its prefix by default."""
     accepts_foreign_thinking: bool = False
     """Take signatures we did not make, to replay recordings; the API refuses them."""
-    accepts_unknown_models: bool = False
-    """Answer for unknown model names; the API says 404."""
-    requires_key: bool = True
-    """Refuse requests without a key, as the API does; any key will do."""
-    requires_version: bool = True
-    """Refuse requests without the version header, as the API does."""
-    max_body_bytes: int = 32 * 1024 * 1024
-    """The Messages API's limit, above which it answers 413."""
-
     scales_tokens: bool = True
     """Count newer models' tokens about 30 % higher, as their tokenizer does."""
     position_overhead_tokens: int = 3
@@ -57,23 +42,9 @@ class SimulatorSettings:
     """About two pages of a PDF; the simulator does not look inside."""
     token_memo_blocks: int = 200_000
     """Counts remembered, so that a growing session is counted once; about 30 MB when full."""
-
     text_memo_chars: int = 50_000_000
     """Texts remembered with their digests: five hundred sessions of 100 KB."""
-
     openai_cache_seconds: float = 600.0
     """OpenAI keeps prefixes for five to ten idle minutes."""
-    first_byte_delay_seconds: float = 0.0
-    """Real time before an answer begins, for demonstrations and timing tests."""
-    between_events_seconds: float = 0.0
-    """Real time between the events of a stream, for the same; 0 sends them at once."""
-    delta_chars: int = 48
-    """Characters per streamed delta: about a dozen tokens, as providers batch them."""
-    stalled_seconds: float = 3_600.0
-    """How long a stalled stream stays silent; longer than any client's patience."""
-    remembered_requests: int = 10_000
-    """Requests listed one by one in the statistics; the totals cover all."""
-    remembered_fingerprints: int = 500
-    """Requests that diagnostics can still compare with; about 24 bytes per block each."""
     secret: bytes = b"longhold simulator"
     """Signs thinking and compactions; shared by default so that a restart still knows them."""

@@ -13,10 +13,11 @@ from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.signing import CompactionSeal, Signer, ThinkingSeal
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
+PREFIX_MISMATCH = "prefix_binding_mismatch"
 THINKING = ("thinking", "redacted_thinking")
 ACCOUNT_BOUND_MODELS = frozenset({"claude-sonnet-5-5", "claude-haiku-5-5"})
 WIDELY_READ_MODELS = frozenset({"claude-haiku-5-5"})  # other models may read their thinking
@@ -36,14 +37,6 @@ class Links:
     """For each thinking piece, the chain where its message and its run of messages begin."""
     previous: dict[tuple[int, int], bytes]
     """For each thinking piece, the digest of the thinking before it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedThinking:
-    """The pieces that remain, and what the API did to the others."""
-
-    pieces: list[PromptPiece]
-    transformations: list[JsonObject]
 
 
 def is_thinking(piece: PromptPiece) -> bool:
@@ -84,12 +77,15 @@ def check_thinking(
     request: ApiRequest,
     caller: Caller,
     able: Capabilities,
-    settings: SimulatorSettings,
+    settings: BillingSettings,
     signer: Signer,
-) -> CheckedThinking:
-    """Verify every thinking block sent back; refuse, drop or allow the wrong ones."""
-    if {piece.type for piece in pieces}.isdisjoint(THINKING):
-        return CheckedThinking(pieces=list(pieces), transformations=[])
+) -> tuple[list[PromptPiece], list[JsonObject]]:
+    """Verify every thinking block sent back; refuse, drop or allow the wrong ones.
+
+    Return the pieces that remain, and what the API reports of wrong ones.
+    """
+    if not any(map(is_thinking, pieces)):
+        return list(pieces), []
     links = link_conversation(pieces, signer)
     latest = max((p.place[0] for p in pieces if p.role == "assistant"), default=-1)
     behaviour = _mismatch_behaviour(request, settings)
@@ -97,39 +93,35 @@ def check_thinking(
     transformations: list[JsonObject] = []
     dropped_messages: set[int] = set()
     for piece in pieces:
-        if piece.type != "thinking":
-            kept.append(piece)
-            continue
-        seal = _verify_seal(piece, latest, settings, signer)
-        reason = _mismatch(seal, piece, links, caller, able)
-        if reason is None and piece.place[0] in dropped_messages:
-            reason = "prefix_binding_mismatch"
-        if reason is None:
-            kept.append(piece)
-            continue
-        is_prefix = reason == "prefix_binding_mismatch"
+        reason = None
+        if piece.type == "thinking":
+            seal = _verify_seal(piece, latest, settings, signer)
+            reason = _mismatch(seal, piece, links, caller, able)
+            if reason is None and piece.place[0] in dropped_messages:
+                reason = PREFIX_MISMATCH
+        is_prefix = reason == PREFIX_MISMATCH
         if is_prefix and behaviour == "error":
             raise invalid_request(f"{piece.path}: The block is bound to a different conversation")
-        if is_prefix and behaviour == "allow":
+        is_allowed = is_prefix and behaviour == "allow"
+        if reason is None or is_allowed:
             kept.append(piece)
-            transformations.append(_build_notice("thinking_mismatch_allowed", piece, reason))
-            continue
-        if is_prefix:
+        elif is_prefix:
             dropped_messages.add(piece.place[0])
-        transformations.append(_build_notice("thinking_dropped", piece, reason))
-    return CheckedThinking(pieces=kept, transformations=transformations)
+        if reason is not None:
+            kind = "thinking_mismatch_allowed" if is_allowed else "thinking_dropped"
+            transformations.append({"type": kind, "path": piece.path, "reason": reason})
+    return kept, transformations
 
 
 def strip_earlier_thinking(pieces: Sequence[PromptPiece], able: Capabilities) -> list[PromptPiece]:
     """On models that do not keep it, drop thinking from before the last user text."""
-    if able.keeps_thinking or {piece.type for piece in pieces}.isdisjoint(THINKING):
+    if able.keeps_thinking or not any(map(is_thinking, pieces)):
         return list(pieces)
     turns = turn_numbers(pieces)
-    last = turns[-1] if turns else 0
     return [
         piece
         for piece, turn in zip(pieces, turns, strict=True)
-        if not (is_thinking(piece) and turn < last)
+        if not (is_thinking(piece) and turn < turns[-1])
     ]
 
 
@@ -138,7 +130,9 @@ def turn_numbers(pieces: Sequence[PromptPiece]) -> list[int]:
     opening = {
         piece.place[0]
         for piece in pieces
-        if piece.tier == "messages" and piece.role == "user" and _is_said(piece)
+        if piece.tier == "messages"
+        and piece.role == "user"
+        and piece.type not in ("tool_result", "cache_edits")
     }
     numbers: list[int] = []
     turn, message = 0, -1
@@ -159,18 +153,11 @@ def seal_thinking(
     for block in blocks:
         if block.get("type") == "thinking":
             text = str(block.get("thinking", ""))
-            seal = ThinkingSeal(
-                model=model,
-                workspace=workspace,
-                prefix=links.end,
-                previous=previous,
-                text=digest(text.encode()),
-            )
+            seal = ThinkingSeal(model, workspace, links.end, previous, digest(text.encode()))
             signature = signer.sign(seal)
             previous = digest(signature.encode())
-            sealed.append({"type": "thinking", "thinking": text, "signature": signature})
-        else:
-            sealed.append(block)
+            block = {"type": "thinking", "thinking": text, "signature": signature}
+        sealed.append(block)
     return sealed
 
 
@@ -188,7 +175,7 @@ def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal 
 
 
 def _verify_seal(
-    piece: PromptPiece, latest: int, settings: SimulatorSettings, signer: Signer
+    piece: PromptPiece, latest: int, settings: BillingSettings, signer: Signer
 ) -> ThinkingSeal | None:
     """Read a block's seal; refuse altered text, and foreign signatures unless allowed."""
     seal = signer.read(piece.block.get("signature"))
@@ -218,23 +205,13 @@ def _mismatch(
         return "model_binding_mismatch"
     if not able.binds_thinking:
         return None
-    previous = links.previous[piece.place]
-    is_chained = previous in (b"", seal.previous)
-    if seal.prefix in links.starts[piece.place] and is_chained:
-        return None
-    return "prefix_binding_mismatch"
+    is_chained = links.previous[piece.place] in (b"", seal.previous)
+    is_bound = seal.prefix in links.starts[piece.place] and is_chained
+    return None if is_bound else PREFIX_MISMATCH
 
 
-def _mismatch_behaviour(request: ApiRequest, settings: SimulatorSettings) -> str:
+def _mismatch_behaviour(request: ApiRequest, settings: BillingSettings) -> str:
     binding = (request.thinking or {}).get("block_binding")
     if isinstance(binding, dict) and binding.get("prefix_mismatch_behavior"):
         return str(binding["prefix_mismatch_behavior"])
     return "error" if settings.enforces_binding else "allow"
-
-
-def _build_notice(kind: str, piece: PromptPiece, reason: str) -> JsonObject:
-    return {"type": kind, "path": piece.path, "reason": reason}
-
-
-def _is_said(piece: PromptPiece) -> bool:
-    return piece.type not in ("tool_result", "cache_edits")

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from longhold.core.request.billing.request import JsonObject
-from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.settings import BillingSettings
 
 SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens at once; a character is at most four
 
@@ -50,7 +50,7 @@ class TokenCounter:
     """Counts blocks and remembers the counts; `count` is of a text."""
 
     def __init__(
-        self, settings: SimulatorSettings, count: Callable[[str], int] = count_tokens
+        self, settings: BillingSettings, count: Callable[[str], int] = count_tokens
     ) -> None:
         self._settings, self._count = settings, count
         self._memo: dict[bytes, int] = {}

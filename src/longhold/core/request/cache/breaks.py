@@ -17,9 +17,9 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import TOKENS_PER_PRICE, prices
 from longhold.core.request.cache.fingerprint import Fingerprint, blocks_of
 from longhold.core.request.cache.moves import Move, What, format_others, moves
-from longhold.core.request.edits import deleted_tokens
 from longhold.core.request.lifetime import life_of, seconds_of
 from longhold.core.request.markers import LOOK_BACK_BLOCKS
+from longhold.core.request.server_side import deleted_tokens
 
 DROP_RATIO = 0.05
 """Providers round and re-shard: a few percent less is not a break."""

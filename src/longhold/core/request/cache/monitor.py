@@ -40,7 +40,6 @@ from longhold.core.request.cache.breaks import (
     has_read,
 )
 from longhold.core.request.cache.fingerprint import Fingerprint, digest, fingerprint
-from longhold.core.request.edits import place_edits
 from longhold.core.request.markers import CachedPrefix, last_place
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.request.server_side import is_shortened
@@ -244,7 +243,7 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
     if any(_may_move(entry, view.model) for entry in view.history[at:]):
         past = fold(view.history[:at])
         then = first_messages(past.frame or Framed())
-        then += Wire().messages(past.messages(), place_edits(past))
+        then += Wire().render(past)
     place = last_place(then[: asked.markers[-1] + 1])
     if place is None:
         return None

@@ -37,14 +37,13 @@ from longhold.core.view import View
 from longhold.core.view.items import Item, Result, Round
 from longhold.core.view.tokens import CLAUDE
 
-_WEIGHTS = astuple(CLAUDE)
 _MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Rewound, Snipped, Undone)
 """Entries that change items which were already read."""
 
 
 def weight(measure: Measure) -> float:
     """Weigh part of a view relative to its other parts."""
-    return float(sum(map(mul, astuple(measure), _WEIGHTS)))
+    return float(sum(map(mul, astuple(measure), CLAUDE)))
 
 
 class Candidate(NamedTuple):

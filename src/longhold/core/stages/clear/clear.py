@@ -25,20 +25,20 @@ from longhold.core.log.entries import (
     Replied,
     Undone,
 )
-from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import day_of
 from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
 from longhold.core.messages.measure import measure_content, measure_text
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import exact_dollars, pluralize
 from longhold.core.models.capabilities import capabilities
-from longhold.core.request.edits import deleted_tokens, has_edits
+from longhold.core.models.prices import price_call
 from longhold.core.request.lifetime import seconds_of
-from longhold.core.request.server_side import OPTION
+from longhold.core.request.server_side import OPTION, deleted_tokens, has_edits
 from longhold.core.settings import ClearSettings
 from longhold.core.stages.clear.candidates import Batch, Candidates, weight
 from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
 from longhold.core.stages.clear.policy import (
     EDITS_FAILED,
+    IDLE_LEAST_TOKENS,
     NEVER_CACHED,
     CacheStanding,
     CallStats,
@@ -49,7 +49,6 @@ from longhold.core.stages.clear.policy import (
     plan_served,
     server_clears,
     take_snapshot,
-    usd,
 )
 from longhold.core.stages.prefix_lock import drops_thinking, may_move
 from longhold.core.tools.describe import (
@@ -63,6 +62,9 @@ from longhold.core.tools.protocol import unwrap_call
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round
+
+KEEP_THINKING_TURNS = 1
+"""The last turn that thought is what the next one builds on."""
 
 
 class OldInput(NamedTuple):
@@ -204,20 +206,16 @@ def _plan_beside(
     inputs = shortener.old_inputs(view, settings.keep_results, vetoes) if settings.inputs else []
     taken = tuple(one for one in inputs if one.order >= start)
     drops = is_dead and settings.thinking
-    thinking = _old_thinking(view, settings.keep_thinking_turns, vetoes) if drops else []
+    thinking = _old_thinking(view, KEEP_THINKING_TURNS, vetoes) if drops else []
     lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
     return Beside(inputs=taken, thinking=tuple(thinking), tokens=round(lighter * now.scale))
 
 
-def _plan_alone(
-    beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
-) -> ClearPlan | None:
-    if not standing.can_move or beside.tokens < max(
-        1, now.scale_tokens(settings.idle_least_tokens)
-    ):
+def _plan_alone(beside: Beside, now: Snapshot, standing: CacheStanding) -> ClearPlan | None:
+    if not standing.can_move or beside.tokens < max(1, now.scale_tokens(IDLE_LEAST_TOKENS)):
         return None
     saved = now.write_usd(beside.tokens)
-    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; the next call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = f"cleared {beside.described}, for free, as {now.cold}{money}"
     return ClearPlan(way="idle", batch=Batch(), why=why, cost_usd=-saved)
 
@@ -319,7 +317,7 @@ class Clearing:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         plan = plan_clearing(candidates, now, standing, settings)
         beside = _plan_beside(engine.view, plan, now, settings, self._shortener(engine))
-        plan = plan or _plan_alone(beside, now, standing, settings)
+        plan = plan or _plan_alone(beside, now, standing)
         if plan is not None:
             self._clear(engine, plan, beside, now)
         elif standing.asks_price and standing.can_move:

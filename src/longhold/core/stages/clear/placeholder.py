@@ -14,7 +14,7 @@ from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages import Image, Json, text_of
 from longhold.core.messages.measure import Measure, measure_result
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import clean_text, pluralize, shorten_path
 from longhold.core.stages.clear.candidates import Candidate
 from longhold.core.stages.clear.policy import time_of
 
@@ -91,8 +91,7 @@ def _target(cleared: Candidate) -> str:
     if cleared.tool.kind == "shell":
         return _program(cleared.use.input.get(cleared.tool.command_input))
     if cleared.paths:
-        path = "".join(char if char.isprintable() else " " for char in cleared.paths[0])
-        return path if len(path) <= TARGET_CHARS else "…" + path[-TARGET_CHARS + 1 :]
+        return shorten_path(clean_text(cleared.paths[0]), TARGET_CHARS)
     return _site(cleared.use.input.get("url"))
 
 

@@ -26,9 +26,10 @@ from longhold.core.log.entries import (
     Switched,
 )
 from longhold.core.messages import ToolUse
-from longhold.core.messages.text import pluralize
+from longhold.core.messages.text import exact_dollars, pluralize
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import (
+    NEEDED_REREAD,
     CacheState,
     CostModel,
     Forecast,
@@ -40,9 +41,13 @@ from longhold.core.policy.cost_model import (
     needed_rate,
     payback,
 )
-from longhold.core.request.edits import deleted_tokens
 from longhold.core.request.lifetime import Lifetime, seconds_of
-from longhold.core.request.server_side import cleared_count, cleared_tokens, edits_in
+from longhold.core.request.server_side import (
+    cleared_count,
+    cleared_tokens,
+    deleted_tokens,
+    edits_in,
+)
 from longhold.core.settings import ClearSettings, CostSettings
 from longhold.core.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from longhold.core.tools.describe import Describe
@@ -53,6 +58,12 @@ from longhold.core.view.window import scale_tokens
 
 EDITS_FAILED = "cache edits"
 """The subject of the `Failed` entry for a provider that ignores cache edits."""
+IDLE_LEAST_TOKENS = 2_000
+"""Less is not worth what the model loses sight of, even where clearing is free."""
+EDITS_TRIGGER_RESULTS = 12
+"""With five kept, every deletion inside the cache takes at least seven results."""
+PAID_LEAST_TOKENS = 10_000
+"""A batch is worth a rewrite of the cache; a single result seldom is."""
 
 
 @dataclass(slots=True)
@@ -240,9 +251,9 @@ class Snapshot:
         if costs is None:
             return 0.0
         age, tokens = self.rounds - result.round, result.weight * self.scale
-        rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        rate = needed_rate(result.tool.kind, max(0, age))
         if is_reread and result.tool.kind == "read":
-            rate = min(rate, self.cost.needed_reread)
+            rate = min(rate, NEEDED_REREAD)
         prompt = max(0, self.full.used_tokens - freed_tokens)
         return rate * need_usd(costs, prompt, tokens, self.cost)
 
@@ -371,14 +382,14 @@ def plan_clearing(
     """Decide what to clear before the next call, by the first method that applies."""
     batch = candidates.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
-        return _plan_stale(candidates.edited, batch, now, settings)
+        return _plan_stale(candidates.edited, batch, now)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _plan_idle(candidates, batch, now, settings)
+        return _plan_idle(candidates, batch, now)
     if standing.is_stale:
         return _plan_at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
-        is_due = active >= settings.edits_trigger_results and not now.is_mostly_empty
+        is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
         # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
         return (
             _plan_edits(batch, now)
@@ -387,37 +398,33 @@ def plan_clearing(
         )
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
-    by_price = _plan_paid(candidates, batch, now, settings) if settings.paid and may_pay else None
+    by_price = _plan_paid(candidates, batch, now) if settings.paid and may_pay else None
     if by_price or not _is_tight(now, standing):
         return by_price
     return _plan_at_line(_spare_needed(batch, candidates, now), now, standing, settings)
 
 
-def _plan_stale(
-    edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_stale(edited: Batch, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
-    taken = _add_free(edited, batch, now, settings)
+    taken = _add_free(edited, batch, now)
     why = f"{_describe(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
-def _plan_idle(
-    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Clear old results while the cache is dead, including what the provider hid."""
     hidden = candidates.edited + candidates.served
-    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now, settings)
+    taken = _add_free(hidden, _spare_needed(batch, candidates, now), now)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
-    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; the next call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = f"{_describe(taken, now)} for free, as {now.cold}{money}"
     return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
 
-def _add_free(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(settings.idle_least_tokens))
+def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
+    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(IDLE_LEAST_TOKENS))
     return hidden + batch if is_enough else hidden
 
 
@@ -456,27 +463,22 @@ def _question(result: Candidate) -> str:
 
 def _plan_edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
-    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; each call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = f"{_describe(batch, now)} inside the provider's cache{money}"
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
-def _plan_paid(
-    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
-) -> ClearPlan | None:
+def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
     batch = now.limit_to_stake(_spare_needed(batch, candidates, now))
-    least = max(settings.paid_least_tokens, settings.idle_least_tokens)
-    if now.freed_tokens(batch) < max(1, now.scale_tokens(least)):
+    if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):
         return None
     found = now.payback(batch)
     if found is None or not found.worth_it:
         return None
-    money = (
-        f"it costs {usd(found.cost_now_usd)} now and saves {usd(found.saved_per_call_usd)} a call"
-    )
+    money = f"it costs {exact_dollars(found.cost_now_usd)} now and saves {exact_dollars(found.saved_per_call_usd)} a call"
     if found.cost_now_usd <= 0:
-        money = f"the next call costs {usd(-found.cost_now_usd)} less"
+        money = f"the next call costs {exact_dollars(-found.cost_now_usd)} less"
     why = f"{_describe(batch, now)}: {money}"
     return ClearPlan(way="paid", batch=batch, why=why, cost_usd=found.cost_now_usd)
 
@@ -495,7 +497,7 @@ def _plan_at_line(
         return None
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0
-    money = f"; it costs {usd(cost)}" if cost > 0 else ""
+    money = f"; it costs {exact_dollars(cost)}" if cost > 0 else ""
     why = f"{_describe(batch, now)}, so that nothing needs to be compacted yet{money}"
     return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
 
@@ -521,11 +523,6 @@ def _describe(batch: Batch, now: Snapshot) -> str:
             f"took {pluralize(known, 'result')} out of the text that the provider was to leave out"
         )
     return ", and ".join(parts)
-
-
-def usd(amount: float) -> str:
-    """Format an amount so that a small one does not read as $0.00."""
-    return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"
 
 
 def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
@@ -559,7 +556,7 @@ def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
     """Describe what is new, with the provider's own token count where it reports one."""
     size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
-    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    money = f"; each call costs {exact_dollars(saved)} less" if saved > 0 else ""
     why = (
         f"the provider cleared {pluralize(len(found), 'result')} on its side, {size} tokens, "
         f"taken to be the oldest{money}"

@@ -1,4 +1,4 @@
-"""Layer 4: past the line, history becomes a summary.
+"""Layer 4: past the line, history becomes a summary. `owner` has the stage that calls this.
 
 A compaction is planned on the view, written by the first way that works (`fallbacks`), combined with
 facts from the log and made to fit (`draft`), and only then recorded: until then nothing has changed,
@@ -15,7 +15,6 @@ from dataclasses import replace
 from msgspec import structs
 
 from longhold.core.log.entries import Compacted, Failed, Framed, SpokenContent
-from longhold.core.settings import Settings
 from longhold.core.stages.collapse import drain
 from longhold.core.stages.compact.compose import Manner, compose
 from longhold.core.stages.compact.draft import (
@@ -51,6 +50,7 @@ from longhold.core.stages.compact.thrash import (
     is_thrashing,
     may_ask_models,
 )
+from longhold.core.stages.notes.notes import Notes
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine, Fullness
@@ -60,7 +60,6 @@ from longhold.core.view.items import Spoken
 from longhold.errors import (
     ContextOverflow,
     LongholdError,
-    ModelError,
     PromptTooLong,
     RequestRejected,
     StoreError,
@@ -68,6 +67,10 @@ from longhold.errors import (
 
 FAILURES = (OSError, LongholdError, ValueError)
 """What may fail around a summary without losing the summary."""
+AHEAD_RATIO = 0.9
+"""Of the auto line: from there a summary is prepared in the background."""
+PROGRESS_SECONDS = 5.0
+"""How often a running compaction is reported."""
 
 
 class NothingToCompact(RequestRejected):
@@ -75,40 +78,29 @@ class NothingToCompact(RequestRejected):
 
 
 class Compaction:
-    """The compact stage of one session: past the line, and on request."""
+    """The compactions of one session."""
 
     def __init__(
         self,
         *,
-        ask: AskFork | None = None,
-        hooks: CompactionHooks | None = None,
-        from_notes: FromNotes | None = None,
-        background: Background | None = None,
-        facts: FactsFold | None = None,
+        ask: AskFork | None,
+        hooks: CompactionHooks,
+        notes: Notes | None,
+        background: Background,
     ) -> None:
-        """Without `ask` no model is asked; `from_notes` is tried before any summary.
-
-        `facts` is shared with whoever else reads the log, so that it is read once.
-        """
-        self._facts = facts or FactsFold()
-        self.hooks = hooks or CompactionHooks()
+        self._facts = FactsFold()
+        self.hooks = hooks
         self._ask = ask
         self._past = CompactionOutcomes()
         self._fallbacks = Fallbacks(ask, self._past)
-        self._from_notes = from_notes
-        self._prefetch = Prefetch((background or Background()).job(PREFETCH))
+        self._from_notes = FromNotes(notes, self._facts) if notes is not None else None
+        self._prefetch = Prefetch(background.job(PREFETCH))
         self._guard = Guard(self._past)
         self._refused_in = 0
         """The message of the turn in which a hook's refusal was reported."""
 
-    def can_make_room(self, settings: Settings) -> bool:
-        """True if a full window is compacted; otherwise it ends the session."""
-        return settings.compact.on and settings.window.auto
-
-    async def __call__(self, engine: Engine) -> None:
-        settings, full = engine.settings.compact, engine.fullness()
-        if not settings.on or not full.window.auto or settings.reactive_only:
-            return
+    async def run(self, engine: Engine, full: Fullness) -> None:
+        """Compact past the line; before it, begin a summary for later if that is due."""
         if full.used_tokens < full.window.auto_tokens:
             self._look_ahead(engine, full)
             return
@@ -116,7 +108,7 @@ class Compaction:
             return
         past = self._past.follow(engine.view.history)
         may_ask = may_ask_models(past)
-        if is_thrashing(past, engine.view.in_force.dead, settings, full):
+        if is_thrashing(past, engine.view.in_force.dead, full):
             stopped = self._guard.stop(engine)
             self.hooks.tell(stopped.said)
             if stopped.has_room:
@@ -147,10 +139,7 @@ class Compaction:
             or (self._from_notes is not None and self._from_notes.waits(engine))
         )
 
-    async def recover(self, engine: Engine, error: ModelError) -> bool:
-        """Make room after an overflow; return whether that was possible."""
-        if not self.can_make_room(engine.settings) or not isinstance(error, PromptTooLong):
-            return False
+    async def recover(self, engine: Engine, error: PromptTooLong) -> bool:
         line = line_for(engine, error)
         if drain(engine) and engine.fullness().used_tokens < line:
             return True
@@ -164,7 +153,6 @@ class Compaction:
         return True
 
     async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
-        """Replace history by a summary; raise, with nothing changed, if that is impossible."""
         began = time.monotonic()
         draft = await self.draft(engine, request)
         return await self.commit(engine, draft, request, seconds=time.monotonic() - began)
@@ -172,7 +160,6 @@ class Compaction:
     async def commit(
         self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
     ) -> Compacted:
-        """Record a draft of the view as it still is; `seconds` is how long it took to make."""
         frame = await self._renew_frame(engine)
         entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
@@ -181,7 +168,6 @@ class Compaction:
         return entry
 
     async def draft(self, engine: Engine, request: CompactRequest) -> CompactionDraft:
-        """Do everything but record it."""
         line, manner = line_for(engine, request.error), self._manner(engine, request)
         lowest = check_floor(engine, line)
         noted, before = await self._noted(engine, request, manner, line)
@@ -194,7 +180,7 @@ class Compaction:
             check_shorter(engine, material)
         since = len(engine.view.history)
         focus: tuple[str, ...] = ()
-        async with self._progress(engine):
+        async with self._progress():
             is_plain = replace(request, may_ask=True) == CompactRequest()
             prepared = await self._prefetch.take(engine) if is_plain else None
             if prepared is not None:
@@ -281,9 +267,9 @@ class Compaction:
             return
         segment, past = whole_segment(engine.view), self._past.follow(engine.view.history)
         if (
-            full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
+            full.used_tokens < AHEAD_RATIO * full.window.auto_tokens
             or segment is None
-            or is_broken(past, settings, time.time())
+            or is_broken(past, time.time())
             or not may_ask_models(past)
             or self._is_taken_back(engine.view)
         ):
@@ -321,11 +307,11 @@ class Compaction:
         )
 
     @asynccontextmanager
-    async def _progress(self, engine: Engine) -> AsyncIterator[None]:
+    async def _progress(self) -> AsyncIterator[None]:
         async def tick() -> None:
             began = time.monotonic()
             while True:
-                await asyncio.sleep(engine.settings.compact.progress_seconds)
+                await asyncio.sleep(PROGRESS_SECONDS)
                 self.hooks.progress(f"compacting, {time.monotonic() - began:.0f} s")
 
         ticking = asyncio.create_task(tick())

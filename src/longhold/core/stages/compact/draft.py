@@ -65,6 +65,12 @@ HIGH_FLOOR_SHARE = 0.5
 """Of the line: with a higher floor, a digest is tried before any model is asked."""
 OVERFLOW_SHARE = 0.8
 """Of what is in use: the target after an overflow of unknown size."""
+WORDS_TOKENS = 60_000
+"""The user's own messages are whole in a summary up to this; then the oldest are shortened."""
+FILLED_RATIO = 0.42
+"""Of the line, what may be filled after a compaction: in a window of 32K that leaves space for
+fifteen answers of ordinary length until the next one.
+"""
 
 
 class NotShorter(RequestRejected):
@@ -131,7 +137,7 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
         engine.view.history.copy(),
         segment,
         tokens,
-        most_words_tokens=scale_tokens(engine.settings.compact.words_tokens, window.limit_tokens),
+        most_words_tokens=scale_tokens(WORDS_TOKENS, window.limit_tokens),
         most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
         fold=fold,
     )
@@ -247,7 +253,7 @@ def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDr
 def _target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
     """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
     stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
-    filled = max(engine.settings.compact.filled_ratio, share) * line
+    filled = max(FILLED_RATIO, share) * line
     return int(max(filled, stays + LEAST_SHARE * (line - stays)))
 
 

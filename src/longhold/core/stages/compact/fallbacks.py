@@ -60,7 +60,7 @@ class Fallbacks:
         if self.ask is None or not (settings.model and request.by_model and request.may_ask):
             return MadeSummary()
         past = self._past.follow(engine.view.history)
-        if request.trigger != "manual" and is_broken(past, settings, time.time()):
+        if request.trigger != "manual" and is_broken(past, time.time()):
             return MadeSummary()
         writer = replace(self._writer(engine, asked), is_wanted=request.trigger == "manual")
         for name, write in _attempts(engine, writer, material.segment, request.error):

@@ -15,12 +15,18 @@ from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
 from longhold.core.stages.compact.compose import Composed, Manner, Material, compose
-from longhold.core.stages.compact.draft import CompactionDraft, after_tokens, make_gatherer
+from longhold.core.stages.compact.draft import (
+    FILLED_RATIO,
+    CompactionDraft,
+    after_tokens,
+    make_gatherer,
+)
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.fallbacks import MadeSummary
 from longhold.core.stages.compact.segment import Segment, segment_before
-from longhold.core.stages.notes.notes import Notes, last_whole
+from longhold.core.stages.notes.notes import KEEP_MOST_TOKENS, Notes, last_whole
 from longhold.core.stages.notes.page import NotesPage
+from longhold.core.stages.notes.update import SECTION_TOKENS
 from longhold.core.stages.prefix_lock import may_move
 from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Item, Spoken
@@ -29,6 +35,14 @@ from longhold.errors import LongholdError
 
 WAY = "notes"
 SECTION_CHARS_PER_TOKEN = 4
+LEFT_RATIO = 0.85
+"""Of the auto line, what may still be filled afterwards; notes that leave more are out of date,
+and the line would be reached again immediately.
+"""
+READY_RATIO = 0.6
+"""Of the auto line: from there the text is prepared with each update, so that nobody waits at the
+line.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +51,6 @@ class Judgement:
 
     page: NotesPage
     file: str
-    section_tokens: int
     states: str = ""
 
     def text(self) -> str:
@@ -47,7 +60,7 @@ class Judgement:
         return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
 
     def _cut(self, text: str) -> str:
-        chars = self.section_tokens * SECTION_CHARS_PER_TOKEN
+        chars = SECTION_TOKENS * SECTION_CHARS_PER_TOKEN
         if len(text) <= chars:
             return text
         where = f"; all of it is in {self.file}" if self.file else ""
@@ -76,9 +89,9 @@ class Ready:
 
 
 class FromNotes:
-    def __init__(self, notes: Notes, facts: FactsFold | None = None) -> None:
+    def __init__(self, notes: Notes, facts: FactsFold) -> None:
         self._notes = notes
-        self._facts = facts or FactsFold()
+        self._facts = facts
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:
@@ -95,7 +108,7 @@ class FromNotes:
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
         full = engine.fullness()
-        near = engine.settings.notes.ready_ratio * full.window.auto_tokens
+        near = READY_RATIO * full.window.auto_tokens
         if full.used_tokens >= near and self.serves(engine):
             self._ready = await self._made(engine, self._basis(engine), manner)
 
@@ -110,7 +123,7 @@ class FromNotes:
         may_serve_soon = settings.on and settings.stand_in != "off" and self._notes.is_asking
         if not (self.serves(engine) or may_serve_soon):
             return None
-        await self._notes.wait(settings.wait_seconds, settings.stale_seconds)
+        await self._notes.wait()
         if not self.serves(engine) or not (must or may_move(engine)):
             return None
         try:
@@ -126,7 +139,7 @@ class FromNotes:
             composed=ready.composed,
             since=since,
         )
-        return draft if after_tokens(engine, draft, ()) < settings.left_ratio * line else None
+        return draft if after_tokens(engine, draft, ()) < LEFT_RATIO * line else None
 
     async def _fresh(self, engine: Engine, manner: Manner) -> Ready | None:
         ready, basis = self._ready, self._basis(engine)
@@ -141,12 +154,11 @@ class FromNotes:
 
     def _basis(self, engine: Engine) -> Basis:
         """Use a model's notes up to their cursor, or the log up to its end."""
-        file, settings = self._notes.file(engine), engine.settings.notes
+        file = self._notes.file(engine)
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
             page=page.as_written(),
             file=str(file.path) if engine.shows_paths else "",
-            section_tokens=settings.section_tokens,
         )
         if not judgement.text():
             return Basis(cursor=last.id if last else 0)
@@ -177,12 +189,12 @@ class FromNotes:
         window, items = engine.fullness().window.limit_tokens, engine.view.items
         weigh = engine.make_weigher()
         taken = measure_content((Text(text=ready.composed.text),)) + engine.frame.measure
-        room = int(engine.settings.compact.filled_ratio * line - weigh(taken))
+        room = int(FILLED_RATIO * line - weigh(taken))
         least = scale_tokens(settings.keep_tokens, window)
         enough = Enough(
             tokens=least,
             messages=settings.keep_messages,
-            most_tokens=min(scale_tokens(settings.keep_most_tokens, window), max(least, room)),
+            most_tokens=min(scale_tokens(KEEP_MOST_TOKENS, window), max(least, room)),
         )
         start = find_kept_start(items, items.index(item) + 1, weigh, enough)
         return segment_before(engine.view, start)

@@ -1,18 +1,28 @@
-"""What is asked of a compaction, and what a session's owner adds: hooks, restored content, notices.
+"""The compact stage of a session, what is asked of it, and what the session's owner adds.
 
-Everything defaults to doing nothing, so that a program with its own loop can compact without them.
+Hooks default to doing nothing, so that a program with its own loop can compact without them.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from longhold.core.log.entries import Compacted, Framed, SpokenContent
-from longhold.core.stages.compact.segment import Segment
-from longhold.core.stages.compact.summary import SummaryKind
-from longhold.errors import PromptTooLong, RequestRejected
+from longhold.core.stages.notes.notes import Notes
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork
+from longhold.errors import ModelError, PromptTooLong, RequestRejected
+
+if TYPE_CHECKING:
+    from longhold.core.stages.compact.compact import Compaction
+    from longhold.core.stages.compact.draft import CompactionDraft
+    from longhold.core.stages.compact.segment import Segment
 
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
+SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
+LOAD_SHARE = 0.5
+"""Of the line: from here on the code is loaded, because at the line no file may be free to open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +79,7 @@ class CompactionHooks:
 
     before: Callable[[Trigger, str], Awaitable[Before]] = _say_nothing
     after: Callable[[Compacted], Awaitable[None]] = _do_nothing
-    restore: Callable[[Segment], Awaitable[SpokenContent]] = _restore_nothing
+    restore: Callable[["Segment"], Awaitable[SpokenContent]] = _restore_nothing
     """Returns the files, skills, plan and todos to show again."""
     greet: Callable[[], Awaitable[SpokenContent]] = _restore_nothing
     """Returns what hooks say to the new session; appended to what is restored."""
@@ -77,3 +87,67 @@ class CompactionHooks:
     tell: Callable[[str], None] = lambda _: None
     progress: Callable[[str], None] = lambda _: None
     is_autonomous: bool = False
+
+
+class CompactionStage:
+    """The compact stage of one session: past the line, after an overflow, and on request."""
+
+    def __init__(
+        self,
+        *,
+        ask: AskFork | None = None,
+        hooks: CompactionHooks | None = None,
+        notes: Notes | None = None,
+        background: Background | None = None,
+    ) -> None:
+        """Without `ask` no model is asked; `notes` are tried before any summary."""
+        self.hooks = hooks or CompactionHooks()
+        self._ask = ask
+        self._notes = notes
+        self._background = background or Background()
+        self._loaded: Compaction | None = None
+
+    def load(self) -> "Compaction":
+        if self._loaded is None:
+            # Imported here because it is a fifth of a session's code, and short sessions need none.
+            from longhold.core.stages.compact.compact import Compaction
+
+            self._loaded = Compaction(
+                ask=self._ask, hooks=self.hooks, notes=self._notes, background=self._background
+            )
+        return self._loaded
+
+    async def __call__(self, engine: Engine) -> None:
+        settings, full = engine.settings.compact, engine.fullness()
+        if not engine.makes_room or settings.reactive_only:
+            return
+        if full.used_tokens >= LOAD_SHARE * full.window.auto_tokens:
+            await self.load().run(engine, full)
+
+    async def recover(self, engine: Engine, error: ModelError) -> bool:
+        """Make room after an overflow; return whether that was possible."""
+        if not engine.makes_room or not isinstance(error, PromptTooLong):
+            return False
+        return await self.load().recover(engine, error)
+
+    async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
+        """Replace history by a summary; raise, with nothing changed, if that is impossible."""
+        return await self.load().compact(engine, request)
+
+    async def draft(self, engine: Engine, request: CompactRequest) -> "CompactionDraft":
+        """Do everything but record it."""
+        return await self.load().draft(engine, request)
+
+    async def commit(
+        self, engine: Engine, draft: "CompactionDraft", request: CompactRequest, *, seconds: float
+    ) -> Compacted:
+        """Record a draft of the view as it still is; `seconds` is how long it took to make."""
+        return await self.load().commit(engine, draft, request, seconds=seconds)
+
+    async def make_ready(self, engine: Engine) -> None:
+        """Prepare the text that notes would become, as the line comes nearer."""
+        await self.load().make_ready(engine)
+
+    def close(self, engine: Engine) -> None:
+        if self._loaded is not None:
+            self._loaded.close(engine)

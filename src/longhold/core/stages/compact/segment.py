@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from longhold.core.log.entries import Compacted, SpokenContent
 from longhold.core.messages import text_of
 from longhold.core.messages.measure import measure_content
-from longhold.core.stages.compact.summary import SummaryKind
+from longhold.core.stages.compact.owner import SummaryKind
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.recovered import (
     UNCHANGED,

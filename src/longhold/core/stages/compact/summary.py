@@ -14,8 +14,8 @@ from longhold.core.messages.text import cut, one_line
 from longhold.core.stages.compact.digest import SECTIONS
 from longhold.core.stages.compact.digest.headings import parts
 from longhold.core.stages.compact.directives import Directive
+from longhold.core.stages.compact.owner import SummaryKind
 
-SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
 """Why an answer is not a summary."""
 

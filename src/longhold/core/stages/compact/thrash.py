@@ -16,7 +16,6 @@ from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Failed, Repl
 from longhold.core.messages import Usage
 from longhold.core.messages.measure import Measure
 from longhold.core.messages.text import cut, one_line
-from longhold.core.settings import CompactSettings
 from longhold.core.stages.compact.floor import LISTED, floor
 from longhold.core.stages.prefix_lock import drops_thinking
 from longhold.core.turn.engine import Engine, Fullness
@@ -26,6 +25,12 @@ from longhold.errors import ContextOverflow
 
 ANSWERED = Replied(response_id="", content=(), usage=Usage())
 """Stands for every answer: only how many there were matters."""
+THRASH_TURNS = 3
+"""Answers: a window that is full again after so few was refilled by something."""
+THRASH_RATIO = 0.1
+"""Of the line: if it is reached again after so little, the compaction was of no use."""
+THRASH_TIMES = 3
+"""How often in a row before the cause is looked for."""
 
 
 class CompactionOutcomes:
@@ -140,21 +145,19 @@ def may_ask_models(history: Sequence[AnyEntry]) -> bool:
     return _times_stopped(history) < WITHOUT_MODELS
 
 
-def is_thrashing(
-    past: Sequence[AnyEntry], dead: frozenset[int], settings: CompactSettings, full: Fullness
-) -> bool:
+def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness) -> bool:
     """True if the line was reached again at once, several times in a row.
 
     At once: after a few answers, or after so little work that the compaction was of no use. One
     that was undone (`dead`) does not count: its history came back with it.
     """
-    little = settings.thrash_ratio * full.window.auto_tokens
+    little = THRASH_RATIO * full.window.auto_tokens
     streak, answers, left = 0, None, 0
 
     def is_quick(now_tokens: int) -> bool:
         if answers is None:
             return False
-        return answers <= settings.thrash_turns or 0 < now_tokens - left < little
+        return answers <= THRASH_TURNS or 0 < now_tokens - left < little
 
     for entry in past:
         match entry:
@@ -165,7 +168,7 @@ def is_thrashing(
                 answers, left = 0, entry.after_tokens
             case Failed(what=what) if what == WHAT:
                 streak, answers = 0, None
-    return is_quick(full.used_tokens) and streak + 1 >= settings.thrash_times
+    return is_quick(full.used_tokens) and streak + 1 >= THRASH_TIMES
 
 
 def _find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
@@ -235,9 +238,15 @@ def _name_call(item: Round, result: Result) -> str:
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
 """The ways that ask a model while somebody waits."""
 STAGE = "compact: "
+FAILURES = 3
+"""After this many in a row no model is asked automatically for a while."""
+RETRY_SECONDS = 1_800.0
+"""Until one is asked again: most outages are over by then."""
+RETRY_COMPACTIONS = 5
+"""Or after this many compactions made from the log: a summary is worth another try."""
 
 
-def is_broken(history: Sequence[AnyEntry], settings: CompactSettings, now: float) -> bool:
+def is_broken(history: Sequence[AnyEntry], now: float) -> bool:
     """True if no model is asked now unless a person wants it."""
     in_a_row, since, failed_at, has_failed = 0, 0, 0.0, False
     for entry in history:
@@ -250,7 +259,7 @@ def is_broken(history: Sequence[AnyEntry], settings: CompactSettings, now: float
                 in_a_row, since, has_failed = in_a_row + 1, 0, False
             case Compacted(by="digest"):
                 since += 1
-    is_open = in_a_row >= settings.failures
+    is_open = in_a_row >= FAILURES
     waited_seconds = abs(now - failed_at)  # a clock that was set back must not keep it open
-    has_waited = waited_seconds >= settings.retry_seconds or since >= settings.retry_compactions
+    has_waited = waited_seconds >= RETRY_SECONDS or since >= RETRY_COMPACTIONS
     return is_open and not has_waited

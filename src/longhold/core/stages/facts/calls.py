@@ -30,7 +30,6 @@ from longhold.core.stages.facts.facts import (
     WordsFact,
 )
 from longhold.core.stages.facts.user_text import (
-    Notice,
     is_approval,
     is_interruption,
     is_summary,
@@ -47,18 +46,8 @@ TASK_CHARS = 2_000
 
 _OLD = ("old_string", "oldText", "old_str", "old", "search")
 _NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")
-_ABOUT = (
-    "description",
-    "query",
-    "url",
-    "prompt",
-    "title",
-    "subject",
-    "skill",
-    "name",
-    "id",
-    "pattern",
-)
+_NAMES = ("title", "subject", "skill", "name", "id", "pattern")
+_ABOUT = ("description", "query", "url", "prompt", *_NAMES)
 _LINES = ("offset", "limit")
 _PATCH = ("input", "patch", "command", "content")
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -66,8 +55,6 @@ _TASK = re.compile(
     r"(?:running in background with ID|Runs in the background as|agentId|task[_ ]id)[: ]+([\w-]+)",
     re.IGNORECASE,
 )
-
-
 _TODO_NUMBER = re.compile(r"#(\d+)")
 _TODO_LINE = re.compile(r"^#(\d+) \[(\w+)\]", re.MULTILINE)
 
@@ -77,6 +64,7 @@ def _steps_of(
 ) -> Iterator[StepFact]:
     text = text_of(result.content) if result else NO_RESULT
     is_error = result.is_error if result else True
+    shown, error = ("", text) if is_error else (text, "")
     if result is not None and result.refused is not None:
         yield WordsFact(
             id=id, text=result.refused, via="refusal", about=_call(use, described), error=text
@@ -84,24 +72,24 @@ def _steps_of(
         return
     match described.kind:
         case "write":
-            yield from _changes(use, described, id, text if is_error else "")
+            yield from _changes(use, described, id, error)
         case "read":
             for path in described.paths_in(use.input):
-                yield Look(
-                    id=id, path=path, span=_span(use.input),
-                    text="" if is_error else text, error=text if is_error else "",
-                )  # fmt: skip
+                yield Look(id=id, path=path, span=_span(use.input), text=shown, error=error)
         case "search":
-            yield _search(use, described, id, text, is_error)
+            path = next(iter(described.paths_in(use.input)), "")
+            pattern = _text(use.input, ("pattern", "query", "regex", "glob"))
+            yield Look(id=id, path=path, kind="search", pattern=pattern, text=shown, error=error)
         case "shell" if described.command_input:
-            yield _command(use, described, id, text, is_error)
+            given = use.input.get(described.command_input)
+            line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+            task = _background(use.input, text)
+            yield CommandFact(id=id, text=line.strip(), output=text, is_error=is_error, task=task)
         case "ask" if not is_error or _is_plan(use):
             yield from _read_answers(use, id, text, is_error)
         case _ if not _keeps_list(use):
-            yield Report(
-                id=id, tool=use.name, about=_describe_input(use.input), text=text,
-                is_error=is_error, task=_background(use.input, text),
-            )  # fmt: skip
+            about, task = _describe_input(use.input), _background(use.input, text)
+            yield Report(id=id, tool=use.name, about=about, text=text, is_error=is_error, task=task)
 
 
 def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterator[ChangeFact]:
@@ -132,31 +120,6 @@ def _read_patch(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
             removed="\n".join(line[1:] for line in lines if line.startswith("-")),
             error=error,
         )
-
-
-def _search(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> Look:
-    paths = described.paths_in(use.input)
-    pattern = _text(use.input, ("pattern", "query", "regex", "glob"))
-    return Look(
-        id=id,
-        path=paths[0] if paths else "",
-        kind="search",
-        pattern=pattern,
-        text="" if is_error else text,
-        error=text if is_error else "",
-    )
-
-
-def _command(use: ToolUse, described: Described, id: int, text: str, is_error: bool) -> CommandFact:
-    given = use.input.get(described.command_input)
-    line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
-    return CommandFact(
-        id=id,
-        text=line.strip(),
-        output=text,
-        is_error=is_error,
-        task=_background(use.input, text),
-    )
 
 
 def _read_answers(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
@@ -310,7 +273,9 @@ class _Gathering:
     def take(self, item: Item) -> None:
         match item:
             case Spoken(kind="summary" | "line"):
-                self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
+                self._carry(item)
+            case Spoken(kind="said") if is_summary(item.content):
+                self._carry(item)
             case Spoken(kind="said"):
                 self._said(item)
             case Round():
@@ -326,12 +291,16 @@ class _Gathering:
             prior=tuple(self._prior),
         )
 
+    def _carry(self, item: Spoken) -> None:
+        self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
+
     def _said(self, item: Spoken) -> None:
-        if is_summary(item.content):
-            self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
-            return
-        for notice in notices(item.content):
-            self._notice(notice, item.id)
+        for one in notices(item.content):
+            about = one.about
+            self._steps.append(
+                Report(id=item.id, tool="background task", about=about, text=one.text)
+            )
+            self._note_task(TaskFact(name=one.task, about=about, state="ended", id=item.id))
         if item.hidden:
             return
         if is_interruption(item.content):
@@ -340,12 +309,6 @@ class _Gathering:
             self._end_turn()
             self._number += 1
             self._words = WordsFact(id=item.id, text=own.text, via=own.via, images=own.images)
-
-    def _notice(self, notice: Notice, id: int) -> None:
-        self._steps.append(
-            Report(id=id, tool="background task", about=notice.about, text=notice.text)
-        )
-        self._note_task(TaskFact(name=notice.task, about=notice.about, state="ended", id=id))
 
     def _round(self, item: Round) -> None:
         self._rounds.append(item.id)
@@ -366,10 +329,8 @@ class _Gathering:
 
     def _end_turn(self) -> None:
         if self._words is not None or self._steps:
-            number = self._number if self._words is not None else max(self._number, 0)
-            self._turns.append(
-                TurnFacts(number=number, words=self._words, steps=tuple(self._steps))
-            )
+            steps = tuple(self._steps)
+            self._turns.append(TurnFacts(number=self._number, words=self._words, steps=steps))
         self._words, self._steps = None, []
 
 

@@ -184,10 +184,10 @@ def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
 def _choose_essential(steps: Sequence[StepFact], paths: set[str]) -> list[StepFact]:
     essential: list[StepFact] = []
     for step in reversed(steps):
-        is_newest = isinstance(step, ChangeFact) and not step.error and step.path not in paths
-        if isinstance(step, WordsFact) or (isinstance(step, PlanFact) and step.is_approved):
-            essential.append(step)
-        elif is_newest and len(paths) < MOST_PATHS and isinstance(step, ChangeFact):
-            paths.add(step.path)
-            essential.append(replace(step, added="", removed=""))
+        match step:
+            case WordsFact() | PlanFact(is_approved=True):
+                essential.append(step)
+            case ChangeFact(path=path, error="") if path not in paths and len(paths) < MOST_PATHS:
+                paths.add(path)
+                essential.append(replace(step, added="", removed=""))
     return essential[::-1]

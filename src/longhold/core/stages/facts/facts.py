@@ -192,14 +192,15 @@ _TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
 """The fields that can hold secrets."""
 
 _Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
+_Step = TypeVar("_Step", bound=StepFact)
 
 
 def _mask_fact(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
-    held = {name: text for name in _TEXTS if (text := getattr(fact, name, ""))}
-    changed: JsonObject = {}
-    for name, text in held.items():
-        if (safe := mask(text)) != text:
-            changed[name] = safe
+    changed: JsonObject = {
+        name: safe
+        for name in _TEXTS
+        if (text := getattr(fact, name, "")) and (safe := mask(text)) != text
+    }
     return replace(fact, **changed) if changed else fact
 
 
@@ -217,6 +218,9 @@ class Facts:
         for turn in self.turns:
             for step in turn.steps:
                 yield turn.number, step
+
+    def find(self, kind: type[_Step]) -> Iterator[tuple[int, _Step]]:
+        return ((turn, step) for turn, step in self.steps() if isinstance(step, kind))
 
     def words(self) -> Iterator[tuple[int, WordsFact]]:
         """Yield everything the user said, wherever it arrived, with the number of the turn."""

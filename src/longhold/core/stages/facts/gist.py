@@ -124,14 +124,11 @@ def _weight(said: list[str], place: int) -> float:
 
 def _join(said: list[str], chosen: set[int], asked: str) -> str:
     parts: list[str] = []
-    last = -1
-    for i in sorted(chosen):
-        if i != last + 1:
+    for i, sentence in enumerate(said):
+        if i in chosen:
+            parts.append(sentence)
+        elif parts[-1:] != [CUT]:
             parts.append(CUT)
-        parts.append(said[i])
-        last = i
-    if last != len(said) - 1:
-        parts.append(CUT)
     if asked and asked not in parts[-2:]:
         parts.append(asked)
     return " ".join(parts)

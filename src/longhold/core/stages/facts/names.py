@@ -173,9 +173,5 @@ def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list
 
 
 def list_removed(changes: Iterable[ChangeFact]) -> list[str]:
-    found: dict[str, None] = {}
-    for change in changes:
-        found.update(
-            dict.fromkeys(name for name in find_names(change.removed) if name not in change.added)
-        )
-    return list(found)
+    found = ((name, change) for change in changes for name in find_names(change.removed))
+    return list(dict.fromkeys(name for name, change in found if name not in change.added))

@@ -5,12 +5,13 @@ compilers, test runners, linters and version control.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from longhold.core.messages.text import CUT, cut, one_line
 
-TELLING_LINES = 4
+TELLING_LINES = 2
+"""Of failures, and of totals."""
 HEAD_CHARS = 90
 """Enough to recognise an error, leaving room for the line that matters."""
 PLACES = 2
@@ -71,15 +72,9 @@ def commits_in(output: str) -> list[CommitLine]:
 
 def find_listed_commits(output: str) -> list[CommitLine]:
     """Return the commits that a log or a comparison lists, with their authors where it says so."""
-    shown = [
-        CommitLine(hash=each["hash"], subject=each["subject"].strip(), author=each["author"])
-        for each in _SHOWN_COMMIT.finditer(output)
-    ]
-    listed = (
-        CommitLine(hash=each["hash"], subject=each["subject"].strip())
-        for each in _LISTED_COMMIT.finditer(output)
-    )
-    return [*shown, *listed]
+    found = (*_SHOWN_COMMIT.finditer(output), *_LISTED_COMMIT.finditer(output))
+    listed = (each.groupdict() for each in found)
+    return [CommitLine(**each | {"subject": each["subject"].strip()}) for each in listed]
 
 
 def branch_in(output: str) -> str:
@@ -103,7 +98,10 @@ def telling_lines(output: str, chars: int) -> str:
     if len(output) <= chars:
         return one_line(output)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    chosen = _choose_lines(lines)
+    failures = (i for i, line in enumerate(lines) if _FAILURE.search(line))
+    totals = (i for i, line in enumerate(lines) if _TOTAL.search(line) or _COMMIT.match(line))
+    telling = (*islice(failures, TELLING_LINES), *islice(totals, TELLING_LINES))
+    chosen = {*telling, len(lines) - 1}
     shown = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
     return cut(f" {CUT} ".join(shown), chars)
 
@@ -121,20 +119,3 @@ def error_head(text: str, chars: int) -> str:
     problem = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
     room = chars - len(head)
     return f"{head} {cut(problem, room)}" if problem else f"{whole[:chars].rstrip()} {CUT}"
-
-
-def _choose_lines(lines: list[str]) -> set[int]:
-    failures = _first(lines, _FAILURE.search, TELLING_LINES // 2)
-    totals = _first(lines, lambda line: _TOTAL.search(line) or _COMMIT.match(line), 2)
-    return {*failures, *totals, len(lines) - 1}
-
-
-def _first(lines: Iterable[str], is_it: object, most: int) -> list[int]:
-    assert callable(is_it)
-    found: list[int] = []
-    for i, line in enumerate(lines):
-        if len(found) == most:
-            break
-        if is_it(line):
-            found.append(i)
-    return found

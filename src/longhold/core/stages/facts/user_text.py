@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from longhold.core.messages import Content, Document, Image, text_of
 from longhold.core.messages.text import CUT
@@ -42,19 +43,15 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 def without_pastes(text: str, pointer: str) -> str:
     """Shorten what was pasted to its first and last lines, and say where all of it is."""
     shown: list[str] = []
-    for is_pasted, lines in _parts(text.split("\n")):
-        shown += _shorten_lines(lines, pointer) if is_pasted else lines
+    lines = text.split("\n")
+    for is_pasted, run in groupby(zip(_marks(lines), lines, strict=True), key=itemgetter(0)):
+        part = [line for _, line in run]
+        shown += _shorten_lines(part, pointer) if is_pasted else part
     return "\n".join(shown)
 
 
-def _parts(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
-    """Split lines where a paste begins or ends; runs of a few lines belong to the prose."""
-    marked = list(zip(_marks(lines), lines, strict=True))
-    for is_pasted, run in groupby(marked, key=lambda each: each[0]):
-        yield is_pasted, [line for _, line in run]
-
-
 def _marks(lines: list[str]) -> Iterator[bool]:
+    """Tell for each line whether it was pasted."""
     in_fence, before = False, ""
     for line in lines:
         is_fence = bool(_FENCE.match(line))

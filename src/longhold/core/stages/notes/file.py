@@ -8,15 +8,14 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import AnyEntry, Noted
 from longhold.core.messages.text import cut, one_line
-from longhold.core.settings import NotesSettings
 from longhold.core.settings.files import PRIVATE_FILE, Overtaken, private_directory, replace_content
-from longhold.core.stages.notes.account import SessionAccount
-from longhold.core.stages.notes.engine_lines import engine_sections
+from longhold.core.stages.notes.account import SessionAccount, engine_sections
 from longhold.core.stages.notes.page import NotesPage, NotesSection, merge_texts, read_page
 from longhold.core.tools.files import SeenFile, stamp_of
 from longhold.errors import StoreError
@@ -164,11 +163,8 @@ def _hash_text(text: str) -> str:
 
 def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
     """True if the file was not saved since; saving changes at least its time."""
-    return other is not None and (one.st_ino, one.st_size, one.st_mtime_ns) == (
-        other.st_ino,
-        other.st_size,
-        other.st_mtime_ns,
-    )
+    saved = attrgetter("st_ino", "st_size", "st_mtime_ns")
+    return other is not None and saved(one) == saved(other)
 
 
 def _check_no_link(path: Path) -> None:
@@ -180,15 +176,17 @@ LINES = 6
 LINE_CHARS = 160
 
 
-def rebuild_page(
-    found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings
-) -> NotesPage:
-    return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
+LOG_TOKENS = 800
+"""Of what the engine writes into a section; the log has the rest."""
 
 
-def load_page(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
+def rebuild_page(found: NotesOnDisk, history: Iterable[AnyEntry]) -> NotesPage:
+    return found.page.with_logs(engine_sections(SessionAccount.of(history), LOG_TOKENS))
+
+
+def load_page(file: NotesFile, history: Iterable[AnyEntry]) -> NotesPage:
     found = file.read()
-    return found.page if found.text else rebuild_page(found, history, settings)
+    return found.page if found.text else rebuild_page(found, history)
 
 
 def merge_edits(

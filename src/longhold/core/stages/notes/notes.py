@@ -6,39 +6,47 @@ One update runs at a time; a newer one replaces the queued one. Failures become 
 """
 
 import asyncio
-import os
-import stat
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
 from longhold.core.messages import ToolUse, Usage
-from longhold.core.messages.secrets import mask_secrets
 from longhold.core.request.lifetime import seconds_of
-from longhold.core.settings import NotesSettings, home
+from longhold.core.settings import NotesSettings
 from longhold.core.settings.files import Overtaken
-from longhold.core.stages.notes.account import SessionAccount
-from longhold.core.stages.notes.asking import ask_for_update, template
-from longhold.core.stages.notes.engine_lines import engine_sections
-from longhold.core.stages.notes.file import NotesFile, NotesOnDisk, notes_of
-from longhold.core.stages.notes.page import NotesPage, merge_texts
-from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine, Fullness
-from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
-from longhold.core.turn.round import Allowed, Denied
+from longhold.core.turn.fork import AskFork, Prefix
 from longhold.core.view.items import Item, Round, last_round
-from longhold.core.view.tokens import estimate_tokens
 from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
+
+NEAR_RATIO = 0.85
+"""Of the auto line: from there a model's notes pay. What comes after them can stay word for word,
+so one update is enough.
+"""
+PAUSED_RATIO = 0.6
+"""The same when work continues after a pause: the next one may end the session."""
+TOOL_CALLS = 3
+"""Calls since the last update, unless the model is at rest: half-done steps are not worth noting.
+"""
+WAIT_SECONDS = 15.0
+"""How long compacting waits for an update in progress."""
+STALE_SECONDS = 60.0
+"""An update that has run this long is not waited for: it hangs."""
+KEEP_MOST_TOKENS = 40_000
+"""Of the latest messages, when notes replace history; what the notes do not cover yet stays in any
+case.
+"""
+
+if TYPE_CHECKING:
+    from longhold.core.stages.notes.file import NotesFile
+    from longhold.core.stages.notes.update import PageWriter, WrittenPage
 
 
 def is_due(
@@ -59,33 +67,26 @@ def is_due(
         return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
     if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
         return False
-    return calls >= settings.tool_calls or is_at_rest
+    return calls >= TOOL_CALLS or is_at_rest
 
 
-def model_pays(
-    settings: NotesSettings, full: Fullness, *, judged_tokens: int, is_after_pause: bool
-) -> bool:
+def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
     """True if a model's notes pay: they then stand for history in place of a summary.
 
     Each update reads the whole context, so one is made for each time that the line is reached: near
     it, or when work goes on after a pause, if the model's last notes have fallen behind.
     """
-    near = settings.paused_ratio if is_after_pause else settings.near_ratio
+    near = PAUSED_RATIO if is_after_pause else NEAR_RATIO
     if full.used_tokens < near * full.window.base_tokens:
         return False
-    behind = scale_tokens(settings.keep_most_tokens, full.window.limit_tokens)
+    behind = scale_tokens(KEEP_MOST_TOKENS, full.window.limit_tokens)
     return judged_tokens == 0 or full.used_tokens - judged_tokens >= behind
 
 
 SOURCE = "notes"
 WHAT = "notes"
-TAIL_TOKENS = 5_000
-"""With more than this since the last cache marker the fork caches it, for its own later answers
-and for the parent's next call.
-"""
 FAILURES = (LongholdError, OSError, ValueError, Overtaken)
 TOOLS = ("Edit", "Write")
-PATH = "file_path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +95,6 @@ class UpdatePoint:
     used_tokens: int
     prefix: Prefix | None = None
     """What a fork would share; None if no model is asked."""
-
-
-EngineLines: TypeAlias = Mapping[str, str]
-"""What the engine writes, by heading."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPage:
-    page: NotesPage
-    sha256: str
-    lines: EngineLines
 
 
 async def _do_nothing(engine: Engine) -> None:
@@ -117,17 +107,13 @@ class Notes:
         *,
         ask: AskFork | None = None,
         can_edit: bool = False,
-        on_update: Callable[[Engine], Awaitable[None]] = _do_nothing,
         background: Background | None = None,
     ) -> None:
         """A model writes them if `ask` is given and `can_edit` allows a fork to run the session's tools."""
         self.ask = ask
         self._can_edit = can_edit
-        self._on_update = on_update
-        self._account: SessionAccount | None = None
-        self._last_lines: Mapping[str, str] = {}
-        """What the engine last wrote, by heading."""
-        self._file: NotesFile | None = None
+        self._on_update: Callable[[Engine], Awaitable[None]] = _do_nothing
+        self._writer: PageWriter | None = None
         self._before: Noted | None = None
         self._baseline_tokens: int | None = None
         self._calls = 0
@@ -143,10 +129,20 @@ class Notes:
         self._is_after_pause = False
         """The cache has died since, so that nobody expects an answer at once."""
 
-    def file(self, engine: Engine) -> NotesFile:
-        if self._file is None:
-            self._file = notes_of(engine.log, template(home()))
-        return self._file
+    def subscribe(self, on_update: Callable[[Engine], Awaitable[None]]) -> None:
+        """Await this after each update, in the background."""
+        self._on_update = on_update
+
+    def file(self, engine: Engine) -> "NotesFile":
+        return self._load(engine).file
+
+    def _load(self, engine: Engine) -> "PageWriter":
+        if self._writer is None:
+            # Imported here because short sessions end before there is anything to note.
+            from longhold.core.stages.notes.update import PageWriter
+
+            self._writer = PageWriter(engine, self.ask)
+        return self._writer
 
     @property
     def is_running(self) -> bool:
@@ -190,7 +186,6 @@ class Notes:
             wanted = is_due
         else:
             wanted = model_pays(
-                settings,
                 full,
                 judged_tokens=self._judged_tokens,
                 is_after_pause=self._is_after_pause,
@@ -202,13 +197,13 @@ class Notes:
             return False
         return {str(tool.get("name")) for tool in engine.frame.tools}.issuperset(TOOLS)
 
-    async def wait(self, seconds: float, stale_seconds: float) -> None:
+    async def wait(self) -> None:
         """Wait for an update in progress, unless it has run so long that it hangs."""
-        if self.is_running and time.monotonic() - self._began < stale_seconds:
-            await self._job.wait(seconds)
+        if self.is_running and time.monotonic() - self._began < STALE_SECONDS:
+            await self._job.wait(WAIT_SECONDS)
 
     async def update(self, engine: Engine) -> None:
-        await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
+        await self.wait()
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
         used, asks = engine.fullness().used_tokens, self._can_ask(engine)
         if (point := self._update_point(engine, used, asks=asks)) is not None:
@@ -224,11 +219,11 @@ class Notes:
             return
         used_tokens = engine.fullness().used_tokens
         try:
-            written = self._write(self.file(engine), self._lines(engine), self._last_lines)
+            written = self._load(engine).prepare()()
             point = UpdatePoint(cursor=last.id, used_tokens=used_tokens)
             self._note(engine, point, None, written)
         except FAILURES as error:
-            _tell(engine, error)
+            tell_failure(engine, error)
 
     def _follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
         for entry in self._cursor.advance(history):
@@ -265,90 +260,27 @@ class Notes:
     async def _update_safely(self, engine: Engine, point: UpdatePoint) -> None:
         self._began, self._asks = time.monotonic(), point.prefix is not None
         try:
-            usage = await self._ask(engine, point) if point.prefix is not None else None
-            lines, before = self._lines(engine), self._last_lines
-            written = await asyncio.to_thread(self._write, self.file(engine), lines, before)
+            writer = self._load(engine)
+            usage = await writer.ask(point.prefix) if point.prefix is not None else None
+            written = await asyncio.to_thread(writer.prepare())
             self._note(engine, point, usage, written)
             await self._on_update(engine)
         except FAILURES as error:
-            _tell(engine, error)
-
-    async def _ask(self, engine: Engine, point: UpdatePoint) -> Usage | None:
-        """Have a fork edit a draft; return its usage, None if it changed nothing."""
-        assert self.ask is not None
-        file, settings = self.file(engine), engine.settings.notes
-        base = _separate(file.read().page, self._lines(engine), self._last_lines)
-        seen = file.begin_draft(base)
-        request = ForkRequest(
-            say=ask_for_update(base, file.draft, settings, home()),
-            source=SOURCE,
-            turns=settings.turns,
-            permit=permit_only(file.draft),
-            knows=(seen,),
-            writes_cache=point.prefix is not None and _estimate_unsent(point.prefix) > TAIL_TOKENS,
-            prefix=point.prefix,
-        )
-        try:
-            reply = await self.ask(request)
-        except LongholdError as error:
-            file.drop_draft()
-            _tell(engine, error)
-            return None
-        except BaseException:
-            file.drop_draft()
-            raise
-        return await self._take(engine, base, reply)
-
-    async def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
-        """Merge a fork's draft into the page; discard it if the fork was stopped."""
-        file = self.file(engine)
-        if reply.reason == "aborted":
-            file.drop_draft()
-            return None
-        mine = {h: mask_secrets(text) for h, text in file.end_draft().written().items()}
-        before = base.written()
-        if mine == before:
-            return reply.usage if reply.reason == "completed" else None
-
-        lines, last_lines = self._lines(engine), self._last_lines
-
-        def merge(found: NotesOnDisk) -> NotesPage:
-            page = _separate(found.page, lines, last_lines)
-            return page.with_written(merge_texts(before, mine, page.written()))
-
-        await asyncio.to_thread(file.change, merge)
-        return reply.usage
+            tell_failure(engine, error)
 
     def _note(
         self, engine: Engine, point: UpdatePoint, usage: Usage | None, written: "WrittenPage"
     ) -> None:
-        self._last_lines = written.lines
         noted = Noted(
             cursor=point.cursor,
             by="model" if usage is not None else "engine",
-            tokens=written.page.tokens,
+            tokens=written.tokens,
             context_tokens=point.used_tokens,
             sha256=written.sha256,
             usage=usage,
         )
         engine.report(noted)
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
-
-    @staticmethod
-    def _write(file: NotesFile, lines: EngineLines, before: EngineLines) -> "WrittenPage":
-        page, sha256 = file.change(lambda found: found.page.with_logs(lines, before))
-        return WrittenPage(page=page, sha256=sha256, lines=lines)
-
-    def _lines(self, engine: Engine) -> Mapping[str, str]:
-        if self._account is None:
-            self._account = SessionAccount.of(engine.view.history)
-        self._account.follow(engine.view.items)
-        return engine_sections(self._account, engine.settings.notes.log_tokens)
-
-
-def _separate(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
-    is_edited = any(each.is_edited for each in page.sections)
-    return page.with_logs(lines, before) if is_edited else page
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:
@@ -358,53 +290,7 @@ def last_whole(items: Sequence[Item]) -> Item | None:
     return None
 
 
-def permit_only(file: Path) -> Permit:
-    """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
-    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
-
-    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
-        given = use.input.get(PATH)
-        is_meant = (
-            use.name == tool.name
-            and tool.name in TOOLS
-            and tool.kind == "write"
-            and isinstance(given, str)
-            and _is_same_path(given, file)
-        )
-        if not is_meant:
-            return Denied(reason=refusal)
-        if not is_plain(file):
-            return Denied(reason=f"{file} is not the file it was. Stop here.")
-        return Allowed(input={**use.input, PATH: str(file)})
-
-    return permit
-
-
-def _is_same_path(path: str, file: Path) -> bool:
-    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
-
-
-def is_plain(file: Path) -> bool:
-    """True if a path leads, without links, to a file that has no other name."""
-    try:
-        found = file.lstat()
-        return (
-            stat.S_ISREG(found.st_mode)
-            and found.st_nlink == 1
-            and file.parent.resolve() / file.name == file.resolve()
-        )
-    except OSError:
-        return False
-
-
-def _estimate_unsent(prefix: Prefix) -> int:
-    if prefix.cached_to is None:
-        return 0
-    tail = prefix.messages[prefix.cached_to.message + 1 :]
-    return estimate_tokens(msgspec.json.encode(tail).decode())
-
-
-def _tell(engine: Engine, error: BaseException) -> None:
+def tell_failure(engine: Engine, error: BaseException) -> None:
     """Record a failure; if the log cannot be written, the conversation goes on."""
     with suppress(StoreError, OSError):
         engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))

@@ -95,6 +95,16 @@ def exit_status_in(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+FAILED_CHARS = 10_000
+"""Limit for a command that failed: its ends and its errors tell more than its middle."""
+CEILING_CHARS = 400_000
+"""No result stays whole above this, whoever asks for more: half of a 200K window."""
+PREVIEW_BYTES = 2_000
+"""How much of a spilled result is shown: enough to see what it is."""
+FAILED_PREVIEW_BYTES = 6_000
+"""The same for a command that failed, which is looked at more closely."""
+ERROR_BYTES = 2_000
+"""Lines of a command's output that look like errors, in addition to the preview."""
 SMALLEST_LIMIT_CHARS = 1_000
 """Shorter results are no longer than their previews."""
 SMALLEST_PREVIEW_BYTES = 300
@@ -127,18 +137,17 @@ class Budgets:
         limit = self.limit_chars(arrived.tool)
         if limit is None or not arrived.has_failed:
             return limit
-        return min(limit, self._scale(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
+        return min(limit, self._scale(FAILED_CHARS, SMALLEST_LIMIT_CHARS))
 
     @property
     def message_chars(self) -> int:
         return self._scale(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
     def room(self, *, has_failed: bool) -> PreviewRoom:
-        wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
-        errors = self.settings.error_bytes
+        wanted = FAILED_PREVIEW_BYTES if has_failed else PREVIEW_BYTES
         return PreviewRoom(
             preview_bytes=self._scale(wanted, SMALLEST_PREVIEW_BYTES),
-            error_bytes=self._scale(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
+            error_bytes=self._scale(ERROR_BYTES, SMALLEST_PREVIEW_BYTES),
         )
 
     def _scale(self, constant: int, least: int) -> int:
@@ -154,12 +163,12 @@ class Budgets:
         is_declared = tool in self.declared
         own = self.declared[tool] if is_declared else description_of(tool).limit_chars
         if own is None:
-            return None if is_declared else settings.ceiling_chars
+            return None if is_declared else CEILING_CHARS
         for pattern, chars in overrides(settings.tools):
             if fnmatchcase(tool, pattern):
-                return min(chars, settings.ceiling_chars)
+                return min(chars, CEILING_CHARS)
         if tool.startswith(MCP):
-            return min(own if is_declared else MCP_CHARS, settings.ceiling_chars)
+            return min(own if is_declared else MCP_CHARS, CEILING_CHARS)
         return min(own, settings.result_chars)
 
 

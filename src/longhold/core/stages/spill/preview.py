@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from longhold.core.log.results import Body
 from longhold.core.messages.secrets import Mask
-from longhold.core.messages.text import byte_count, first_bytes
+from longhold.core.messages.text import byte_count, first_bytes, human_size
 from longhold.core.stages.spill.budget import Arrived, PreviewRoom
 from longhold.core.tools.describe import HISTORY, description_of
 
@@ -118,14 +118,6 @@ def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str
     if HISTORY in readers:
         said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
     return f"{said}.]"
-
-
-def human_size(size_bytes: float) -> str:
-    for unit in ("bytes", "KB", "MB"):
-        if size_bytes < 1_000:
-            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1_000
-    return f"{size_bytes:.1f} GB"
 
 
 def head_of(text: str, limit_bytes: int) -> str:

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from longhold.core.log.entries import AnyEntry, Failed, Ran, Spilled
-from longhold.core.log.results import Body, is_over, truncate_result
-from longhold.core.log.retention import sweep
+from longhold.core.log.entries import Failed, Ran, Spilled
+from longhold.core.log.results import BODY_FILE_BYTES, Body
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import byte_count
+from longhold.core.messages.text import byte_count, human_size
 from longhold.core.stages.spill.budget import (
     Arrived,
     Budgets,
@@ -24,15 +23,19 @@ from longhold.core.stages.spill.budget import (
     plan_alone,
     plan_together,
 )
-from longhold.core.stages.spill.preview import human_size, preview, repetition
+from longhold.core.stages.spill.preview import preview, repetition
 from longhold.core.tools.describe import HISTORY, description_of
-from longhold.core.turn.engine import Engine
-from longhold.core.turn.large_results import write_result
+from longhold.core.turn.engine import Engine, keep_long
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round, drop_text
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import window_for
 from longhold.errors import StoreError
+
+REPEAT_BYTES = 256
+"""A result that was there before, byte for byte, is named instead from this size on; below, naming
+it costs as much.
+"""
 
 
 @dataclass(slots=True)
@@ -92,26 +95,23 @@ class Spill:
     _lying_bytes: int | None = None
     """What is on disk by now; None until it was counted."""
 
-    def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
+    def arrive(self, engine: Engine, ran: Ran) -> tuple[Ran, Spilled | Failed | None]:
+        """Return a result as the log keeps it, and the decision about how it is shown."""
+        body, kept = engine.results.shorten(ran, engine.settings)
         arrived = find_arrived(engine.view, ran)
-        is_on = engine.settings.spill.on and not ran.refused  # why is in the user's own words
-        if arrived is None or not is_on or _is_known(engine, ran):
-            return write_result(engine, ran)
-        if repeated := self._find_repeated(engine, arrived):
-            return _write_with(engine, ran, repeated)
-        budgets = _budgets_of(engine)
-        limit = budgets.limit_of(arrived)
-        if limit is None or len(arrived.text) <= limit:
-            return write_result(engine, ran)
-        spilling = _plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
-        if spilling is None:
-            return write_result(engine, ran)
-        body, entry = spilling
-        if not self._keep(engine, arrived, body):
-            return engine.write(ran)
-        limit_bytes = engine.settings.log.body_limit_bytes
-        ran = truncate_result(ran, body, limit_bytes) if is_over(ran.content, limit_bytes) else ran
-        return _write_with(engine, ran, entry)
+        if arrived is None:
+            return keep_long(engine, ran)
+        entry: Spilled | None = None
+        # The reason for a refusal is in the user's own words.
+        if engine.settings.spill.on and not ran.refused and not _is_known(engine.view, kept):
+            entry = self._find_repeated(engine, arrived) if body is None else None
+            if entry is None and (spilling := _plan_arrived(engine, arrived)):
+                body, entry = spilling
+        if body is not None:
+            failed = self._keep(engine, arrived, body, is_only_copy=kept is not ran)
+            if failed is not None:
+                return ran, failed
+        return kept, entry
 
     async def stage(self, engine: Engine) -> None:
         """Bring the next message within its budget: each result, then all together."""
@@ -131,13 +131,15 @@ class Spill:
             try:
                 content = engine.results.read(ran.file.rpartition("/")[2])
             except StoreError as error:
-                self._refuse(engine, arrived, error)
+                engine.record(self._refuse(arrived, error))
                 return
             whole = structs.replace(ran, content=content)
             arrived = find_arrived(engine.view, whole) or arrived
         spilling = _plan_spill(engine, arrived, budgets, why)
-        if spilling is not None and self._keep(engine, arrived, spilling[0]):
-            engine.write(structs.replace(spilling[1], rests_on=(ran.n,)))
+        if spilling is not None:
+            body, entry = spilling
+            failed = self._keep(engine, arrived, body, is_only_copy=bool(ran.file))
+            engine.record(failed or structs.replace(entry, rests_on=(ran.n,)))
 
     def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
         """Return an entry naming the shown result that this one repeats, if that is shorter.
@@ -145,9 +147,8 @@ class Spill:
         The first may leave the view later, so this one must be recoverable: by the history, or by
         calling again.
         """
-        ran, settings = arrived.ran, engine.settings
-        size = byte_count(arrived.text)
-        if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
+        ran, size = arrived.ran, byte_count(arrived.text)
+        if size < REPEAT_BYTES:
             return None
         if not description_of(arrived.tool).is_repeatable and HISTORY not in _readers_of(engine):
             return None
@@ -166,32 +167,38 @@ class Spill:
             why=f"{arrived.tool} gave {same}: not shown twice",
         )
 
-    def _keep(self, engine: Engine, arrived: Arrived, body: Body) -> bool:
-        is_only_copy = is_over(arrived.ran.content, engine.settings.log.body_limit_bytes)
+    def _keep(
+        self, engine: Engine, arrived: Arrived, body: Body, *, is_only_copy: bool
+    ) -> Failed | None:
         try:
             engine.results.keep(body, is_only_copy=is_only_copy)
         except StoreError as error:
-            self._refuse(engine, arrived, error)
-            return False
+            return self._refuse(arrived, error)
         if self._lying_bytes is not None:
             self._lying_bytes += len(body.data)
-        return True
+        return None
 
-    def _refuse(self, engine: Engine, arrived: Arrived, error: StoreError) -> None:
+    def _refuse(self, arrived: Arrived, error: StoreError) -> Failed:
         self._refused.add(arrived.id)
         size = human_size(byte_count(arrived.text))
         what = "what the log has of" if arrived.ran.file else "the whole result of"
         stays = f"{what} {arrived.tool} ({size}) stays in the context"
-        engine.write(
-            Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
-        )
+        return Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
 
     def _sweep(self, engine: Engine) -> None:
         cap_bytes = engine.settings.spill.session_bytes
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
-            for swept in sweep(engine.results, engine.settings.spill):
-                engine.write(swept)
+            for swept in engine.results.sweep(engine.settings.spill):
+                engine.record(swept)
             self._lying_bytes = sum(file.bytes for file in engine.results.stored())
+
+
+def _plan_arrived(engine: Engine, arrived: Arrived) -> tuple[Body, Spilled] | None:
+    budgets = _budgets_of(engine)
+    limit = budgets.limit_of(arrived)
+    if limit is None or len(arrived.text) <= limit:
+        return None
+    return _plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
 
 
 def _plan_spill(
@@ -199,7 +206,8 @@ def _plan_spill(
 ) -> tuple[Body, Spilled] | None:
     """Prepare a result's body and preview; None if the preview would weigh more."""
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
-    body = _body(engine, ran)
+    cap_bytes = BODY_FILE_BYTES
+    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
     text = preview(arrived, body, _readers_of(engine), room, mask_secrets)
     measure = _weight(text, ran.content)
     if not _is_lighter(engine, measure, ran.content):
@@ -232,26 +240,10 @@ def _readers_of(engine: Engine) -> tuple[str, ...]:
     return (*files[:1], *(name for name in names if name == HISTORY))
 
 
-def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
-    written = engine.write(ran)
-    engine.write(structs.replace(entry, rests_on=(written.n,)))
-    return written
-
-
-def _is_known(engine: Engine, ran: Ran) -> bool:
-    owner = engine.view.round_of(ran.tool_use_id)
+def _is_known(view: View, ran: Ran) -> bool:
+    owner = view.round_of(ran.tool_use_id)
     known = owner.result_of(ran.tool_use_id) if owner else None
-    if known is None:
-        return False
-    limit = engine.settings.log.body_limit_bytes
-    if is_over(ran.content, limit):
-        ran = truncate_result(ran, _body(engine, ran), limit)
-    return known.content == ran.content
-
-
-def _body(engine: Engine, ran: Ran) -> Body:
-    cap_bytes = engine.settings.spill.file_bytes
-    return engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+    return known is not None and known.content == ran.content
 
 
 def _weight(text: str, content: ResultContent) -> Measure:

@@ -57,6 +57,12 @@ from longhold.core.view import View
 from longhold.core.view.items import Round
 from longhold.errors import NotInHistory
 
+HITS = 12
+"""Records listed at once; the best come first."""
+SNIPPET_CHARS = 200
+"""Enough of a line to recognise it."""
+INDEX_LIMIT_CHARS = 8 << 20
+"""Of a longer body only the beginning is searched by words."""
 Entries = Sequence[AnyEntry]
 
 ID_CHARS = 80
@@ -102,7 +108,7 @@ class History:
             session,
             catalogue=self._catalogue,
             read=self._make_searchable,
-            limit_chars=self.settings.index_limit_chars,
+            limit_chars=INDEX_LIMIT_CHARS,
         )
         self._last: _Whole | None = None
         """What was opened last, so that turning its pages reads nothing again."""
@@ -170,7 +176,7 @@ class History:
         with self._lock:
             entries = self._catch_up()
             for match in found[skip:]:
-                if len(hits) == (limit or self.settings.hits):
+                if len(hits) == (limit or HITS):
                     break
                 reached += 1
                 if match.n in covered:
@@ -244,9 +250,7 @@ class History:
             chars=len(record.text),
             lines=len(lines.ends),
             line=lines.line_at(place - searched.body) if place is not None and has_line else 0,
-            snippet=snippet(
-                searched.text, start if place is None else place, self.settings.snippet_chars
-            ),
+            snippet=snippet(searched.text, start if place is None else place, SNIPPET_CHARS),
             passage=mask_range(searched.text, start, stop),
         )
 

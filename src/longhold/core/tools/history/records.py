@@ -32,7 +32,7 @@ from longhold.core.messages import (
     block_to_wire,
     is_thought,
 )
-from longhold.core.messages.text import clean_line, clean_text
+from longhold.core.messages.text import clean_text, one_line
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.history.pages import RecordPage
 from longhold.errors import StoreError
@@ -220,7 +220,7 @@ class RecordHit:
         marks += ", in view" if self.is_shown and marks_view else ""
         place = f" line {self.line:,}:" if self.line else ""
         line = f"#{self.n} {self.kind}{call}{target} ({facts}{marks}){place}"
-        return clean_line(line, len(line))
+        return one_line(clean_text(line))
 
     def quote_passage(self) -> str:
         """Write its passage with a mark before each line, so that none passes for ours."""

@@ -1,6 +1,6 @@
 """Forks: questions on a conversation's exact prefix, answered outside of it.
 
-`Forks(...).ask(ForkRequest(...))` returns a `ForkReply`; nothing a fork says or does enters its
+`run.Forks(...).ask(ForkRequest(...))` returns a `ForkReply`; nothing a fork says or does enters its
 parent's view. `prefix` holds what is shared, `asking` the request and the reply, `run` does it.
 """
 
@@ -16,14 +16,12 @@ from longhold.core.turn.fork.asking import (
     mark_wanted,
 )
 from longhold.core.turn.fork.prefix import Prefix
-from longhold.core.turn.fork.run import Forks
 
 __all__ = [
     "AskFork",
     "ForkEnd",
     "ForkReply",
     "ForkRequest",
-    "Forks",
     "Permit",
     "Prefix",
     "check_may_fork",

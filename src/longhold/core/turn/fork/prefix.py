@@ -16,7 +16,7 @@ from longhold.core.request.cache.breaks import SLACK_SECONDS
 from longhold.core.request.cache.fingerprint import Fingerprint, digest
 from longhold.core.request.cache.monitor import SentCall
 from longhold.core.request.cache.moves import moves
-from longhold.core.request.lifetime import life_of, seconds_of
+from longhold.core.request.lifetime import lifetime_seconds
 from longhold.core.request.markers import CachedPrefix, MarkerPlace, last_place, places
 from longhold.core.request.request import Caching, build, free_slots
 from longhold.errors import RequestRejected
@@ -92,7 +92,7 @@ class Prefix:
 
     @property
     def lives_seconds(self) -> float:
-        return seconds_of(life_of(self.model, self.frame.lifetime))
+        return lifetime_seconds(self.model, self.frame.lifetime)
 
     def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:
         """Say for how long a call that marks these places finds all of it in the cache already."""

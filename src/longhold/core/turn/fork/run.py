@@ -184,7 +184,6 @@ class Own:
             written = structs.replace(add_measure(entry), n=len(self._view.history) + 1)
         else:
             written = self._log.append(entry)
-            self._log.entries.clear()
         self._view.apply(written)
         return written
 

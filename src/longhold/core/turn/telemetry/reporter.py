@@ -10,7 +10,7 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import SeverityNumber, get_logger
 from opentelemetry.metrics import Counter, Histogram
 
-from longhold.core.turn.telemetry.signals import (
+from longhold.core.turn.telemetry import (
     CHANGES,
     COST,
     DURATION,

@@ -41,8 +41,8 @@ from longhold.core.messages import (
 from longhold.core.messages.measure import measure_content
 from longhold.core.view.block_roles import to_spoken
 from longhold.core.view.items import make_unanswered
+from longhold.core.wire.messages import split_results
 from longhold.insight.transcripts.claude_code.agents import SideCalls
-from longhold.session.importing.parts import split_results
 from longhold.session.importing.records import count, decode_record, number_lines, records, seconds
 from longhold.session.importing.writer import TranscriptWriter
 

@@ -16,7 +16,7 @@ from longhold.core.messages import (
     Thinking,
     ToolUse,
 )
-from longhold.core.stages.compact.digest import SECTIONS, budget_for, digest, engine_part
+from longhold.core.stages.compact.digest import SECTIONS, FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.facts.calls import extract
 from longhold.core.view.items import Result, Round, Spoken
@@ -57,7 +57,7 @@ def session(talk):
 
 
 def test_a_short_session_reads_well(talk):
-    told = digest(extract(session(talk)), PLENTY)
+    told = FactPieces(facts=extract(session(talk))).digest(PLENTY)
     assert told == cleandoc(
         """
         Told from the log, without a model. T1, T2 … are the user's turns; [#n] is message n of the log, which has all of it.
@@ -123,7 +123,7 @@ def test_a_short_session_reads_well(talk):
 
 
 def test_beside_a_models_summary_only_facts_are_told(talk):
-    told = engine_part(extract(session(talk)), PLENTY)
+    told = FactPieces(facts=extract(session(talk))).engine_part(PLENTY)
     assert sorted(told) == [1, 3, 4, 5, 6, 7, 8]
     assert "User:" not in told[6]
 
@@ -131,13 +131,15 @@ def test_beside_a_models_summary_only_facts_are_told(talk):
 def test_what_a_model_covered_is_told_after_what_it_did_not(talk):
     for name in ("covered", "missing"):
         talk.call("Edit", "ok", file_path=f"/p/{name}.py", new_string=f"def {name}_{'x' * 90}(): 1")
-    told = engine_part(extract(talk.items), 90, "It is in covered.py, see covered_" + "x" * 90)
+    told = FactPieces(facts=extract(talk.items)).engine_part(
+        90, "It is in covered.py, see covered_" + "x" * 90
+    )
     assert "touched missing_x" in told[3]
     assert "touched covered_x" not in told[3]
 
 
 def test_with_little_room_the_users_words_stay_longest(talk):
-    told = digest(extract(session(talk)), 330)
+    told = FactPieces(facts=extract(session(talk))).digest(330)
     assert "yes, but only to my fork" in told
     assert "Add a --dry-run flag to the importer. Follow docs/spec.md" in told
     assert "Worked with" not in told
@@ -146,7 +148,7 @@ def test_with_little_room_the_users_words_stay_longest(talk):
 def test_a_state_stands_beside_its_message(talk):
     talk.user("Build it")
     talk.user("Never mind.")
-    told = digest(extract(talk.items), PLENTY, marks={1: "cancelled by #2"})
+    told = FactPieces(facts=extract(talk.items), marks={1: "cancelled by #2"}).digest(PLENTY)
     assert "T1 [#1] User (cancelled by #2): Build it" in told
 
 
@@ -154,7 +156,7 @@ def test_secrets_are_masked_wherever_they_stand(talk):
     talk.user("my key is hunter2")
     talk.call("Bash", "hunter2", command="echo hunter2")
     facts = extract(talk.items).mask_secrets(lambda text: text.replace("hunter2", "[masked]"))
-    told = digest(facts, PLENTY)
+    told = FactPieces(facts=facts).digest(PLENTY)
     assert "hunter2" not in told
     assert "my key is [masked]" in told
 
@@ -163,15 +165,14 @@ def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
     key = "BEGIN" + "k" * 20_000 + "END"
     talk.user(f"Use this:\n{key}")
     talk.call("Write", "ok", file_path="/a/key.txt", content=key)
-    told = digest(
-        extract(talk.items).mask_secrets(lambda text: text.replace(key, "[masked]")), PLENTY
-    )
+    facts = extract(talk.items).mask_secrets(lambda text: text.replace(key, "[masked]"))
+    told = FactPieces(facts=facts).digest(PLENTY)
     assert "kkk" not in told
 
 
 def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
     talk.user("Why does this fail?\n" + "noise 123\n" * 50_000 + "It worked yesterday.")
-    told = digest(extract(talk.items), PLENTY)
+    told = FactPieces(facts=extract(talk.items)).digest(PLENTY)
     assert "T1 [#1] User: Why does this fail?\nnoise 123" in told
     assert "all in [#1] …]" in told
     assert "It worked yesterday." in told
@@ -194,7 +195,7 @@ def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
     ids=["nothing", "no content", "empty round", "only an image", "only what is unknown"],
 )
 def test_there_is_always_something_to_read(items):
-    told = digest(extract(items), PLENTY)
+    told = FactPieces(facts=extract(items)).digest(PLENTY)
     assert [line for line in told.splitlines() if line.startswith("## ")] == [
         f"## {n}. {title}" for n, title in SECTIONS.items()
     ]
@@ -215,7 +216,7 @@ def test_a_large_segment_is_told_in_a_blink(talk):
         talk.call("Read", "def x_y(): return 12\n" * 150, file_path=f"/a/b/part_{i}.py")
         talk.call("Bash", "ok done\n" * 60, command=f"pytest part_{i}")
     began = time.process_time()
-    digest(extract(talk.items), 9_000)
+    FactPieces(facts=extract(talk.items)).digest(9_000)
     assert time.process_time() - began < 1
 
 
@@ -279,13 +280,13 @@ def views(draw):
 
 @given(views(), st.integers(300, 3_000))
 def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget):
-    told = digest(extract(items), budget)
+    told = FactPieces(facts=extract(items)).digest(budget)
     assert estimate_tokens(told) <= budget
-    assert told == digest(extract(items), budget)
+    assert told == FactPieces(facts=extract(items)).digest(budget)
 
 
 @given(views())
 def test_every_message_of_the_user_is_there_word_for_word(items):
     facts = extract(items)
-    told = digest(facts, 50_000)
+    told = FactPieces(facts=facts).digest(50_000)
     assert all(words.text in told for _, words in facts.words())

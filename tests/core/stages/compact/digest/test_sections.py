@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from longhold.core.stages.compact.digest import digest
+from longhold.core.stages.compact.digest import FactPieces
 from longhold.core.stages.compact.digest.context import DigestContext
 from longhold.core.stages.compact.digest.files import group_edits
 from longhold.core.stages.compact.digest.state import failures
@@ -14,7 +14,7 @@ PLENTY = 6_000
 
 def told(talk, budget=PLENTY):
     """Tell a conversation."""
-    return digest(extract(talk.items), budget)
+    return FactPieces(facts=extract(talk.items)).digest(budget)
 
 
 def section(talk, n):
@@ -151,7 +151,7 @@ def test_messages_compacted_before_are_told_after_new_ones(talk):
     since = talk.user("new wish")
     talk.answer("A new answer. " + "It says a good many things about the new wish. " * 8)
     facts = replace(extract(talk.items), since=since)
-    text = digest(facts, 300)
+    text = FactPieces(facts=facts).digest(300)
     assert "old wish" in text
     assert "A new answer" in text
     assert "An old answer" not in text

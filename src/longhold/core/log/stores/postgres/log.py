@@ -79,7 +79,6 @@ class PostgresLog(Closing):
         self._check_writable()
         self._writer.put(self._lease, entry=(self._next, line))
         self._next += 1
-        self.entries.append(numbered)
         return numbered
 
     async def committed(self) -> None:

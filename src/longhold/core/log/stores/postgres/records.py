@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import structs
 from psycopg import Connection
 
 from longhold.core.log import Header, Loaded
@@ -14,14 +13,15 @@ from longhold.core.log.entries import AnyEntry, Said
 from longhold.core.log.reading import decode_chunk
 from longhold.core.log.results import DIRECTORY, StoredBody
 from longhold.core.log.shared import SharedCommits, decode_said
-from longhold.core.log.spending import DayLedger, Spent
+from longhold.core.log.spending import DayLedger
 from longhold.core.log.store import StoredSession, is_id
 from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase, select
 from longhold.core.log.stores.postgres.writer import Holder
+from longhold.core.messages.usage import Tally
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import SessionNotFound
 
-_FIELDS = tuple(field.name for field in structs.fields(Spent))
+_FIELDS = tuple(Tally().to_json())
 _SPEND = f"""
 INSERT INTO longhold.spending AS s (tenant, holder, day, {", ".join(_FIELDS)})
 VALUES (%s, %s, current_date, {", ".join(["%s"] * len(_FIELDS))})
@@ -79,26 +79,30 @@ class PostgresLedger:
         self._tenant = tenant
         self._holder = holder
 
-    def add(self, spent: Spent) -> None:
+    def add(self, spent: Tally) -> None:
         """Count what was spent; raises at once while the database is away: a turn waits for it."""
-        given = (self._tenant, self._holder.id, *structs.astuple(spent))
+        given = (self._tenant, self._holder.id, *spent.to_json().values())
         self._database.run(lambda connection: connection.execute(_SPEND, given), retries=False)
 
-    def today(self) -> Spent:
+    def today(self) -> Tally:
         rows = self._database.rows(
             f"SELECT {_SUMS} FROM longhold.spending WHERE tenant = %s AND day = current_date "
             "HAVING count(*) > 0",
             (self._tenant,),
         )
-        return Spent(**dict(zip(_FIELDS, rows[0], strict=True))) if rows else Spent()
+        return _read_sums(rows[0]) if rows else Tally()
 
-    def by_day(self) -> dict[str, Spent]:
+    def by_day(self) -> dict[str, Tally]:
         rows = self._database.rows(
             f"SELECT day::text, {_SUMS} FROM longhold.spending WHERE tenant = %s "
             "GROUP BY day ORDER BY day",
             (self._tenant,),
         )
-        return {day: Spent(**dict(zip(_FIELDS, sums, strict=True))) for day, *sums in rows}
+        return {day: _read_sums(sums) for day, *sums in rows}
+
+
+def _read_sums(sums: Iterable[Any]) -> Tally:
+    return msgspec.convert(dict(zip(_FIELDS, sums, strict=True)), Tally)
 
 
 class PostgresCommits:

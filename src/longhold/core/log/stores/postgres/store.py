@@ -19,7 +19,6 @@ import msgspec
 from psycopg import Connection, errors
 
 from longhold.core.log import Header, Loaded
-from longhold.core.log.beside import result_names
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.log import AGENTS, branch_header
@@ -31,10 +30,11 @@ from longhold.core.log.store import (
     FileStore,
     Store,
     StoredSession,
+    check_file_name,
     check_id,
-    check_name,
     is_id,
     new_id,
+    result_names,
 )
 from longhold.core.log.stores.postgres import schema
 from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase
@@ -81,7 +81,7 @@ def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
     _copy(store, copies, found)
     directory = copies.find(found.id).directory
     for name, data in store.beside(found.id).items():
-        write_private(directory / check_name(name), data, is_synced=False)
+        write_private(directory / check_file_name(name), data, is_synced=False)
     return copies
 
 
@@ -233,7 +233,7 @@ class PostgresStore:
         for part in id.split("/") if agent else (id,):
             check_id(part)
         for name in beside:
-            check_name(name)
+            check_file_name(name)
 
         def insert(connection: Connection[Any]) -> None:
             with connection.transaction():

@@ -1,6 +1,6 @@
 """A summary of a segment without a model: nine sections, from the log alone.
 
-`digest` writes all nine within a budget, `engine_part` only what goes beside a model's summary.
+`FactPieces.digest` writes all nine, `engine_part` only what goes beside a model's summary.
 Pure: the same facts give the same text.
 """
 
@@ -88,28 +88,6 @@ def _choose_whole(
     )
 
 
-def digest(
-    facts: Facts,
-    budget_tokens: int,
-    *,
-    marks: Mapping[int, str] | None = None,
-    count: Count = estimate_tokens,
-    has_log: bool = True,
-    words_tokens: int = 0,
-) -> str:
-    """Write all nine sections within a budget; a budget below the bare headings yields only those.
-
-    `words_tokens` of it are for long messages of the user's before anything else.
-    """
-    pieces = FactPieces(facts=facts, marks=marks or {})
-    return pieces.digest(budget_tokens, count=count, has_log=has_log, words_tokens=words_tokens)
-
-
-def engine_part(facts: Facts, budget_tokens: int, written: str = "") -> dict[int, str]:
-    """Write what goes beside a model's summary: what the log knows and `written` does not cover."""
-    return FactPieces(facts=facts).engine_part(budget_tokens, written)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FactPieces:
     """What facts give to tell, worked out once however often a draft is shortened."""
@@ -125,6 +103,10 @@ class FactPieces:
         has_log: bool = True,
         words_tokens: int = 0,
     ) -> str:
+        """Write all nine sections; a budget below the bare headings yields only those.
+
+        `words_tokens` of it are for long messages of the user's before anything else.
+        """
         count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
         hidden = context.hidden_turns
@@ -146,11 +128,9 @@ class FactPieces:
             room -= excess
 
     def engine_part(self, budget_tokens: int, written: str = "") -> dict[int, str]:
-        pieces = (
-            *self._state,
-            *(_discount_covered(piece, written) for piece in self._beside_written),
-        )
-        return fit(pieces, budget_tokens, estimate_tokens)
+        """Write what the log knows and `written`, a model's summary, does not cover."""
+        beside = (_discount_covered(piece, written) for piece in self._beside_written)
+        return fit((*self._state, *beside), budget_tokens, estimate_tokens)
 
     def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
         facts, marks = self.facts, self.marks

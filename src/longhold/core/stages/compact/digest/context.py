@@ -159,8 +159,8 @@ class DigestContext:
     @cached_property
     def read_texts(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for _, step in self.facts.steps():
-            if isinstance(step, Look) and step.kind == "read" and step.text:
+        for _, step in self.facts.find(Look):
+            if step.kind == "read" and step.text:
                 found.setdefault(step.path, []).insert(0, step.text)
         return found
 

@@ -57,10 +57,10 @@ class _Document(NamedTuple):
 
 def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 1: what plans and documents demand."""
-    for turn, step in context.facts.steps():
-        if isinstance(step, PlanFact) and step.is_approved:
+    for turn, step in context.facts.find(PlanFact):
+        if step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _demand_piece(context, (3, step.id), lead, step)
+            yield _demand_piece(context, 3, step.id, lead, step.text)
     yield from _pointed_pieces(context)
 
 
@@ -78,10 +78,9 @@ def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         if any(name in heard for name in document.names):
             told.add(document.what)
             heard += f"\0{document.text}"
-            lead = (
-                f"The user pointed at {document.what}, read in T{turn} {cite(step.id)}; it says:\n"
-            )
-            yield _demand_piece(context, (4, step.id), lead, step, document.text)
+            source = f"{document.what}, read in T{turn} {cite(step.id)}"
+            lead = f"The user pointed at {source}; it says:\n"
+            yield _demand_piece(context, 4, step.id, lead, document.text)
 
 
 def _document(context: DigestContext, step: StepFact) -> _Document | None:
@@ -103,18 +102,11 @@ def _names(line: str, text: str) -> tuple[str, ...]:
     return tuple(name for name in (line, *named) if len(name) >= NAME_CHARS)
 
 
-def _demand_piece(
-    context: DigestContext,
-    place: tuple[float, ...],
-    lead: str,
-    step: StepFact,
-    text: str = "",
-) -> DigestPiece:
-    text = text or (step.text if isinstance(step, PlanFact) else "")
+def _demand_piece(context: DigestContext, rank: int, id: int, lead: str, text: str) -> DigestPiece:
     forms = tuple(lead + demands(text, chars) for chars in context.limits.demand_chars)
     worths = (Worth.DEMANDS, Worth.MORE_DEMANDS, Worth.OUTLINES)
-    gains = tuple(context.worth(worth, step.id) for worth in worths)
-    return DigestPiece(section=1, place=place, forms=forms, gains=gains)
+    gains = tuple(context.worth(worth, id) for worth in worths)
+    return DigestPiece(1, (rank, id), forms, gains)
 
 
 def _without_numbers(text: str) -> str:
@@ -150,19 +142,16 @@ def group_edits(facts: Facts) -> list[Edits]:
     """Group successful changes by file, the most changed first."""
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
     reads = _read_counts(facts)
-    for turn, step in facts.steps():
-        if isinstance(step, ChangeFact) and not step.error:
+    for turn, step in facts.find(ChangeFact):
+        if not step.error:
             by_path.setdefault(step.path, []).append((turn, step))
     listed = [Edits(path=p, changes=tuple(c), reads=reads[p]) for p, c in by_path.items()]
     return sorted(listed, key=lambda edits: (-len(edits.changes), -edits.last.id))
 
 
 def _read_counts(facts: Facts) -> Counter[str]:
-    return Counter(
-        step.path
-        for _, step in facts.steps()
-        if isinstance(step, Look) and step.kind == "read" and not step.error
-    )
+    reads = (step for _, step in facts.find(Look) if step.kind == "read" and not step.error)
+    return Counter(step.path for step in reads)
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -173,13 +162,9 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 def _change_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for i, edits in enumerate(group_edits(context.facts)):
-        names, more = _name_edits(context, edits)
-        yield DigestPiece(
-            section=3,
-            place=(0, i),
-            forms=(_headline(context, edits), names, more),
-            gains=tuple(context.worth(worth, edits.last.id) for worth in CHANGED),
-        )
+        forms = (_headline(context, edits), *_name_edits(context, edits))
+        gains = tuple(context.worth(worth, edits.last.id) for worth in CHANGED)
+        yield DigestPiece(3, (0, i), forms, gains)
 
 
 def _headline(context: DigestContext, edits: Edits) -> str:
@@ -201,10 +186,9 @@ def _name_edits(context: DigestContext, edits: Edits) -> tuple[str, str]:
     names += f"; set {', '.join(constants)}" if constants else ""
     brought = list_added(newest_first, definitions)[:PUT_IN]
     gone = list_removed(changes)[:TAKEN_OUT]
-    more = names
-    more += f"; put in {', '.join(brought)}" if brought else ""
+    more = f"; put in {', '.join(brought)}" if brought else ""
     more += f"; took out {', '.join(gone)}" if gone else ""
-    return names, more
+    return names, names + more
 
 
 def _read_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -217,16 +201,12 @@ def _read_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for i, (directory, names) in enumerate(by_directory.items()):
         listed = ", ".join(name + times(n) for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
-        line = f"- read: {place}{listed}"
-        yield line_piece(3, (1, i), line, Worth.READ_FILES)
+        yield line_piece(3, (1, i), f"- read: {place}{listed}", Worth.READ_FILES)
 
 
 def _search_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    patterns = dict.fromkeys(
-        f"`{step.pattern}`"
-        for _, step in reversed(list(context.facts.steps()))
-        if isinstance(step, Look) and step.kind == "search" and step.pattern
-    )
+    looks = [look for _, look in context.facts.find(Look) if look.kind == "search"]
+    patterns = dict.fromkeys(f"`{look.pattern}`" for look in reversed(looks) if look.pattern)
     if patterns:
         line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
         yield line_piece(3, (2, 0), line, Worth.SEARCHES)

@@ -120,7 +120,7 @@ class _Step(NamedTuple):
     worth: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DigestPiece:
     """One thing to include, in forms from the shortest to the fullest."""
 
@@ -143,7 +143,7 @@ class DigestPiece:
 
 
 def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -> DigestPiece:
-    return DigestPiece(section=section, place=place, forms=(line,), gains=(gain,))
+    return DigestPiece(section, place, (line,), (gain,))
 
 
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:

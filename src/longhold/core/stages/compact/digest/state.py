@@ -52,6 +52,7 @@ FINAL_CONCLUSIONS = 2
 GONE = 8
 HASH_CHARS = 7
 """How version control shortens a hash."""
+SUFFIXES = 5
 PROGRAMS = 8
 
 _HASH = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
@@ -83,19 +84,16 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
         for _, step in context.facts.steps()
         if isinstance(step, ChangeFact | Look) and (suffix := suffix_of(step.path))
     )
-    programs = Counter(
-        program
-        for _, s in context.facts.steps()
-        if isinstance(s, CommandFact)
-        for program in _programs(s)
-    )
-    means = []
-    if suffixes:
-        means.append("files " + ", ".join(f"{s} ×{n}" for s, n in suffixes.most_common(5)))
-    if programs:
-        means.append(
-            "commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS))
+    commands = context.facts.find(CommandFact)
+    programs = Counter(program for _, command in commands for program in _programs(command))
+    means = [
+        f"{what} {', '.join(f'{name} ×{n}' for name, n in most)}"
+        for what, most in (
+            ("files", suffixes.most_common(SUFFIXES)),
+            ("commands", programs.most_common(PROGRAMS)),
         )
+        if most
+    ]
     if means:
         yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Worth.REQUEST)
 
@@ -112,11 +110,14 @@ def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 5: conclusions, commits made and commits looked at."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
-    for number, step in context.facts.steps():
-        if isinstance(step, CommandFact):
-            for i, commit in enumerate(commits_in(step.output)):
-                line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield line_piece(5, (1, step.id, i), line, context.worth(Worth.COMMITS, step.id))
+    for number, step in context.facts.find(CommandFact):
+        for i, commit in enumerate(commits_in(step.output)):
+            made = f"commit {commit.hash} on {commit.branch}: {commit.subject}"
+            line, gain = (
+                f"- T{number} {cite(step.id)} {made}",
+                context.worth(Worth.COMMITS, step.id),
+            )
+            yield line_piece(5, (1, step.id, i), line, gain)
     yield from _commit_pieces(context)
 
 
@@ -124,10 +125,8 @@ def _commit_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Name the commits that were listed or compared, if the conversation mentions them."""
     spoken = _find_spoken_hashes(context)
     known: dict[str, DigestPiece] = {}
-    for number, step in context.facts.steps():
-        if not isinstance(step, CommandFact) or "git " not in step.text:
-            continue
-        for commit in find_listed_commits(step.output):
+    for number, step in context.facts.find(CommandFact):
+        for commit in find_listed_commits(step.output) if "git " in step.text else ():
             short = commit.hash[:HASH_CHARS]
             is_better = short not in known or bool(commit.author)
             if short in spoken and is_better:
@@ -192,18 +191,15 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             case ChangeFact(id=id, path=path, action=action, error=""):
                 lead = f"- {action} {context.short(path)} {cite(id)}"
                 forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
-                gains = (
-                    lower_by_age(Worth.CURRENT_WORK, age),
-                    lower_by_age(Worth.CURRENT_CODE, age),
-                )
-                yield DigestPiece(section=8, place=(i,), forms=forms, gains=gains)
+                worths = (Worth.CURRENT_WORK, Worth.CURRENT_CODE)
+                gains = tuple(lower_by_age(worth, age) for worth in worths)
+                yield DigestPiece(8, (i,), forms, gains)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
-                line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
-                    "  ", " "
-                )
-                yield line_piece(8, (i,), line, lower_by_age(Worth.REMARKS, age))
+                line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}"
+                gain = lower_by_age(Worth.REMARKS, age)
+                yield line_piece(8, (i,), line.replace("  ", " "), gain)
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
@@ -220,13 +216,9 @@ def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         line = f"The user last said {cite(words[-1].id)}: "
         short = cut(one_line(words[-1].text), context.limits.first_words_chars)
         quote = one_line(head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id)))
-        yield DigestPiece(
-            section=9,
-            place=(0,),
-            forms=(f'{line}"{short}"', f'{line}"{quote}"'),
-            gains=(Worth.NEXT_STEP, Worth.REQUEST),
-        )
-    answers = [s for _, s in context.facts.steps() if isinstance(s, AnswerFact)]
+        forms = (f'{line}"{short}"', f'{line}"{quote}"')
+        yield DigestPiece(9, (0,), forms, (Worth.NEXT_STEP, Worth.REQUEST))
+    answers = [answer for _, answer in context.facts.find(AnswerFact)]
     if answers:
         body = remove_blank_lines(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
@@ -258,17 +250,13 @@ class Failure:
 
 def failures(facts: Facts) -> list[Failure]:
     found: dict[tuple[str, str], Failure] = {}
-    passed: dict[str, int] = {}
-    for _, step in facts.steps():
-        if (what := subject_of(step)) and not error_of(step):
-            passed[what] = step.id
+    passed = {subject_of(step): step.id for _, step in facts.steps() if not error_of(step)}
     for turn, step in facts.steps():
-        error = error_of(step)
+        error, what = error_of(step), subject_of(step)
         if not error:
             continue
-        what = subject_of(step)
         before = found.pop((what, error[:SHORT_ERROR_CHARS]), None)
-        mended = passed.get(what, 0)
+        mended = passed.get(what, 0) if what else 0
         found[what, error[:SHORT_ERROR_CHARS]] = Failure(
             turn=turn,
             id=step.id,
@@ -284,14 +272,10 @@ def failures(facts: Facts) -> list[Failure]:
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 4: repeated errors once, each with the message that shows it works now."""
     for failure in failures(context.facts):
-        yield DigestPiece(
-            section=4,
-            place=(failure.id,),
-            forms=tuple(
-                _describe_failure(context, failure, chars) for chars in context.limits.error_chars
-            ),
-            gains=tuple(context.worth(w, failure.id) for w in _worths(context, failure)),
-        )
+        chars = context.limits.error_chars
+        forms = tuple(_describe_failure(context, failure, most) for most in chars)
+        gains = tuple(context.worth(w, failure.id) for w in _worths(context, failure))
+        yield DigestPiece(4, (failure.id,), forms, gains)
 
 
 def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
@@ -308,10 +292,8 @@ def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> s
     what = f"`{subject}`: " if failure.what else ""
     times = f" (×{failure.times})" if failure.times > 1 else ""
     mended = f" Worked later {cite(failure.mended)}." if failure.mended else ""
-    return (
-        f"- T{failure.turn} {cite(failure.id)} {what}{error_head(failure.error, chars)}{times}"
-        f"{mended}"
-    )
+    said = error_head(failure.error, chars)
+    return f"- T{failure.turn} {cite(failure.id)} {what}{said}{times}{mended}"
 
 
 LAST = float("inf")
@@ -331,14 +313,14 @@ _CAUSE = re.compile(
 
 def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 8: what was run last, where, and with what in mind."""
-    commands = [step for _, step in context.facts.steps() if isinstance(step, CommandFact)]
+    commands = [command for _, command in context.facts.find(CommandFact)]
     if commands:
         line = f"- last command {cite(commands[-1].id)}: {_describe_end(context, commands[-1])}"
         yield line_piece(8, (LAST, 1), line, Worth.LAST_OUTCOME)
-    branch = next(filter(None, (_branch(command) for command in reversed(commands))), "")
-    if branch:
+    outputs = (command.output for command in reversed(commands) if "git " in command.text)
+    if branch := next(filter(None, map(branch_in, outputs)), ""):
         yield line_piece(8, (LAST, 0), f"- on branch {branch}", Worth.LAST_OUTCOME)
-    thoughts = [step for _, step in context.facts.steps() if isinstance(step, Thought)]
+    thoughts = [thought for _, thought in context.facts.find(Thought)]
     if thoughts and context.is_current(thoughts[-1].id):
         last = thoughts[-1]
         line = f"- last thought {cite(last.id)}: {gist(last.text, context.limits.thought_chars)}"
@@ -347,18 +329,18 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 def explanation_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 5: causes as they were given, so that none is taken for the one that stands."""
-    given = []
-    for turn, step in context.facts.steps():
-        if isinstance(step, AnswerFact) and (cause := _cause(step.text)):
-            given.append(f"- T{turn} {cite(step.id)} {cut(cause, context.limits.remark_chars)}")
+    given = [
+        f"- T{turn} {cite(step.id)} {cut(cause, context.limits.remark_chars)}"
+        for turn, step in context.facts.find(AnswerFact)
+        if (cause := _cause(step.text))
+    ]
     if len(given) < FEWEST_EXPLANATIONS:
         return
     forms = tuple(
         "\n".join(("Explanations in the order they were given; the last one stands:", *shown))
         for shown in (given[-FEWEST_EXPLANATIONS:], given[-EXPLANATIONS:])
     )
-    gains = (Worth.EXPLANATIONS, Worth.EARLIER_EXPLANATIONS)
-    yield DigestPiece(section=5, place=(-1,), forms=forms, gains=gains)
+    yield DigestPiece(5, (-1,), forms, (Worth.EXPLANATIONS, Worth.EARLIER_EXPLANATIONS))
 
 
 def _cause(text: str) -> str:
@@ -374,7 +356,3 @@ def _describe_end(context: DigestContext, command: CommandFact) -> str:
     if command.has_failed:
         return f"`{line}` failed: {error_head(command.output, limits.error_chars[-1])}"
     return f"`{line}` → {telling_lines(command.output, limits.outcome_chars) or 'ok'}"
-
-
-def _branch(command: CommandFact) -> str:
-    return branch_in(command.output) if "git " in command.text else ""

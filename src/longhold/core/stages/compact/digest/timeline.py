@@ -82,10 +82,9 @@ def _words(
     context: DigestContext, turn: int, words: WordsFact, place: tuple[float, ...]
 ) -> DigestPiece:
     limits, pointer = context.limits, cite(words.id)
-    bare, lead = (
-        _lead(context, turn, words),
-        _lead(context, turn, words, _find_question(context, words)),
-    )
+    is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
+    asked = context.questions.get(words.id, "") if is_reply else ""
+    bare, lead = _lead(context, turn, words), _lead(context, turn, words, asked)
     is_last = turn == context.last_turn
     is_long = len(words.text) > limits.usual_message_chars and not is_last
     is_kept = words.id in context.whole
@@ -112,26 +111,20 @@ def _words(
     if prose != whole:
         forms.append(lead + whole)
         gains.append(once)
-    return DigestPiece(section=6, place=place, forms=tuple(forms), gains=tuple(gains))
-
-
-def _find_question(context: DigestContext, words: WordsFact) -> str:
-    is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
-    return context.questions.get(words.id, "") if is_reply else ""
+    return DigestPiece(6, place, tuple(forms), tuple(gains))
 
 
 def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") -> str:
     mark = context.marks.get(words.id, "")
     state = f" ({mark})" if mark else ""
     images = f" [with {words.images} image{'s' * (words.images > 1)}]" if words.images else ""
+    who = f"T{turn} {cite(words.id)} User"
     if words.via == "refusal":
-        return (
-            f"T{turn} {cite(words.id)} User{state}, refusing `{_cut_about(context, words.about)}`: "
-        )
+        return f"{who}{state}, refusing `{_cut_about(context, words.about)}`: "
     if words.via == "answer":
-        return f"T{turn} {cite(words.id)} User{state}, asked by the agent: "
+        return f"{who}{state}, asked by the agent: "
     how = " ran in the shell" if words.via == "shell" else f', asked "{asked}"' if asked else ""
-    return f"T{turn} {cite(words.id)} User{how}{state}{images}: "
+    return f"{who}{how}{state}{images}: "
 
 
 def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
@@ -139,9 +132,8 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
     done = []
     if changed:
-        done.append(
-            f"changed {', '.join(last_name(path) + times(n) for path, n in changed.items())}"
-        )
+        names = (last_name(path) + times(n) for path, n in changed.items())
+        done.append(f"changed {', '.join(names)}")
     if len(read) > MOST_READ:
         done.append(f"read {len(read)} files")
     elif read - changed.keys():
@@ -150,8 +142,7 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     if done:
         is_old = all(context.is_old(step.id) for step in turn.steps)
         gain = lower_by_age(Worth.OLD_TURNS if is_old else Worth.WORK, context.age(turn.number))
-        place = (turn.number, 0.5)
-        yield line_piece(6, place, f"- {'; '.join(done)}", gain)
+        yield line_piece(6, (turn.number, 0.5), f"- {'; '.join(done)}", gain)
 
 
 def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
@@ -161,7 +152,7 @@ def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         for form in _forms(context, turn.number, step, is_final):
             most = Worth.OLD_TURNS if context.is_old(step.id) else Worth.LAST_WORDS
             gains = tuple(lower_by_age(min(worth, most), form.age) for worth in form.worths)
-            yield DigestPiece(section=6, place=(turn.number, 1, i), forms=form.texts, gains=gains)
+            yield DigestPiece(6, (turn.number, 1, i), form.texts, gains)
 
 
 class _Form(NamedTuple):

@@ -1,0 +1,76 @@
+"""The commands of a chat: what each is called and does; their code is imported when used.
+
+Commands that only look at a session are the commands of the command line, given this session.
+"""
+
+from collections.abc import Callable
+
+from longhold.agent.terminal.slash import (
+    SessionMove,
+    SlashCommand,
+    SlashContext,
+    always,
+    with_first,
+)
+
+
+def _command(
+    name: str, usage: str, help: str, at_once: Callable[[str], bool] = lambda rest: False
+) -> SlashCommand:
+    async def run(context: SlashContext, rest: str) -> SessionMove | None:
+        from longhold.cli import slash_commands  # only here: a chat starts quickly
+
+        move: SessionMove | None = await getattr(slash_commands, name[1:])(context, rest)
+        return move
+
+    usage = f"{name} {usage}".rstrip()
+    return SlashCommand(name=name, usage=usage, help=help, run=run, at_once=at_once)
+
+
+SLASH = {
+    command.name: command
+    for command in (
+        _command("/help", "", "list commands and keys", always),
+        _command("/context", "", "draw what fills the window, with suggestions", always),
+        _command(
+            "/compact",
+            "[preview] [FOCUS] [from|up to N]",
+            "summarise history; `preview` lets you look first",
+        ),
+        _command("/undo", "[N]", "undo the newest change of the view, or entry N"),
+        _command("/redo", "[N]", "re-apply an undone change"),
+        _command("/drop", "N [N...]", "let messages leave the view; /undo restores"),
+        _command(
+            "/pin",
+            "[off] [N...]",
+            "keep messages word for word; list them",
+            with_first(""),
+        ),
+        _command("/rewind", "[N]", "go back to before your message N, in a branch"),
+        _command("/branch", "", "go on in a copy of this session"),
+        _command("/clear", "", "begin anew, in a new session"),
+        _command("/resume", "[ID]", "go on with another session of this project"),
+        _command("/ask", "QUESTION", "ask beside the conversation; it stays as it is", always),
+        _command("/history", "QUERY", "search all that was ever said and done here", always),
+        _command("/explain", "", "show turn by turn what changed the view", always),
+        _command("/cost", "", "show what was spent on what, own calls included", always),
+        _command("/cache", "", "show how well the prompt cache was used", always),
+        _command("/notes", "[edit]", "show or edit the session's notes", with_first("")),
+        _command(
+            "/memory",
+            "[show|log|inbox|on|off...]",
+            "look after memories",
+            with_first("", "show", "log", "diff", "search"),
+        ),
+        _command("/dream", "[try]", "tidy the project's memories; `try` only shows it"),
+        _command("/agents", "", "list agents that run or whose report is unread", always),
+        _command("/stop", "AGENT", "stop an agent; only you can start it again", always),
+        _command("/jobs", "[kill N]", "list what works in the background; stop one", always),
+        _command("/model", "[NAME]", "switch to another model"),
+        _command("/mode", "[MODE]", "how freely tools may run"),
+        _command("/hooks", "", "list the hooks that are in force", always),
+        _command("/export", "FILE [FORMAT]", "write the session in another format"),
+        _command("/exit", "", "leave; `longhold chat --resume newest` goes on"),
+    )
+}
+"""By name, in the order in which /help lists them."""

@@ -1,0 +1,465 @@
+"""What the commands of a chat do, each in a function of its name.
+
+Those that change what the model sees write an entry, which /undo takes back.
+"""
+
+import asyncio
+import io
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from longhold.agent.hooks import load_hooks
+from longhold.agent.terminal.slash import KEYS, SessionMove, SlashContext, help_lines
+from longhold.cli import cli
+from longhold.cli.compact_command import edited_text, preview_lines, seam_lines
+from longhold.cli.context_command import lines as context_lines
+from longhold.cli.cost_command import bill_lines
+from longhold.cli.sessions_command import session_facts, session_summary
+from longhold.cli.slash import SLASH
+from longhold.cli.target import OURS, CommandTarget
+from longhold.core.log.cursor import clamp_time
+from longhold.core.log.entries import Compacted, Said
+from longhold.core.log.spending import ASIDE
+from longhold.core.log.store import FoundSession, Store, StoredSession
+from longhold.core.log.stores import default_store
+from longhold.core.log.titles import NOTHING_SAID
+from longhold.core.messages import text_of
+from longhold.core.messages.text import clean_line, clean_text, dollars, tokens
+from longhold.core.models import open_model
+from longhold.core.models.capabilities import known_models
+from longhold.core.policy.advice import window_at_cost
+from longhold.core.settings import Mode, home
+from longhold.core.settings.reading import set_value
+from longhold.core.stages.compact.draft import CompactionDraft
+from longhold.core.stages.compact.owner import manual_request
+from longhold.core.turn.abort import run_unless_aborted
+from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.pin import list_pinned, unpin
+from longhold.core.turn.pin import pin as pin_messages
+from longhold.core.view.gauge import replay
+from longhold.errors import ConfigError
+from longhold.insight.context import Context, describe
+from longhold.insight.cost import bill
+from longhold.insight.transcripts.formats import FORMATS
+from longhold.session.preview import natural_seams, preview
+from longhold.session.scratch_session import edit_draft
+
+LARGE_SHARE = 0.25
+"""A category that fills this much of the window is worth a word."""
+_ADVICE = {
+    "tool results": "/compact summarises what was read and run; old results are cleared when it pays",
+    "user messages": "long pastes fit better in a file that the model reads in part",
+    "answers": "/compact summarises what was answered",
+    "thinking": "/compact lets old thinking go",
+    "tools": "servers with many tools can be taken out of the settings (`longhold doctor`)",
+    "instructions": "AGENTS.md is sent with every call; what is rarely needed fits a file of its own",
+    "images and documents": "/drop N lets messages with images leave the view",
+}
+
+
+async def help(context: SlashContext, rest: str) -> None:
+    keys = [f"{name:<10}{what}" for name, what in KEYS]
+    context.screen.say("\n".join((*help_lines(SLASH), "", *keys)))
+
+
+async def context(context: SlashContext, rest: str) -> None:
+    session = context.agent.session
+    history = session.view.history
+    view, gauge = replay(history)
+    found = describe(view, gauge, session.fullness().window)
+    target = CommandTarget(name=session.id, format=OURS, history=history)
+    context.screen.say("\n".join((*context_lines(target, found), *suggestions(found))))
+
+
+def suggestions(found: Context) -> Iterator[str]:
+    whole = max(found.used_tokens, 1)
+    large = [part for part in found.parts if part.tokens / whole >= LARGE_SHARE]
+    advice = [(part, _ADVICE[part.name]) for part in large if part.name in _ADVICE]
+    if found.level == "ok" and found.percent_left > 50:
+        advice = []
+    if advice:
+        yield ""
+    for part, words in advice:
+        yield f"{part.name}, {tokens(part.tokens)}: {words}"
+
+
+async def cost(context: SlashContext, rest: str) -> None:
+    session = context.agent.session
+    context.screen.say("\n".join(bill_lines(session.id, bill(session.view.history), {})))
+
+
+async def cache(context: SlashContext, rest: str) -> None:
+    await _command_line(context, "cache", context.agent.session.id)
+
+
+async def explain(context: SlashContext, rest: str) -> None:
+    await _command_line(context, "explain", context.agent.session.id)
+
+
+async def history(context: SlashContext, rest: str) -> None:
+    if not rest:
+        raise ConfigError("/history needs words to search for, or the number of a message")
+    words = ("--id", rest) if rest.removeprefix("#").isdecimal() else (rest,)
+    await _command_line(context, "history", context.agent.session.id, *words)
+
+
+async def notes(context: SlashContext, rest: str) -> None:
+    options = ("--edit",) if rest == "edit" else ()
+    await _command_line(context, "notes", context.agent.session.id, *options)
+
+
+async def memory(context: SlashContext, rest: str) -> None:
+    if rest in ("on", "off"):
+        set_value(home() / "settings.toml", "memory.on", str(rest == "on").lower())
+        context.screen.say(f"memory.on = {rest == 'on'}, from the next session on")
+        return
+    await _command_line(context, "memory", *(rest.split() or ["show"]))
+
+
+async def hooks(context: SlashContext, rest: str) -> None:
+    plan = load_hooks(Path.cwd())
+    lines = [
+        f"{hook.event:<18} {clean_text(hook.matcher) or 'any':<16} {clean_text(hook.command)}"
+        for hook in plan.hooks
+    ]
+    lines += [
+        f"not trusted yet: {clean_text(str(each.file))}; `longhold trust`"
+        for each in plan.untrusted
+    ]
+    context.screen.say("\n".join(lines) or "No hook is configured.")
+
+
+async def export(context: SlashContext, rest: str) -> None:
+    file, _, format = rest.partition(" ")
+    if not file:
+        raise ConfigError(f"/export needs a new file, and may name a format: {', '.join(FORMATS)}")
+    options = ("--to", format.strip()) if format else ()
+    await _command_line(context, "export", context.agent.session.id, "--out", file, *options)
+
+
+async def _command_line(context: SlashContext, *words: str) -> None:
+    """Run a command of the command line and show what it prints; an editor gets the terminal."""
+    if "edit" in words or "--edit" in words:
+        await context.screen.hand_over(lambda: _run(words))
+        return
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        _run(words)
+    context.screen.say(printed.getvalue().rstrip("\n"))
+
+
+def _run(words: tuple[str, ...]) -> None:
+    try:
+        cli.main(list(words), standalone_mode=False)
+    except click.ClickException as error:
+        raise ConfigError(error.format_message()) from error
+    except (click.exceptions.Abort, click.exceptions.Exit):
+        return
+
+
+QUESTION = "Compact? y = yes, e = edit first, p N… = pin messages and draft anew, else no: "
+_PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
+
+
+def number(text: str) -> int:
+    text = text.strip().removeprefix("#")
+    if text and not text.isdecimal():
+        raise ConfigError(f"{text!r} is no number; /explain and /history show them")
+    return int(text or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactWords:
+    focus: str
+    start: int | None = None
+    end: int | None = None
+    is_preview: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> "CompactWords":
+        first, _, rest = text.partition(" ")
+        text = rest if first == "preview" else text
+        part = _PART.search(text)
+        return cls(
+            focus=(text[: part.start()] if part else text).strip(),
+            start=int(part[2]) if part and part[1] == "from" else None,
+            end=int(part[2]) if part and part[1] == "up to" else None,
+            is_preview=first == "preview",
+        )
+
+
+async def compact(context: SlashContext, rest: str) -> None:
+    words = CompactWords.read(rest)
+    agent, screen = context.agent, context.screen
+    if words.is_preview:
+        await _preview(context, words)
+        return
+    with screen.working(agent.abort.set, what="compacting"):
+        entry = await agent.compact(words.focus, start=words.start, end=words.end)
+    _report_done(context, entry)
+
+
+def _report_done(context: SlashContext, entry: Compacted | None) -> None:
+    if entry is None:
+        context.screen.say("Stopped; nothing was changed.")
+        return
+    context.screen.say(f"`/undo {entry.n}` restores the history.")
+    context.screen.show_status()
+
+
+async def _preview(context: SlashContext, words: CompactWords) -> None:
+    """Draft a compaction, show what it would do, and let the user take, edit, pin or leave it."""
+    agent, screen, began = context.agent, context.screen, time.monotonic()
+    request = manual_request(words.focus, start=words.start, end=words.end)
+    stage = agent.session.layers.compact
+    while True:
+        agent.abort.clear()
+        with screen.working(agent.abort.set, what="drafting a summary"):
+            draft = await run_unless_aborted(agent.abort, stage.draft(agent.engine, request))
+        if draft is None:
+            _report_done(context, None)
+            return
+        _show_draft(context, draft)
+        answer, _, rest = (await screen.answer(QUESTION)).strip().lower().partition(" ")
+        if answer != "p":
+            break
+        await pin(context, rest)
+    if answer == "e":
+        draft = await _edit(context, draft)
+    elif answer not in ("y", "yes"):
+        screen.say("Nothing was changed.")
+        return
+    seconds = time.monotonic() - began
+    _report_done(context, await stage.commit(agent.engine, draft, request, seconds=seconds))
+
+
+def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
+    session = context.agent.session
+    shown, seams = preview(session, draft), tuple(natural_seams(session.view))
+    context.screen.say(shown.summary, "document")
+    lines = (
+        *preview_lines(shown),
+        *(line.replace("--up-to ", "/compact up to ") for line in seam_lines(seams)),
+    )
+    context.screen.say("\n".join(("", *lines)))
+
+
+async def _edit(context: SlashContext, draft: CompactionDraft) -> CompactionDraft:
+    written: list[str] = []
+    await context.screen.hand_over(lambda: written.append(edited_text(draft.composed.text)))
+    return edit_draft(draft, written[0])
+
+
+async def undo(context: SlashContext, rest: str) -> None:
+    context.screen.say(context.agent.session.undo(number(rest)))
+    context.screen.show_status()
+
+
+async def redo(context: SlashContext, rest: str) -> None:
+    context.screen.say(context.agent.session.redo(number(rest)))
+    context.screen.show_status()
+
+
+async def drop(context: SlashContext, rest: str) -> None:
+    numbers = list(map(number, rest.split()))
+    if not numbers:
+        raise ConfigError("/drop needs the numbers of messages; /history and /explain show them")
+    context.agent.session.drop(*numbers)
+    context.screen.say("They leave the view as soon as that is possible; /undo brings them back.")
+
+
+async def pin(context: SlashContext, rest: str) -> None:
+    words = rest.split()
+    is_off = words[:1] == ["off"]
+    numbers = list(map(number, words[is_off:]))
+    engine = context.agent.engine
+    if numbers:
+        (unpin if is_off else pin_messages)(engine, numbers)
+    found = [f"#{id}  {clean_line(text)}" for id, text in list_pinned(engine.view)]
+    context.screen.say("\n".join(found) or "Nothing is pinned.")
+
+
+LISTED_SESSIONS = 50
+"""To resume; older ones are found with `longhold sessions`."""
+
+
+async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
+    if rest:
+        return _go_back(context, number(rest))
+    asked = [
+        entry
+        for entry in context.agent.session.view.history
+        if isinstance(entry, Said) and not entry.hidden
+    ]
+    if not asked:
+        context.screen.say("Nothing was said yet; there is nothing to go back to.")
+        return None
+    rows = [f"{f'#{entry.n}':<7}{clean_line(text_of(entry.content))}" for entry in reversed(asked)]
+    picked = await context.screen.choose("Go back to before which message?", rows)
+    if picked is None:
+        return None
+    chosen = asked[-1 - picked]
+    ways = (
+        "go back there, and edit it",
+        f"compact from #{chosen.n} on",
+        f"compact up to #{chosen.n}",
+    )
+    way = await context.screen.choose(f"#{chosen.n}", ways)
+    if way == 0:
+        return _go_back(context, chosen.n)
+    if way is not None:
+        await compact(context, f"{'from' if way == 1 else 'up to'} {chosen.n}")
+    return None
+
+
+def _go_back(context: SlashContext, n: int) -> SessionMove:
+    agent = context.agent
+    said = [e for e in agent.session.view.history if isinstance(e, Said) and e.n == n]
+    there = agent.session.rewind(n)
+    context.screen.say("Files in the project stay as they are.")
+    draft = text_of(said[0].content) if said else ""
+    return SessionMove(resume=there, mode=agent.gate.mode, draft=draft)
+
+
+async def branch(context: SlashContext, rest: str) -> SessionMove:
+    agent = context.agent
+    with default_store().branch(agent.session.id) as log:
+        there = log.header.session
+    return SessionMove(resume=there, mode=agent.gate.mode)
+
+
+async def clear(context: SlashContext, rest: str) -> SessionMove:
+    return SessionMove(mode=context.agent.gate.mode)
+
+
+async def resume(context: SlashContext, rest: str) -> SessionMove | None:
+    mode = context.agent.gate.mode
+    store = default_store()
+    if rest:
+        return SessionMove(resume=store.find(rest).id, mode=mode)
+    own = context.agent.session.id
+    found = [
+        each
+        for each in store.sessions(Path.cwd())[:LISTED_SESSIONS]
+        if each.id != own and store.title(each) != NOTHING_SAID
+    ]
+    if not found:
+        context.screen.say("This project has no other session; `longhold sessions --all` has more.")
+        return None
+    picked = await context.screen.choose("Resume which session?", _session_rows(store, found))
+    return None if picked is None else SessionMove(resume=found[picked].id, mode=mode)
+
+
+def _session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
+    paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
+    facts = session_facts(list(paths.values())) if paths else {}
+    rows = []
+    for session in sessions:
+        known = session_summary(paths.get(session.id), facts)
+        at = datetime.fromtimestamp(clamp_time(known.last_at) or session.modified)
+        cost = dollars(known.usd) if known.calls else ""
+        rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {clean_line(store.title(session))}")
+    return rows
+
+
+BESIDE = (
+    "A question of the user's beside the work; neither it nor the answer becomes part of the "
+    "conversation. Answer briefly, from what you know of the conversation, without tools.\n\n"
+)
+
+
+async def ask(context: SlashContext, rest: str) -> None:
+    if not rest:
+        raise ConfigError("/ask needs a question")
+    asked, stop = ForkRequest(say=BESIDE + rest, source=ASIDE), asyncio.Event()
+    with context.screen.working(stop.set, what="answering beside"):
+        reply = await run_unless_aborted(stop, context.agent.ask(asked))
+    if reply is None:
+        context.screen.say("Stopped.")
+    else:
+        context.screen.say(reply.text, "document")
+
+
+async def dream(context: SlashContext, rest: str) -> None:
+    stop = asyncio.Event()
+    with context.screen.working(stop.set, what="dreaming"):
+        done = await run_unless_aborted(stop, context.agent.dream(is_trial=rest == "try"))
+    if done is None:
+        context.screen.say("Stopped; nothing was changed.")
+        return
+    undo = f" `/memory undo {done.commit.id}` undoes it." if done.commit else ""
+    context.screen.say(clean_text(f"{done.line.capitalize()}.{undo}"))
+
+
+_MODES = {
+    "ask": "ask before anything that is not proved harmless",
+    "accept_edits": "edit files of the project without asking",
+    "plan": "read and plan only",
+    "bypass": "ask nothing",
+}
+
+
+async def agents(context: SlashContext, rest: str) -> None:
+    supervisor = context.agent.supervisor
+    running = supervisor.lines() if supervisor else []
+    context.screen.say("\n".join(map(clean_text, running)) or "No agent is running.")
+
+
+async def stop(context: SlashContext, rest: str) -> None:
+    supervisor = context.agent.supervisor
+    is_stopped = bool(rest and supervisor and await supervisor.stop(rest, by_user=True))
+    context.screen.say(f"{clean_text(rest)} {'was stopped' if is_stopped else 'is not running'}.")
+
+
+async def jobs(context: SlashContext, rest: str) -> None:
+    agent = context.agent
+    verb, _, which = rest.partition(" ")
+    if verb in ("kill", "stop") and which.strip():
+        job = await agent.jobs.stop(which.strip())
+        context.screen.say(f"{job.name} was stopped.")
+    for job in agent.jobs.running():
+        context.screen.say("\n   ".join(map(clean_text, (job.line(), *job.doing))))
+    if not agent.jobs.running():
+        context.screen.say("No job is running.")
+
+
+async def mode(context: SlashContext, rest: str) -> None:
+    gate, screen = context.agent.gate, context.screen
+    names: tuple[Mode, ...] = get_args(Mode)
+    if rest not in names:
+        picked = await screen.choose("Mode", [f"{name:<14}{_MODES[name]}" for name in names])
+        if picked is None:
+            return
+        rest = names[picked]
+    gate.switch_mode(next(name for name in names if name == rest))
+    screen.say(f"mode: {rest}")
+
+
+async def model(context: SlashContext, rest: str) -> None:
+    """Change the model; ask first if what is in use does not fit its window."""
+    agent, screen = context.agent, context.screen
+    if not rest:
+        names = known_models()
+        picked = await screen.choose(f"Model (now {agent.model.name})", names)
+        if picked is None:
+            return
+        rest = names[picked]
+    full, settings = agent.session.fullness(), agent.engine.settings
+    window = window_at_cost(rest, settings, agent.engine.frame)
+    if window.level(full.used_tokens) in ("auto", "blocking"):
+        question = (
+            f"{rest} has a window of {tokens(window.limit_tokens)} tokens, and "
+            f"{tokens(full.used_tokens)} are in use. Switch? [y/N] "
+        )
+        if (await screen.answer(question)).strip().lower() not in ("y", "yes"):
+            return
+    await agent.use_model(open_model(rest), "the user asked for it")
+    screen.say(f"{rest} answers from now on.")

@@ -1,0 +1,221 @@
+"""One update of the notes page: the engine's lines, and a draft that a fork edits.
+
+Users can replace the template and the wording of the request: `~/.longhold/notes/template.md`
+replaces the sections, `prompt.md` the wording, in which `{path}` and `{notes}` are filled in.
+Sections that are too long are named in it.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from longhold.core.messages import ToolUse, Usage
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.settings import home
+from longhold.core.stages.notes.account import SessionAccount, engine_sections
+from longhold.core.stages.notes.file import LOG_TOKENS, NotesOnDisk, notes_of
+from longhold.core.stages.notes.notes import SOURCE, TOOLS, tell_failure
+from longhold.core.stages.notes.page import NotesPage, merge_texts, read_template
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
+from longhold.core.turn.round import Allowed, Denied
+from longhold.core.view.tokens import estimate_tokens
+from longhold.errors import LongholdError
+
+TAIL_TOKENS = 5_000
+"""With more than this since the last cache marker the fork caches it, for its own later answers
+and for the parent's next call.
+"""
+UPDATE_TURNS = 4
+"""Answers a model may give for one update; one is enough unless an edit fails."""
+SECTION_TOKENS = 2_000
+"""Of each section; past it the model is asked to condense, and compacting cuts."""
+TOTAL_TOKENS = 12_000
+"""Of all sections together."""
+PATH = "file_path"
+FAVOURED = '"Current state" and "Errors and corrections"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPage:
+    tokens: int
+    sha256: str
+
+
+class PageWriter:
+    """Writes the notes page of one session."""
+
+    def __init__(self, engine: Engine, ask: AskFork | None) -> None:
+        self.file = notes_of(engine.log, template(home()))
+        self._engine = engine
+        self._ask = ask
+        self._account: SessionAccount | None = None
+        self._last_lines: Mapping[str, str] = {}
+        """What the engine last wrote, by heading."""
+
+    def prepare(self) -> Callable[[], WrittenPage]:
+        """Work out the engine's lines; return what writes them, which may run in a thread."""
+        lines, before = self._lines(), self._last_lines
+
+        def write() -> WrittenPage:
+            page, sha256 = self.file.change(lambda found: found.page.with_logs(lines, before))
+            self._last_lines = lines
+            return WrittenPage(tokens=page.tokens, sha256=sha256)
+
+        return write
+
+    async def ask(self, prefix: Prefix) -> Usage | None:
+        """Have a fork edit a draft; return its usage, None if it changed nothing."""
+        assert self._ask is not None
+        engine, file = self._engine, self.file
+        base = _separate(file.read().page, self._lines(), self._last_lines)
+        seen = file.begin_draft(base)
+        request = ForkRequest(
+            say=ask_for_update(base, file.draft, home()),
+            source=SOURCE,
+            turns=UPDATE_TURNS,
+            permit=permit_only(file.draft),
+            knows=(seen,),
+            writes_cache=_estimate_unsent(prefix) > TAIL_TOKENS,
+            prefix=prefix,
+        )
+        try:
+            reply = await self._ask(request)
+        except LongholdError as error:
+            file.drop_draft()
+            tell_failure(engine, error)
+            return None
+        except BaseException:
+            file.drop_draft()
+            raise
+        return await self._take(base, reply)
+
+    async def _take(self, base: NotesPage, reply: ForkReply) -> Usage | None:
+        """Merge a fork's draft into the page; discard it if the fork was stopped."""
+        if reply.reason == "aborted":
+            self.file.drop_draft()
+            return None
+        mine = {h: mask_secrets(text) for h, text in self.file.end_draft().written().items()}
+        before = base.written()
+        if mine == before:
+            return reply.usage if reply.reason == "completed" else None
+        lines, last_lines = self._lines(), self._last_lines
+
+        def merge(found: NotesOnDisk) -> NotesPage:
+            page = _separate(found.page, lines, last_lines)
+            return page.with_written(merge_texts(before, mine, page.written()))
+
+        await asyncio.to_thread(self.file.change, merge)
+        return reply.usage
+
+    def _lines(self) -> Mapping[str, str]:
+        view = self._engine.view
+        if self._account is None:
+            self._account = SessionAccount.of(view.history)
+        self._account.follow(view.items)
+        return engine_sections(self._account, LOG_TOKENS)
+
+
+def _separate(page: NotesPage, lines: Mapping[str, str], before: Mapping[str, str]) -> NotesPage:
+    is_edited = any(each.is_edited for each in page.sections)
+    return page.with_logs(lines, before) if is_edited else page
+
+
+def permit_only(file: Path) -> Permit:
+    """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
+    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
+
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
+        given = use.input.get(PATH)
+        is_meant = (
+            use.name == tool.name
+            and tool.name in TOOLS
+            and tool.kind == "write"
+            and isinstance(given, str)
+            and _is_same_path(given, file)
+        )
+        if not is_meant:
+            return Denied(reason=refusal)
+        if not is_plain(file):
+            return Denied(reason=f"{file} is not the file it was. Stop here.")
+        return Allowed(input={**use.input, PATH: str(file)})
+
+    return permit
+
+
+def _is_same_path(path: str, file: Path) -> bool:
+    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
+
+
+def is_plain(file: Path) -> bool:
+    """True if a path leads, without links, to a file that has no other name."""
+    try:
+        found = file.lstat()
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_nlink == 1
+            and file.parent.resolve() / file.name == file.resolve()
+        )
+    except OSError:
+        return False
+
+
+def _estimate_unsent(prefix: Prefix) -> int:
+    if prefix.cached_to is None:
+        return 0
+    tail = prefix.messages[prefix.cached_to.message + 1 :]
+    return estimate_tokens(msgspec.json.encode(tail).decode())
+
+
+def template(home: Path) -> NotesPage:
+    return read_template(_read_own(home, "template.md") or _read_ours("template"))
+
+
+def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
+    words = _read_own(home, "prompt.md") or _read_ours("update")
+    values = {
+        "path": str(file),
+        "section_tokens": f"{SECTION_TOKENS:,}",
+        "reminders": "\n".join(reminders(page)),
+        "notes": page.as_written().render().strip(),  # last: nothing in it is replaced
+    }
+    for name, value in values.items():
+        words = words.replace(f"{{{name}}}", value)
+    return words.strip()
+
+
+def reminders(page: NotesPage) -> list[str]:
+    """List the sections that must be condensed, and whether the whole page must be."""
+    sizes = {heading: estimate_tokens(text) for heading, text in page.written().items() if text}
+    said = [
+        f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
+        for heading, tokens in sizes.items()
+        if tokens > SECTION_TOKENS
+    ]
+    total = sum(sizes.values())
+    if total > TOTAL_TOKENS:
+        said.append(
+            f"- All of it has about {total:,} tokens and may have {TOTAL_TOKENS:,}. "
+            f"Shorten it hard now; what is in {FAVOURED} goes last."
+        )
+    return said
+
+
+def _read_own(home: Path, name: str) -> str:
+    try:
+        return (home / "notes" / name).read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _read_ours(name: str) -> str:
+    return (
+        (files("longhold.core.stages.notes") / "prompts" / f"{name}.md").read_text("utf-8").strip()
+    )

@@ -1,0 +1,156 @@
+"""The state of a session in one line: how full, how long the cache lives, what it cost, what runs.
+
+The chat, `longhold status` and the status lines of other clients all render a `Status`. A client
+that does not know a figure leaves it out, and the line does not mention it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longhold.core.messages.text import bar, dollars, pluralize, tokens
+
+if TYPE_CHECKING:
+    from longhold.core.log.spending import OwnSpending
+    from longhold.core.turn.engine import Fullness
+    from longhold.core.view import View
+
+BAR_CHARS = 12
+"""Shows a quarter more or less, and leaves room for words."""
+BAR_COLUMNS = 50
+"""In a narrower terminal the words are worth more than a bar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    session: str = ""
+    model: str = ""
+    mode: str = ""
+    used_tokens: int = 0
+    line_tokens: int = 0
+    """The compaction threshold, or a client's whole window; `percent_left` is of this."""
+    warning_tokens: int = 0
+    limit_tokens: int = 0
+    percent_left: int = 0
+    level: str = "ok"
+    cache_seconds: float | None = None
+    """Until the provider forgets the prompt; 0 if it has, or never knew it."""
+    usd: float = 0.0
+    own_usd: float = 0.0
+    """Of that, for calls the engine made for itself."""
+    own_share: float = 0.0
+    avoidable_usd: float = 0.0
+    """Of `usd`, for prompts that the cache would have held."""
+    rewrite_usd: float = 0.0
+    """What the next call pays to write the prompt, once the cache is cold."""
+    jobs: int = 0
+    is_simulated: bool = False
+
+    def short(self) -> str:
+        money = f", {dollars(self.usd)}" if self.usd else ""
+        own = f", own calls {self.own_share:.0%}" if self.own_usd else ""
+        if self.is_simulated:
+            money, own = ", simulated", ""
+        return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
+
+    def line(self, columns: int | None = None, *, until: float | None = None) -> str:
+        """Render the line, cut to `columns` if given.
+
+        A client that does not redraw the line passes the time `until` which the cache lives, to
+        show that instead of the time left.
+        """
+        parts = [
+            *self._context(columns or 0),
+            *self._cache(until),
+            *self._money(),
+            *([pluralize(self.jobs, "job")] if self.jobs else []),
+            self.model.rpartition("/")[2].removeprefix("claude-"),
+            self.mode,
+        ]
+        parts = [part for part in parts if part]
+        return " · ".join(parts) if columns is None else join_fitting(parts, columns)
+
+    def _context(self, columns: int) -> list[str]:
+        if not self.line_tokens:
+            return [f"{tokens(self.used_tokens)} tokens"] if self.used_tokens else []
+        share = self.used_tokens / self.line_tokens
+        drawn = f"▕{bar(share, BAR_CHARS)}▏" if columns >= BAR_COLUMNS else ""
+        full = f"{tokens(self.used_tokens)} of {tokens(self.line_tokens)}"
+        line = "" if self.level == "ok" else f", past the {self.level} line"
+        return [f"{drawn}{full}, {self.percent_left} % left{line}"]
+
+    def _cache(self, until: float | None) -> list[str]:
+        if self.cache_seconds is None:
+            return []
+        if until:
+            state = "warm until" if self.cache_seconds else "cold since"
+            return [f"cache {state} {time.strftime('%H:%M:%S', time.localtime(until))}"]
+        if self.cache_seconds:
+            minutes, rest = divmod(int(self.cache_seconds), 60)
+            return [f"cache {minutes}:{rest:02d}"]
+        again = f": the next call writes about {dollars(self.rewrite_usd)}"
+        return [f"cache cold{again if self.rewrite_usd else ''}"]
+
+    def _money(self) -> list[str]:
+        if self.is_simulated:
+            return ["simulated"]
+        own = f", own {self.own_share:.0%}" if self.own_usd else ""
+        parts = [f"{dollars(self.usd)}{own}"] if self.usd else []
+        avoidable = self.avoidable_usd
+        return parts + ([f"{dollars(avoidable)} avoidable"] if avoidable >= 0.005 else [])
+
+
+def join_fitting(parts: Sequence[str], columns: int, between: str = " · ") -> str:
+    kept = list(parts)
+    while len(kept) > 1 and len(between.join(kept)) > columns:
+        kept.pop()
+    return between.join(kept)[: max(columns, 0)]
+
+
+def make_status(
+    view: "View",
+    full: "Fullness",
+    own: "OwnSpending",
+    *,
+    session: str,
+    model: str,
+    lifetime: str,
+    mode: str = "",
+    jobs: int = 0,
+) -> Status:
+    from longhold.core.models.capabilities import is_simulated
+
+    spent = own.follow(view.history)
+    return Status(
+        session=session,
+        model=model,
+        mode=mode,
+        used_tokens=full.used_tokens,
+        line_tokens=full.window.base_tokens,
+        warning_tokens=full.window.warning_tokens,
+        limit_tokens=full.window.limit_tokens,
+        percent_left=full.window.percent_left(full.used_tokens),
+        level=full.window.level(full.used_tokens),
+        cache_seconds=cache_seconds(view, lifetime, time.time()),
+        usd=spent.total.usd,
+        own_usd=spent.own.usd,
+        own_share=spent.share,
+        jobs=jobs,
+        is_simulated=is_simulated(model),
+    )
+
+
+def cache_seconds(view: "View", lifetime: str, now: float) -> float:
+    """Return how long the provider keeps what the last answer of the conversation read or wrote."""
+    from longhold.core.log.entries import Compacted, Replied
+    from longhold.core.request.lifetime import lifetime_seconds
+
+    for entry in reversed(view.history):
+        if isinstance(entry, Compacted) and entry.n not in view.in_force.dead:
+            return 0.0
+        if isinstance(entry, Replied) and entry.usage is not None:
+            cached = entry.usage.cache_read_tokens + entry.usage.cache_write_tokens
+            lives = lifetime_seconds(view.model, lifetime or "5m")
+            return max(0.0, entry.at + lives - now) if cached else 0.0
+    return 0.0

@@ -1,0 +1,287 @@
+"""The Messages API's shapes read without trust, and what the codecs of all dialects share.
+
+Fields a format does not know stay beside its own, or under `extra` where they would collide; a
+block it has no shape for is wrapped whole. Reading undoes both. Pictures and files are data URLs.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from longhold.core.messages import (
+    CLIENT_MARKS,
+    INVALID_INPUT,
+    Block,
+    Json,
+    JsonObject,
+    ToolResult,
+    Usage,
+    block_from_wire,
+    block_to_wire,
+)
+from longhold.core.messages.usage import count_of, fields_of
+from longhold.errors import StreamBroken
+
+MOST_DEPTH = 100
+"""No tool takes deeper input, and JSON readers give up at about a thousand."""
+_TOO_DEEP = "(nested too deeply)"
+_MOST_BITS = 10_000
+"""Of an integer; Python writes none much longer as text."""
+
+_NAMELESS = "unnamed_tool"
+"""The name of a tool use that came without one; there is no such tool, which the model is told."""
+
+SYSTEM_ROLES = ("system", "developer")
+"""Roles whose words hold for the whole conversation: no summary stands for them."""
+
+UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
+"""Reasoning is the provider's own; another one does not take it back."""
+
+SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
+"""Options of a request that every dialect calls the same."""
+
+Parse: TypeAlias = Callable[[str], JsonObject]
+"""How the text of a call's arguments becomes a tool's input."""
+
+Speaker: TypeAlias = Literal["user", "assistant", "system"]
+
+_MISREAD = (AttributeError, TypeError, ValueError, LookupError, RecursionError, OverflowError)
+
+
+def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
+    """Return a value as JSON that every reader takes: no NaN, no huge integer, not too deep."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | float):
+        return _number(value)
+    if depth <= 0:
+        return _TOO_DEEP
+    if isinstance(value, dict):
+        return {
+            str(key): one if type(one) is str else tame(one, depth - 1)
+            for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [tame(one, depth - 1) for one in value]
+    return str(value)
+
+
+def _number(value: int | float) -> int | float | None:
+    if isinstance(value, int):
+        return value if value.bit_length() <= _MOST_BITS else None
+    return value if math.isfinite(value) else None
+
+
+def is_deep(value: Json, levels: int = MOST_DEPTH) -> bool:
+    """Return whether a value is nested deeper than this. Recursion could overflow the stack."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
+
+
+def word(value: Json) -> str:
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def text_in(value: Json) -> str:
+    """Read text; some servers send it as a list of parts."""
+    if isinstance(value, list):
+        return "".join(
+            text_in(part.get("text")) if isinstance(part, dict) else "" for part in value
+        )
+    return value if isinstance(value, str) else ""
+
+
+def objects(value: Json) -> list[JsonObject]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+@contextmanager
+def guard_reading() -> Iterator[None]:
+    """Raise `StreamBroken` where an answer has a shape that nobody foresaw."""
+    try:
+        yield
+    except _MISREAD as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise StreamBroken(f"the answer cannot be read ({problem}); send it again") from error
+
+
+def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
+    """Parse a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
+    if not text.strip():
+        return otherwise if isinstance(otherwise, dict) else {}
+    try:
+        parsed = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {INVALID_INPUT: text}
+    if not isinstance(parsed, dict) or is_deep(parsed):
+        return {INVALID_INPUT: text}
+    return {key: tame(value) for key, value in parsed.items()}
+
+
+def read_arguments(call: JsonObject, parse: Parse = parse_input) -> JsonObject:
+    """Read a call's arguments: text to be parsed, though some servers send the object itself."""
+    given = call.get("arguments") or ""
+    return given if isinstance(given, dict) else parse(str(given))
+
+
+def encode_input(data: Json) -> str:
+    return msgspec.json.encode(data).decode()
+
+
+def decode_usage(value: Json, prompt: str, answer: str) -> Usage:
+    """Read OpenAI's usage, whose count of the prompt includes what was cached."""
+    raw = fields_of(value)
+    details = fields_of(raw.get(f"{prompt}_details"))
+    read = count_of(details.get("cached_tokens"))
+    written = count_of(details.get("cache_write_tokens"))
+    return Usage(
+        input_tokens=max(0, count_of(raw.get(prompt)) - read - written),
+        output_tokens=count_of(raw.get(answer)),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def speaker_of(role: Json) -> Speaker:
+    """Return whose side a message is on; results of tools are on the user's."""
+    if role in SYSTEM_ROLES:
+        return "system"
+    return "assistant" if role == "assistant" else "user"
+
+
+def block_in(raw: Json) -> Block:
+    """Read a block; a tool use without a proper id or name is one all the same."""
+    if isinstance(raw, dict) and raw.get("type") == "tool_use":
+        raw = raw | {"id": word(raw.get("id")), "name": word(raw.get("name")) or _NAMELESS}
+    return block_from_wire(raw)
+
+
+_EXTRA = "extra"
+"""Where fields go whose names the format uses for something else."""
+
+_WRAPPED = "block"
+"""The type of a part that is one of our blocks, whole, because the format has no shape for it."""
+
+TEXT_FIELDS = frozenset({"type", "text"})
+IMAGE_URL_FIELDS = frozenset({"type", "image_url"})
+
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+
+
+def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[str]) -> JsonObject:
+    """Put a block's unknown fields beside the known ones, under another name where they collide."""
+    if not extra:
+        return fields
+    beside = {key: value for key, value in extra.items() if key not in known and key != _EXTRA}
+    under = {key: value for key, value in extra.items() if key in known or key == _EXTRA}
+    return fields | beside | ({_EXTRA: under} if under else {})
+
+
+def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
+    """Collect the fields that a format does not know, wherever they were put."""
+    left_out = known | CLIENT_MARKS
+    under = record.get(_EXTRA)
+    beside = {key: value for key, value in record.items() if key not in left_out}
+    if isinstance(under, dict):
+        del beside[_EXTRA]
+        beside |= under
+    return beside or None
+
+
+def wrap(block: Block) -> JsonObject:
+    return {"type": _WRAPPED, "raw": block_to_wire(block)}
+
+
+def unwrap(part: Json) -> Block:
+    if isinstance(part, dict) and part.get("type") == _WRAPPED and "raw" in part:
+        part = part["raw"]
+    return block_from_wire(part)
+
+
+def split_results(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:
+    """Part results from the rest: every format writes them first, or as messages of their own."""
+    blocks = list(content)
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    return results, [block for block in blocks if not isinstance(block, ToolResult)]
+
+
+def url_of(source: Json) -> str | None:
+    """Return a picture's or a file's source as a URL; None if it is neither inline nor linked."""
+    match source:
+        case {"type": "base64", "media_type": str(kind), "data": str(data)}:
+            return f"data:{kind};base64,{data}"
+        case {"type": "url", "url": str(url)}:
+            return url
+    return None
+
+
+def data_url(source: JsonObject) -> str | None:
+    """Return a source as a URL, if one says all there is to it."""
+    url = url_of(source)
+    return url if url is not None and source_of(url) == source else None
+
+
+def source_of(url: str) -> JsonObject:
+    data = _DATA_URL.fullmatch(url)
+    if data is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": data[1], "data": data[2]}
+
+
+def outcome_text(result: JsonObject) -> str:
+    """Return a result as text; its pictures follow in the next user message."""
+    lines = []
+    for part in wire_blocks(result.get("content")):
+        is_picture = part["type"] in {"image", "document"}
+        lines.append(f"[{part['type']}: see below]" if is_picture else block_text(part))
+    text = "\n".join(lines)
+    return f"Error: {text}" if result.get("is_error") else text
+
+
+def block_text(block: JsonObject) -> str:
+    """Return a block as text; one without a counterpart is written as JSON."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "compaction", "content": str(text)}:
+            return text
+        case {"type": "document", "source": {"type": "text", "data": str(text)}}:
+            return text
+    return encode_input(drop_marks(block))
+
+
+def drop_marks(block: JsonObject) -> JsonObject:
+    return {key: value for key, value in block.items() if key not in CLIENT_MARKS}
+
+
+def rename(fields: JsonObject, old: str, new: str) -> JsonObject:
+    return {(new if key == old else key): value for key, value in fields.items()}
+
+
+def join_parts(parts: list[JsonObject]) -> Json:
+    """Return parts that are nothing but text as one text, others as they are."""
+    is_plain = all(part.keys() == {"type", "text"} for part in parts)
+    return "\n\n".join(part["text"] for part in parts) if is_plain else parts
+
+
+def join_text(blocks: Iterable[JsonObject]) -> str:
+    return "\n\n".join(block_text(block) for block in blocks)
+
+
+def wire_blocks(content: Json) -> list[JsonObject]:
+    if content is None:
+        return []
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

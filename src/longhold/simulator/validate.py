@@ -1,0 +1,420 @@
+"""The rules for a request's parameters and messages, with the API's own wording for each breach.
+
+Markers are checked in the billing's `markers`, thinking that is sent back in its `thinking`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
+from longhold.core.request.billing.errors import invalid_request
+from longhold.core.request.billing.pieces import deferred_tools, reference_of
+from longhold.core.request.billing.preparation import CACHE_EDITS_BETA
+from longhold.core.request.billing.request import ApiMessage, ApiRequest, Caller, JsonObject
+from longhold.simulator.compaction import (
+    MINIMUM_TRIGGER_TOKENS,
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    threshold_of,
+)
+from longhold.simulator.model_list import check_model
+from longhold.simulator.settings import SimulatorSettings
+
+STRICT_VERSION = "2026-10-21"  # from here on sampling parameters are refused
+EDITS_BETA = "context-management-2025-06-27"
+MINIMUM_BUDGET_TOKENS = 1_024  # published
+MESSAGE_LIMIT = 100_000  # published
+FORCING = ("any", "tool")
+
+
+def check_request(
+    request: ApiRequest,
+    caller: Caller,
+    able: Capabilities,
+    settings: SimulatorSettings,
+    *,
+    is_count: bool = False,
+) -> None:
+    """Refuse a request the API would refuse, before anything is counted or cached."""
+    check_model(request.model, able, settings)
+    if not is_count:
+        _check_max_tokens(request, able)
+    _check_sampling(request, caller)
+    _check_thinking(request, able)
+    _check_tools(request, able)
+    _check_betas(request, caller, able)
+    if request.compaction is not None and request.messages:
+        _check_compaction(request, settings)
+    _check_conversation(request.messages, able, compacts=request.compaction is not None)
+    _check_blocks(request, caller, able)
+
+
+def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
+    limit = request.max_tokens
+    if limit is None:
+        raise invalid_request("max_tokens: Field required")
+    _want(limit >= 0, "max_tokens: Input should be greater than or equal to 0")
+    _want(
+        limit <= able.max_output_tokens,
+        f"max_tokens: {limit} > {able.max_output_tokens}, which is the maximum allowed number "
+        f"of output tokens for {able.model}",
+    )
+    if limit == 0:
+        _check_prewarm(request)
+
+
+def _check_prewarm(request: ApiRequest) -> None:
+    """Zero output only fills the cache; what shapes an output cannot be combined with it."""
+    config = request.output_config or {}
+    for is_set, name in (
+        (request.stream, "stream"),
+        ((request.thinking or {}).get("type") == "enabled", "thinking.enabled"),
+        (config.get("format") or request.output_format, "output_config.format"),
+        ((request.tool_choice or {}).get("type") in FORCING, "tool_choice"),
+    ):
+        _want(not is_set, f"max_tokens: 0 cannot be combined with `{name}`")
+
+
+def _check_sampling(request: ApiRequest, caller: Caller) -> None:
+    if caller.version < STRICT_VERSION:
+        return
+    for name in ("temperature", "top_p", "top_k"):
+        _want(getattr(request, name) is None, f"{name}: Extra inputs are not permitted")
+
+
+def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
+    thinking = request.thinking
+    if thinking is None:
+        return
+    mode = thinking.get("type")
+    _want(mode in able.thinking_modes, f"thinking.type: {mode!r} is not supported on {able.model}")
+    if mode != "enabled":
+        return
+    budget = thinking.get("budget_tokens")
+    if not isinstance(budget, int):
+        raise invalid_request("thinking.enabled.budget_tokens: Field required")
+    _want(
+        budget >= MINIMUM_BUDGET_TOKENS,
+        "thinking.enabled.budget_tokens: Input should be greater than or equal to "
+        f"{MINIMUM_BUDGET_TOKENS}",
+    )
+    if request.max_tokens is not None and request.max_tokens <= budget:
+        raise invalid_request("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    if (request.tool_choice or {}).get("type") in FORCING:
+        raise invalid_request("Thinking may not be enabled when tool_choice forces tool use.")
+
+
+def _check_tools(request: ApiRequest, able: Capabilities) -> None:
+    names = [str(tool.get("name")) for tool in request.tools or () if "name" in tool]
+    _want(len(names) == len(set(names)), "tools: Tool names must be unique.")
+    _check_deferred(request, able)
+    choice = request.tool_choice or {}
+    kind = choice.get("type")
+    if kind in FORCING and not able.forced_tools:
+        raise invalid_request(f"tool_choice: forcing a tool is not supported on {able.model}")
+    if kind in FORCING and not names:
+        raise invalid_request("tool_choice: may only be specified while providing `tools`.")
+    if kind == "tool" and choice.get("name") not in names:
+        raise invalid_request(f"Tool {choice.get('name')!r} not found in provided tools")
+
+
+def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
+    """Deferred tools need a model that takes them and a tool beside them; references name one."""
+    deferred = deferred_tools(request)
+    _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
+    if deferred and len(deferred) == len(request.tools or ()):
+        raise invalid_request("tools: at least one tool must have `defer_loading` set to false")
+    for index, message in enumerate(request.messages):
+        for block in message.blocks():
+            content = block.get("content") if block.get("type") == "tool_result" else None
+            for part in content if isinstance(content, list) else ():
+                name = reference_of(part)
+                if name is not None and name not in deferred:
+                    raise invalid_request(
+                        f"messages.{index}: Tool reference {name!r} has no definition"
+                    )
+
+
+def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
+    if request.compaction is not None:
+        _want(ON_DEMAND_BETA in caller.betas, "compaction: Extra inputs are not permitted")
+        _want(able.compacts_on_demand, f"compaction: not supported on {able.model}")
+        if request.compaction.get("type") != "summarize":
+            raise invalid_request("compaction.type: Input should be 'summarize'")
+    if request.context_management is None:
+        return
+    edits = edits_of(request.context_management)
+    kinds = [str(edit.get("type")) for edit in edits]
+    for index, kind in enumerate(kinds):
+        needed = THRESHOLD_BETA if kind == COMPACT else EDITS_BETA
+        _want(needed in caller.betas, "context_management: Extra inputs are not permitted")
+        if kind not in (CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT):
+            raise invalid_request(f"context_management.edits.{index}.type: unknown edit {kind!r}")
+        is_able = able.compacts_at_threshold if kind == COMPACT else able.context_management
+        _want(is_able, f"context_management.edits.{index}: not supported on {able.model}")
+    if CLEAR_THINKING in kinds[1:]:
+        raise invalid_request(f"context_management.edits: `{CLEAR_THINKING}` must be listed first")
+    threshold = threshold_of(request)
+    if threshold is not None and threshold.trigger_tokens < MINIMUM_TRIGGER_TOKENS:
+        raise invalid_request(
+            "context_management.edits: the compaction trigger must be at least "
+            f"{MINIMUM_TRIGGER_TOKENS} input tokens"
+        )
+
+
+def _check_compaction(request: ApiRequest, settings: SimulatorSettings) -> None:
+    """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
+    choice = (request.tool_choice or {}).get("type")
+    for is_set, name in (
+        (request.context_management, "`context_management`"),
+        (request.stop_sequences, "`stop_sequences`"),
+        (request.output_format, "`output_format`"),
+        ((request.output_config or {}).get("format"), "`output_config.format`"),
+        (choice in FORCING, "a `tool_choice` that forces a tool"),
+    ):
+        _want(not is_set, f"compaction: cannot be combined with {name}.")
+    blocks = [b for m in request.messages if m.role != "system" for b in m.blocks()]
+    _want(
+        any(b.get("type") != "compaction" or b.get("content") for b in blocks),
+        "messages: there is no `user` or `assistant` content to summarize.",
+        "compaction_nothing_to_summarize",
+    )
+    last = request.messages[-1]
+    _want(
+        last.role != "assistant" or not _ids(last.blocks(), "tool_use", "id"),
+        "messages: the request ends on an `assistant` turn that is not finished.",
+        "compaction_incomplete_turn",
+    )
+    _want(
+        len(set(_ids(blocks, "tool_use", "name"))) <= settings.compaction_tool_references,
+        "messages: the conversation references more distinct tools than a `compaction` block "
+        "can record.",
+        "compaction_too_many_tool_references",
+    )
+
+
+def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
+    """Refuse blocks in places or versions that do not take them."""
+    is_strict = caller.version >= STRICT_VERSION
+    images = 0
+    references: set[str] = set()
+    for index, message in enumerate(request.messages):
+        if isinstance(message.content, str):
+            continue
+        for inner, block in enumerate(message.content):
+            path = f"messages.{index}.content.{inner}"
+            kind = block.get("type")
+            images += kind == "image"
+            if "cache_reference" in block:
+                _want(
+                    CACHE_EDITS_BETA in caller.betas,
+                    f"{path}.cache_reference: Extra inputs are not permitted",
+                )
+                references.add(str(block["cache_reference"]))
+            if kind == "cache_edits":
+                _check_cache_edits(block, path, message.role, caller, references)
+            elif is_strict and kind == "document" and message.role == "assistant":
+                raise invalid_request(
+                    f"{path}: `document` blocks are not allowed in assistant messages"
+                )
+            elif is_strict and kind == "text" and message.role == "user" and block.get("citations"):
+                raise invalid_request(f"{path}.text.citations: Extra inputs are not permitted")
+    if images > able.image_limit:
+        raise invalid_request(f"messages: too many images: {images} > {able.image_limit}")
+
+
+def _check_cache_edits(
+    block: JsonObject, path: str, role: str, caller: Caller, references: set[str]
+) -> None:
+    """Cache edits stand in user messages and name results referenced before them."""
+    if CACHE_EDITS_BETA not in caller.betas or role != "user":
+        raise invalid_request(f"{path}: Input tag 'cache_edits' found using 'type' does not match")
+    for edit in block.get("edits") or ():
+        if edit.get("type") != "delete":
+            raise invalid_request(f"{path}.edits: Input should be 'delete'")
+        if edit.get("cache_reference") not in references:
+            raise invalid_request(
+                f"{path}.edits: no `cache_reference` {edit.get('cache_reference')!r} before it"
+            )
+
+
+def _want(is_fine: object, message: str, code: str | None = None) -> None:
+    """Refuse a request unless this holds; inside loops over blocks a plain `if` is faster."""
+    if not is_fine:
+        raise invalid_request(message, code)
+
+
+def _check_conversation(
+    messages: Sequence[ApiMessage], able: Capabilities, *, compacts: bool
+) -> None:
+    count = len(messages)
+    _want(count, "messages: at least one message is required")
+    _want(count <= MESSAGE_LIMIT, f"messages: at most {MESSAGE_LIMIT} messages are allowed")
+    _check_roles(messages, able)
+    _check_content(messages)
+    _check_pairs(messages)
+    if not compacts:
+        _check_end(messages[-1], able)
+
+
+def _check_roles(messages: Sequence[ApiMessage], able: Capabilities) -> None:
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            _check_system_message(messages, index, able)
+        elif message.role not in ("user", "assistant"):
+            raise invalid_request(
+                f"messages.{index}.role: Input should be 'user' or 'assistant', "
+                f"got {message.role!r}"
+            )
+    opening = messages[0].blocks()
+    if messages[0].role != "user" and not (opening and opening[0].get("type") == "compaction"):
+        raise invalid_request('messages: first message must use the "user" role')
+
+
+def _check_system_message(messages: Sequence[ApiMessage], index: int, able: Capabilities) -> None:
+    """A system message follows a user turn, and is last or followed by the assistant."""
+    path = f"messages.{index}"
+    _want(able.system_messages, f"{path}.role: role 'system' is not supported on this model")
+    is_after_user = index > 0 and messages[index - 1].role == "user"
+    _want(is_after_user, f"{path}: a system message must follow a user turn")
+    is_before_answer = all(m.role == "assistant" for m in messages[index + 1 : index + 2])
+    _want(is_before_answer, f"{path}: a system message must be last or precede the assistant")
+
+
+def _check_content(messages: Sequence[ApiMessage]) -> None:
+    last = len(messages) - 1
+    for index, message in enumerate(messages):
+        if not message.content and not (index == last and message.role == "assistant"):
+            raise invalid_request(
+                f"messages.{index}: all messages must have non-empty content except for the "
+                "optional final assistant message"
+            )
+        if isinstance(message.content, str) and not message.content.isspace():
+            continue
+        for inner, block in enumerate(message.blocks()):
+            _check_block(block, index, inner)
+
+
+def _check_block(block: JsonObject, index: int, inner: int) -> None:
+    kind, path = block.get("type"), f"messages.{index}.content.{inner}"
+    if kind == "text":
+        _check_text(block, path)
+        return
+    if not isinstance(kind, str):
+        raise invalid_request(f"{path}.type: Field required")
+    if kind == "compaction" and block.get("content") == "":
+        raise invalid_request(f"{path}.compaction.content: empty string is not allowed")
+    if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
+        raise invalid_request(f"{path}.tool_result.tool_use_id: Field required")
+
+
+def _check_text(block: JsonObject, path: str) -> None:
+    text = block.get("text")
+    if not isinstance(text, str):
+        raise invalid_request(f"{path}.text.text: Field required")
+    if text.isspace():
+        raise invalid_request("messages: text content blocks must contain non-whitespace text")
+    if not text and block.get("cache_control"):
+        raise invalid_request(f"{path}.text: cache_control cannot be set for empty text blocks")
+    if not text:
+        raise invalid_request("messages: text content blocks must be non-empty")
+
+
+def _check_pairs(messages: Sequence[ApiMessage]) -> None:
+    """Every tool use is answered at the head of the very next user turn, once."""
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        if isinstance(message.content, str):
+            continue  # plain text neither asks for a tool nor answers
+        if message.role == "assistant":
+            asked = _ids(message.blocks(), "tool_use", "id")
+            if repeated := [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]:
+                raise invalid_request(
+                    f"messages.{index}: `tool_use` ids must be unique: {repeated[0]}"
+                )
+            seen.update(asked)
+            if asked:
+                _check_answered(messages, index, asked)
+        elif message.role == "user":
+            _check_expected(messages, index)
+
+
+def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[str]) -> None:
+    if index + 1 < len(messages) and messages[index + 1].role == "assistant":
+        return  # consecutive assistant messages are one turn; the next one is checked
+    answered = set(_leading_results(messages, index + 1))
+    missing = [i for i in asked if i not in answered]
+    if missing:
+        raise invalid_request(
+            f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
+            f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
+            "`tool_result` block in the next message."
+        )
+
+
+def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
+    """Refuse results without a tool use, and two results for one use."""
+    results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
+    if not results:
+        return
+    asked = _list_asked_before(messages, index)
+    for inner, block in enumerate(messages[index].blocks()):
+        name = block.get("tool_use_id")
+        if block.get("type") != "tool_result":
+            continue
+        if name not in asked:
+            raise invalid_request(
+                f"messages.{index}.content.{inner}: unexpected `tool_use_id` found in "
+                f"`tool_result` blocks: {name}. Each `tool_result` block must have a corresponding "
+                "`tool_use` block in the previous message."
+            )
+        if results.count(str(name)) > 1:
+            raise invalid_request(
+                f"messages.{index}.content.{inner}: each tool_use must have a single result. "
+                f"Found multiple `tool_result` blocks with id: {name}"
+            )
+
+
+def _leading_results(messages: Sequence[ApiMessage], start: int) -> list[str]:
+    found: list[str] = []
+    for message in messages[start:]:
+        if message.role != "user":
+            break
+        for block in message.blocks():
+            if block.get("type") != "tool_result":
+                return found
+            found.append(str(block.get("tool_use_id")))
+    return found
+
+
+def _list_asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
+    asked: list[str] = []
+    cursor = index - 1
+    while cursor >= 0 and messages[cursor].role == "user":
+        cursor -= 1
+    while cursor >= 0 and messages[cursor].role == "assistant":
+        asked += _ids(messages[cursor].blocks(), "tool_use", "id")
+        cursor -= 1
+    return asked
+
+
+def _check_end(last: ApiMessage, able: Capabilities) -> None:
+    """Refuse a prefill where models take none, and trailing space where they do."""
+    if last.role != "assistant" or not last.content:
+        return
+    block = last.blocks()[-1]
+    if block.get("type") == "compaction":
+        return  # a paused answer is resumed by sending it back last
+    _want(
+        able.prefill,
+        "This model does not support assistant message prefill. The conversation must end "
+        "with a user message.",
+    )
+    if block.get("type") == "text" and str(block["text"])[-1:].isspace():
+        raise invalid_request(
+            "messages: final assistant content cannot end with trailing whitespace"
+        )
+
+
+def _ids(blocks: Iterable[JsonObject], kind: str, field: str) -> list[str]:
+    return [str(block.get(field)) for block in blocks if block.get("type") == kind]
