@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from longhold.cli.options import AgentOptions
+from longhold.cli.agent_options import AgentOptions
 
 
 def read_system(file, resume):

@@ -14,7 +14,7 @@ from longhold.agent.terminal.chat import Chat
 from longhold.agent.terminal.screen import Screen
 from longhold.agent.terminal.slash import SessionMove
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
-from longhold.cli.options import AgentOptions, agent_options
+from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import say
 from longhold.cli.slash import SLASH
 from longhold.core.messages.text import human_size

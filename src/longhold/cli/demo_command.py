@@ -29,7 +29,7 @@ import click
 from longhold.agent.agent import Agent
 from longhold.agent.terminal.spacing import StageLines
 from longhold.cli import options
-from longhold.cli.options import offline_model, running_agent
+from longhold.cli.agent_options import offline_model, running_agent
 from longhold.cli.output import report, rewrite_line, say
 from longhold.core.log.entries import (
     AnyEntry,

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
+from longhold.cli.agent_options import running_agent
 from longhold.cli.memory_command import memory_store
-from longhold.cli.options import running_agent
 from longhold.cli.output import report, say
 from longhold.core.memory.dream import DreamReport, dream
 from longhold.core.memory.lock import DreamLock

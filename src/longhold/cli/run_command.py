@@ -16,7 +16,7 @@ from longhold.agent.agent import Agent
 from longhold.agent.permissions.decide import SESSIONS_OWN
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable, where_lines
 from longhold.cli import options
-from longhold.cli.options import AgentOptions, agent_options
+from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import json_line, json_out, print_painted, say, show_notice
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import sum_spending

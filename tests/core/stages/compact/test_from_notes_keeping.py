@@ -2,13 +2,13 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from longhold.core.stages.notes.asking import SECTION_TOKENS
 
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.measure import Measure
 from longhold.core.stages.compact.from_notes import Enough, Judgement, find_kept_start, has_text
 from longhold.core.stages.notes.notes import last_whole
 from longhold.core.stages.notes.page import read_template
+from longhold.core.stages.notes.update import SECTION_TOKENS
 from longhold.core.view.items import Round, Spoken
 
 ENOUGH = Enough(tokens=10_000, messages=5, most_tokens=40_000)
