@@ -28,9 +28,16 @@ def _shape():
 shape = _shape()
 SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
-LIMITS = {"src_lines": 83_000, "modules": 490, "settings": 230, "top_level": 9}
-"""The size of the tree, everything included: today's, rounded up. Raising one needs a page in
-`docs/decisions`; the round ends at 75,000 lines, 480 modules and 140 settings."""
+LIMITS = {
+    "top_level": 9,
+    "src_lines": 80_000,
+    "modules": 460,
+    "settings": 140,
+    "session_modules": 170,
+    "session_lines": 26_000,
+}
+"""The size of the tree, everything included: today's, rounded up, and what a program loads with
+`Session`. Raising one needs a page in `docs/decisions`; the round ends at 75,000 lines."""
 FILE_LINES = 600
 """A file longer than this lacks an idea."""
 FUNCTION_LINES = 50
