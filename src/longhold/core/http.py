@@ -1,4 +1,4 @@
-"""Serving an ASGI application on a socket of this machine, from a thread or until interrupted."""
+"""Serve an ASGI application on a local socket, from a thread or until interrupted."""
 
 import asyncio
 import ipaddress
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # part of an extra, and models only ask for `is_loopback`
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2_048
-"""Connections that wait to be taken: as many as the server itself asks for."""
+"""Length of the accept queue; uvicorn's own default."""
 START_SECONDS = 10.0  # longer than any start we have seen
 
 
@@ -45,7 +45,7 @@ def server_of(
     ending_seconds: int = 1,
     protocol: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
 ) -> "uvicorn.Server":
-    """Build a server; `ending_seconds` is how long an answer may go on once it is to end."""
+    """Build a server. At shutdown, running responses get `ending_seconds` to finish."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -64,10 +64,7 @@ def server_of(
 
 @contextmanager
 def serve_in_thread(server: "uvicorn.Server", port: int = 0) -> Iterator[str]:
-    """Serve from a thread on a loopback port, 0 for a free one, until the block ends.
-
-    Yield the address.
-    """
+    """Serve on a loopback port until the block ends, and yield the URL. Port 0 picks a free port."""
     listener = listen(LOOPBACK, port)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
@@ -89,7 +86,7 @@ def _await_start(server: "uvicorn.Server", thread: threading.Thread) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address always means this machine."""
+    """Return whether a host name or address always refers to this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Entries described in one line each, for explanations and for the terminal."""
+"""One-line descriptions of entries, for explanations and the terminal."""
 
 from collections.abc import Mapping
 
@@ -32,15 +32,14 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.text import clean_line, exact_dollars, list_some, pluralize
 
 FOCUS_CHARS = 200
-"""Of what a summary was asked to dwell on."""
+"""Maximum length of a summary's focus."""
 
 
 CLEARED_SHOWN = 4
-"""Of the results that were cleared; the rest is counted."""
+"""Number of cleared results listed by name; the others are counted."""
 
 
 CALL_CHARS = 60
-"""Of a call, to recognise it."""
 
 
 _FORKED_BY = {"stopped": "an answer that was stopped", "branch": "another branch"}
@@ -57,7 +56,7 @@ def kind_of(entry: AnyEntry) -> str:
 
 
 def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -> str:
-    """Describe in one line what an entry did; `uses` are the calls made before it, by id."""
+    """Describe an entry in one line. `uses` are the earlier calls by id."""
     match entry:
         case Forked():
             return _describe_fork(entry)

@@ -1,8 +1,8 @@
-"""Text for people: shortened, made safe to print, and numbers as people read them.
+"""Shorten text, make it safe to print, and format numbers for people.
 
-Every text from outside that reaches a terminal or a list goes through `clean_text`,
-`clean_document` (keeps lines) or `clean_line` (one line of bounded length). `cut` stops where a
-sentence or a line ends and marks what is missing, so a pair such as `id: thing` is never split.
+All outside text shown in a terminal or list passes through `clean_text`, `clean_document` (keeps
+lines) or `clean_line` (one bounded line). `cut` stops at the end of a sentence or line, so a pair
+such as `id: thing` is never split.
 """
 
 import re
@@ -11,13 +11,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 CUT = "…"
-"""Marks what was left out."""
 
 SAID_CHARS = 76
-"""One line of a message is enough to recognise it."""
+"""Enough of a message to recognise it."""
 
 LEAST_SHARE = 0.5
-"""A cut at the end of a sentence must keep this share of the room, or it falls between words."""
+"""A cut at a sentence end must keep this share of the allowed length, else it falls between words."""
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
@@ -38,14 +37,14 @@ def without_code(text: str) -> str:
 
 
 def clean_text(text: str, *, keep: str = "", instead: str = " ") -> str:
-    """Replace every character that could steer a terminal or reorder a line, except those in `keep`."""
+    """Replace characters that could control a terminal or reorder a line, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else instead for char in text)
 
 
 def clean_document(text: str, *, instead: str = " ") -> str:
-    """Make text safe to print and keep its lines and tabs."""
+    """Like `clean_text`, but keep newlines and tabs."""
     return clean_text(text, keep="\n\t", instead=instead)
 
 
@@ -58,12 +57,12 @@ def shorten(text: str, chars: int) -> str:
 
 
 def shorten_path(path: str, chars: int) -> str:
-    """Keep the end, which says more about a path than its start."""
+    """Keep the end of a path, which is more specific than its start."""
     return path if len(path) <= chars else f"{CUT}{path[1 - chars :]}"
 
 
 def cut(text: str, chars: int) -> str:
-    """Keep the beginning, up to the end of a sentence or a line."""
+    """Keep the beginning, up to the end of a sentence or line."""
     text = text.strip()
     if len(text) <= chars:
         return text
@@ -72,7 +71,7 @@ def cut(text: str, chars: int) -> str:
 
 
 def head_and_tail(text: str, chars: int, pointer: str) -> str:
-    """Keep the beginning and the end; between them say how much is missing and where it is."""
+    """Keep the beginning and end, and between them note how much was removed and where it is."""
     text = text.strip("\n")
     if len(text) <= chars:
         return text
@@ -95,7 +94,7 @@ def sentences(text: str) -> list[str]:
 
 
 def outline(text: str, chars: int) -> str:
-    """Keep headings and list items, and of each paragraph the first sentence."""
+    """Keep headings, list items and the first sentence of each paragraph."""
     kept: list[str] = []
     length, in_code, after_break = 0, False, True
     for line in text.splitlines():
@@ -159,7 +158,7 @@ def dollars(usd: float) -> str:
 
 
 def exact_dollars(usd: float) -> str:
-    """Format an amount that an explanation compares: four decimals below a dollar, two above."""
+    """Format an amount for comparison: four decimals below a dollar, two above."""
     return f"${usd:.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
 
 

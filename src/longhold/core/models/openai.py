@@ -1,7 +1,6 @@
-"""Chat endpoints through OpenAI's SDK: OpenAI itself, vLLM, llama.cpp, Ollama and the like.
+"""Chat Completions endpoints through OpenAI's SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
 
-A request of the Messages API is converted (`wire.chat`), sent by the SDK, and the chunks of the
-answer are put together to the same events as Claude's (`ChatAssembly`).
+`wire.chat` converts requests. `ChatAssembly` turns chunks into the same events as Claude's.
 """
 
 import os

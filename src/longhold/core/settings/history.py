@@ -1,4 +1,4 @@
-"""What becomes of the history: the log, the stages in the order they run, memories, pages."""
+"""Settings of the history: log, stages in the order they run, memories, pages."""
 
 from dataclasses import dataclass
 
@@ -95,7 +95,7 @@ class DreamSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSettings:
-    """How much of a session is in its page (`longhold inspect --html`); `serve` opens the rest."""
+    """How much of a session `longhold inspect --html` includes; `serve` loads the rest."""
 
     text_bytes: int = setting(
         2_000_000,
@@ -109,7 +109,7 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillSettings:
-    """When a tool's result goes to disk, and what of it is shown."""
+    """When a tool result is moved to disk, and how much of it is shown."""
 
     on: bool = setting(True, "put results that are over their budget on disk")
     result_chars: int = setting(
@@ -140,8 +140,6 @@ class SpillSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearSettings:
-    """When old tool results are cleared."""
-
     on: bool = setting(True, "clear old results of tools whose output can be had again")
     keep_results: int = setting(5, "the newest results are still being worked with", low=1)
     smallest_tokens: int = setting(
@@ -195,7 +193,7 @@ class ClearSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseSettings:
-    """When spans of finished work are shown as a line."""
+    """When spans of finished work are shown as one line."""
 
     on: bool = setting(False, "fold spans instead of compacting; the two exclude each other")
     target_ratio: float = setting(
@@ -209,7 +207,7 @@ class CollapseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesSettings:
-    """How notes are kept while a session runs, and when they stand for history."""
+    """How notes are kept during a session, and when they replace history."""
 
     on: bool = setting(True, "keep notes beside the work")
     model: bool = setting(
@@ -243,8 +241,6 @@ class NotesSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSettings:
-    """How history becomes a summary."""
-
     on: bool = setting(True, "compact at all, by hand or by itself")
     reactive_only: bool = setting(
         False, "wait until the provider says the prompt is too long; uses more of the window"

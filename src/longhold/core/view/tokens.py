@@ -1,8 +1,8 @@
-"""The gauge: how full the context is, and how certain that is.
+"""The gauge: an estimate of the context size and its uncertainty.
 
-The size is the last one a provider reported plus the weight of what came after. What a unit
-weighs starts from defaults fitted on recorded sessions and is calibrated, per model, by every
-answer: a small Kalman filter over one factor per class, bounded, that ignores outliers.
+The size is the last reported one plus the weight of later content. Weights start from defaults fitted on
+recorded sessions. Every answer calibrates them per model, with a bounded Kalman filter over one factor
+per class that ignores outliers.
 """
 
 import math
@@ -19,7 +19,7 @@ from longhold.core.models.capabilities import capabilities
 CLASSES = Measure.__struct_fields__
 Row = tuple[float, ...]
 Weights = Row
-"""Tokens per unit of each class of `Measure`, in its order."""
+"""Tokens per unit of each `Measure` class, in its order."""
 
 _FITTED = {
     "spaced": (0.25, 0.71),
@@ -40,11 +40,11 @@ _FITTED = {
     "results": (19.5, 8.0),
     "media_tokens": (1.0, 1.0),
 }
-"""By class: the weights for Claude, and for o200k."""
+"""Weights by class, for Claude and for o200k."""
 CLAUDE: Weights = tuple(_FITTED[name][0] for name in CLASSES)
-"""Fitted on recorded sessions of the 4.5 and 4.6 models; `wide` and `foreign` are guesses."""
+"""Fitted on recorded sessions of the 4.5 and 4.6 models. `wide` and `foreign` are guesses."""
 O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
-"""Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
+"""Fitted on o200k counts of code, prose and tool output. Framing weights are guesses."""
 
 FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
 GUESSED_DOUBT = 0.25  # tokenizers that were not measured are up to a half apart
@@ -83,26 +83,26 @@ def weigh(measure: Measure, weights: Weights) -> float:
 
 
 def estimate_tokens(text: str, weights: Weights = O200K) -> int:
-    """Estimate a text's tokens without knowing the model; within a tenth on prose and code."""
+    """Estimate a text's tokens without knowing the model, within 10 % for prose and code."""
     return round(weigh(measure_text(text), weights)) + 1
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What one model's answers have taught; plain JSON on disk."""
+    """What one model's answers have taught, stored as JSON."""
 
     model: str
     defaults: Weights
     """The weights that the factors multiply."""
     factors: Row
     covariance: tuple[Row, ...]
-    """How unsure each factor is, and how the doubts hang together."""
+    """Covariance of the factors."""
     spread: float = FIRST_SPREAD
-    """The margin in units of its shape; it follows the errors seen."""
+    """The margin in units of `_shape`, adapted to observed errors."""
     lessons: int = 0
 
     @classmethod
     def create(cls, model: str) -> "Calibration":
-        """Start from the defaults, with an uncertainty that fits how they were found."""
+        """Start from the defaults, with an uncertainty that depends on their origin."""
         able = capabilities(model)
         is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
         common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
@@ -122,7 +122,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
-        """Return by how much the size may be too small, in nineteen of twenty cases."""
+        """Return the amount by which the size is underestimated at most, in 95 % of cases."""
         if measure == NOTHING:
             return self.spread * MARGIN_TOKENS
         parts = self._parts(measure)
@@ -134,7 +134,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
 
     def observe(self, measure: Measure, tokens: float) -> "Calibration":
-        """Learn from a growth that a provider counted, and from how far off we were."""
+        """Learn from growth counted by a provider, and adapt the margin to the error."""
         expected = self.weigh(measure)
         if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
             return self
@@ -145,11 +145,10 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def learn(self, measure: Measure, tokens: float) -> "Calibration":
-        """Move the factors towards what a provider counted: one step of a Kalman filter.
+        """Move the factors toward a provider's count, by one step of a Kalman filter.
 
-        Past `SURPRISE` deviations the pull shrinks with the distance, so an outlier moves
-        little, and a tokenizer that really is different still gets through in time. Once settled,
-        only a growth that the noise does not explain teaches.
+        Beyond `SURPRISE` deviations the pull shrinks with the distance, so an outlier has little effect but a
+        different tokenizer still wins in time. Once settled, growth within the noise is ignored.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
@@ -186,28 +185,28 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
-    """The size of a view: a reported one, and the weight of what the view gained since."""
+    """The size of a view: a reported size plus the weight of later content."""
 
     calibration: Calibration
     reported_tokens: float = 0.0
-    """The last known size; nothing is known as long as no answer came."""
+    """The last known size, 0 before the first answer."""
     then: Measure = NOTHING
-    """The view's measure at that size."""
+    """The view's measure at `reported_tokens`."""
     is_reported: bool = False
     is_framed: bool = False
-    """The measure has the whole request, so that what it is off by is about what it has."""
+    """The measure covers the whole request, so the error concerns only what is in it."""
 
     @classmethod
     def create(cls, model: str) -> "Gauge":
-        """Start without any usage: everything is estimated."""
+        """Start without any usage. Everything is estimated."""
         return cls(calibration=Calibration.create(model))
 
     def size_tokens(self, total: Measure) -> int:
-        """Weigh the view, corrected by how far off its weight was when a size was reported.
+        """Weigh the view, corrected by the error of its weight at the last report.
 
-        The correction fades with what has left the view since: it was about that. Subtracting it
-        from the rest would leave nothing of a short summary; adding it would have one that leaves
-        no room. Only what the measure never had, an imported log's frame, does not leave.
+        The correction fades as content leaves the view, because it was about that content. In full it would
+        make a short summary look empty or too large. Only an unmeasured frame, as in imported logs, never
+        leaves.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))
@@ -232,11 +231,10 @@ class Gauge(Struct, frozen=True, kw_only=True):
         is_framed: bool = False,
         learns: bool = True,
     ) -> "Gauge":
-        """Learn from an answer's usage, unless it is not to, and start from it.
+        """Learn from an answer's usage (if `learns`) and use it as the new base.
 
-        `before` is the view's measure without any piece of the answer, `reply` the whole
-        answer's. Output tokens count for the reply only once they are final; those of a
-        piece stored in mid-stream are a lower bound.
+        `before` is the view's measure without the answer, `reply` that of the whole answer. Output tokens
+        count only once final, because those of a part stored mid-stream are a lower bound.
         """
         calibration = self.calibration
         if self.is_reported and learns:
@@ -259,7 +257,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
         )
 
     def switched(self, calibration: Calibration) -> "Gauge":
-        """Go on with another model, whose tokenizer sees the same text at another size."""
+        """Switch to another model, whose tokenizer counts the same text differently."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0
         reported = self.reported_tokens * scale
@@ -280,12 +278,12 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 class ReportedSize(Struct, frozen=True, kw_only=True):
-    """The last size a provider reported, and what the view measured when it was asked."""
+    """The last size a provider reported, and the view's measure at that request."""
 
     n: int
     model: str
     usage: Usage
     then: Measure
-    """The view's measure before the answer that carried the usage."""
+    """The view's measure before the answer that reported the usage."""
     is_framed: bool = False
-    """The measure has the whole request; an imported log lacks system prompt and tools."""
+    """The measure covers the whole request. An imported log lacks system prompt and tools."""
