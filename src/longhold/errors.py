@@ -52,11 +52,15 @@ class InvalidArgument(ConfigError):
 
 
 class SessionClosed(LongholdError):
+    """A session was used after it was closed."""
+
     def __init__(self, id: str) -> None:
         super().__init__(f"the session is closed; Session.resume({id!r}) goes on with it")
 
 
 class TranscriptError(LongholdError):
+    """A log or a foreign transcript cannot be read."""
+
     exit_code = 3
 
     def __init__(self, path: Path | str, reason: str, *, line: int | None = None) -> None:
@@ -103,6 +107,8 @@ class SessionNotFound(LongholdError, LookupError):
 
 
 class NotInHistory(LongholdError, LookupError):
+    """The session has no such message, tool use, line or span."""
+
     exit_code = 5
 
 
@@ -113,11 +119,13 @@ class ContextOverflow(LongholdError):
 
 
 class Aborted(LongholdError):
+    """The work was stopped before anything changed."""
+
     exit_code = 130
 
 
 class PrefixMoved(LongholdError):
-    """A request does not extend the previous one and no log entry explains it: a bug in Longhold."""
+    """A request does not extend the previous one, and no log entry explains it. This is a bug."""
 
 
 class ModelError(LongholdError):

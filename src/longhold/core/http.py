@@ -12,24 +12,23 @@ from typing import TYPE_CHECKING, Literal
 
 from longhold.errors import ConfigError
 
-if TYPE_CHECKING:  # part of an extra, and models only ask for `is_loopback`
+if TYPE_CHECKING:  # an optional extra; models only need `is_loopback`
     import uvicorn
     from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2_048
-"""Length of the accept queue; uvicorn's own default."""
 START_SECONDS = 10.0  # longer than any start we have seen
 
 
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay off only where it is.
+    # Name the protocol, because asyncio disables Nagle's algorithm only then.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)  # whoever connects before the server runs waits, is not refused
+        listener.listen(BACKLOG)  # clients that connect before the server runs wait
     except OSError as error:
         listener.close()
         raise ConfigError(
@@ -64,7 +63,7 @@ def server_of(
 
 @contextmanager
 def serve_in_thread(server: "uvicorn.Server", port: int = 0) -> Iterator[str]:
-    """Serve on a loopback port until the block ends, and yield the URL. Port 0 picks a free port."""
+    """Serve on a loopback port (0 picks one) until the block ends, and yield the URL."""
     listener = listen(LOOPBACK, port)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

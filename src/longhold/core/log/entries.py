@@ -28,7 +28,6 @@ SpokenContent: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
 """Content allowed on the user's side. Tool results are `Ran` entries."""
 
 AnswerContent: TypeAlias = tuple[Text | Thinking | RedactedThinking | ToolUse | Opaque, ...]
-"""Content allowed on the model's side."""
 
 
 class Entry(
@@ -47,8 +46,6 @@ class Entry(
 
 
 class Section(Struct, frozen=True, omit_defaults=True):
-    """A rendered section of the system prompt."""
-
     name: str
     text: str
     scope: Literal["none", "organisation", "global"] = "none"
@@ -91,7 +88,6 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     stop_reason: str = ""
     usage: Usage | None = None
     applied: tuple[JsonObject, ...] = ()
-    """Context edits that the provider reports."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Tool use ids that were already taken, mapped to the provider's original ids."""
     measure: Measure = NOTHING
@@ -129,9 +125,7 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     tools: tuple[JsonObject, ...] = ()
     instructions: str = ""
     sources: tuple[Source, ...] = ()
-    """The files of the instructions, in order."""
     servers: dict[str, str] = {}
-    """The MCP servers described in the prompt, with a digest of each description."""
     options: JsonObject = field(default_factory=dict)
     """Request parameters that are part of the cached prefix, such as thinking and effort."""
     betas: tuple[str, ...] = ()
@@ -178,7 +172,6 @@ class CacheBroke(Entry, frozen=True, kw_only=True, tag="cachebroke"):
     expected: str = ""
     """Kind of the entry that explains the break, or "" if none does."""
     provider: str = ""
-    """The provider's explanation, if it gives one."""
     diff: str = ""
     """A file that shows the change, or the change itself if there is no file."""
 
@@ -232,7 +225,6 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
-    """Placeholder for each result, in the order of `ids`."""
     how: How = "rewritten"
     measures: tuple[Measure, ...] = ()
     inferred: bool = False
@@ -241,18 +233,14 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     """For cache edits: the message they were first sent with and are sent with again."""
     inputs: tuple[ClearedInput, ...] = ()
     thinking: tuple[int, ...] = ()
-    """Answers whose thinking is no longer sent."""
     saved_tokens: int = 0
     """Freed tokens as counted by Longhold or the provider, 0 if unknown."""
     cost_usd: float = 0.0
     """Expected extra cost of the next call. Negative if it is cheaper."""
     saves_usd: float = 0.0
-    """Expected saving of each later call."""
 
 
 class Collapsed(ViewChange, frozen=True, kw_only=True, tag="collapsed"):
-    """A span of finished work is shown as one line."""
-
     first: int
     last: int
     text: str
@@ -269,23 +257,18 @@ class Compacted(ViewChange, frozen=True, kw_only=True, tag="compacted"):
     trigger: Literal["manual", "auto", "reactive"] = "auto"
     by: Literal["model", "notes", "digest", "provider", "person", "import"] = "model"
     kept: tuple[int, int] | None = None
-    """First and last message kept verbatim with the summary."""
     before_tokens: int = 0
     after_tokens: int = 0
     focus: str = ""
-    """What a person or a hook asked the summary to focus on."""
     survived: float = 1.0
     """Share of exact names in recent and directing messages that the summary contains."""
     seconds: float = 0.0
     usage: Usage | None = None
-    """Usage of the call that wrote the summary."""
     measure: Measure = NOTHING
     origin: str = ""
 
 
 class Restored(ViewChange, frozen=True, kw_only=True, tag="restored"):
-    """Files, plan, skills and state were restored after a compaction."""
-
     compaction: int
     content: SpokenContent
     measure: Measure = NOTHING
@@ -301,8 +284,8 @@ class Pinned(ViewChange, frozen=True, kw_only=True, tag="pinned"):
 class Rewound(ViewChange, frozen=True, kw_only=True, tag="rewound"):
     """Messages after an entry are no longer part of the conversation.
 
-    The owner of the messages went back or changed them. Decisions about the remaining messages stay in
-    force, except those that also covered removed ones.
+    The owner of the messages went back or changed them. Decisions about the remaining messages stay
+    in force, except those that also covered removed ones.
     """
 
     after: int
@@ -317,17 +300,13 @@ class Undone(Entry, frozen=True, kw_only=True, tag="undone"):
 
 
 class Redone(Entry, frozen=True, kw_only=True, tag="redone"):
-    """An undo is reverted."""
-
     target: int
 
 
-# Bookkeeping changes no view: what the model is to see of it comes as a hidden message.
+# Bookkeeping does not change the view. Hidden messages inform the model where necessary.
 
 
 class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
-    """A failure that the session survived."""
-
     what: str
     error: str
     detail: Json = None
@@ -346,14 +325,10 @@ class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
     skipped: dict[str, int] = field(default_factory=dict)
     """Records by kind without content for the model."""
     malformed: tuple[tuple[int, str], ...] = ()
-    """Line number and reason of each unreadable line."""
     repaired: dict[str, int] = field(default_factory=dict)
-    """Repairs by kind, such as duplicates and orphaned results."""
 
 
 class ToolTraits(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program's declaration about one of its tools."""
-
     kind: Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"] = ""
     """What it does. "" derives it from the name."""
     clearable: bool | None = None
@@ -368,7 +343,6 @@ class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
     dialect: Literal["", "anthropic", "openai", "responses"] = ""
     """Dialect of requests. "" derives it from the model's name."""
     max_tokens: int = 0
-    """The program's output limit per answer, 0 for none."""
     settings: dict[str, dict[str, Json]] = field(default_factory=dict)
     """The program's settings that differ from the defaults, by group and key."""
     tools: dict[str, ToolTraits] = field(default_factory=dict)
@@ -396,13 +370,12 @@ class Swept(Entry, frozen=True, kw_only=True, tag="swept"):
     """Files of the session were removed, by the retention setting or a size limit."""
 
     files: tuple[str, ...]
-    """Names relative to the session's directory."""
     bytes: int = 0
     why: str = ""
 
 
 class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
-    """Messages were marked to leave the view, or unmarked. They leave when the prefix next moves."""
+    """Messages were marked to leave the view when the prefix next moves, or unmarked."""
 
     targets: tuple[int, ...]
     on: bool = True
@@ -411,10 +384,7 @@ class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
 
 
 class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
-    """An overhead call was made; its answer is not part of the conversation.
-
-    Made by a fork on the conversation's prefix, or by an agent with its own prefix.
-    """
+    """An overhead call, by a fork on the conversation's prefix or an agent with its own prefix."""
 
     source: str
     """The caller: compact, notes, memory, agent:<id> and so on."""
@@ -422,7 +392,6 @@ class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
     usage: Usage
     """Usage of the call. For an incomplete answer, the part that is known."""
     turn: int = 1
-    """Position among the calls of one fork."""
     stop_reason: str = ""
     """The model's stop reason, or `aborted` or `broken`."""
     seconds: float = 0.0
@@ -433,8 +402,6 @@ class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):
-    """The session's notes were updated."""
-
     cursor: int
     """The last message the notes cover."""
     by: Literal["engine", "model", "person"] = "engine"
@@ -448,7 +415,6 @@ class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
     """Memories were written, or proposed to the user."""
 
     cursor: int
-    """The last message that was examined."""
     names: tuple[str, ...] = ()
     commit: str = ""
     inbox: bool = False
@@ -471,9 +437,7 @@ class Dreamt(Entry, frozen=True, kw_only=True, tag="dreamt"):
     removed: int = 0
     why: str = ""
     names: tuple[str, ...] = ()
-    """Memories written or removed."""
     dropped: dict[str, str] = field(default_factory=dict)
-    """Rejected changes by memory, each with the reason."""
     usage: Usage | None = None
 
 
@@ -481,7 +445,6 @@ class Directed(Entry, frozen=True, kw_only=True, tag="directed"):
     """The state of a user's directive changed."""
 
     message: int
-    """The user's message that contains the directive."""
     state: Literal["open", "done", "cancelled", "replaced"]
     rests_on: int = 0
     """The message that changed the state, 0 for a user command."""
@@ -514,7 +477,6 @@ class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
     agent: str
     state: Literal["completed", "failed", "stopped", "interrupted"]
     text: str = ""
-    """Its last answer, cut for display."""
     file: str = ""
     is_delivered: bool = False
     """The parent's model was informed, or does not need to be."""

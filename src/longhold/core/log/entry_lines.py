@@ -32,11 +32,9 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.text import clean_line, exact_dollars, list_some, pluralize
 
 FOCUS_CHARS = 200
-"""Maximum length of a summary's focus."""
 
 
 CLEARED_SHOWN = 4
-"""Number of cleared results listed by name; the others are counted."""
 
 
 CALL_CHARS = 60
@@ -70,7 +68,7 @@ def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -
         case Noted(cursor=n, by=by, tokens=tokens):
             return f"up to message {n}, by {_NOTED_BY[by]}: about {tokens:,} tokens"
         case Cleared(ids=ids, why=why):
-            said = why or _describe_change(entry)  # a reason says itself how many
+            said = why or _describe_change(entry)  # the reason includes the count
             named = [_call(uses[id]) for id in ids if uses and id in uses]
             return f"{said} ({list_some(named, CLEARED_SHOWN)})" if named else said
         case ViewChange():

@@ -1,7 +1,7 @@
 """Hand a log from one live writer to another.
 
-A process that wants to write creates a `.wanted` file next to the log. A cooperating writer, such as the
-gateway, releases the log between two calls and reloads it when it needs it again.
+A process that wants to write creates a `.wanted` file next to the log. A cooperating writer, such
+as the gateway, releases the log between two calls and reloads it when it needs it again.
 """
 
 import time

@@ -1,9 +1,9 @@
 """The log file: append-only JSONL with a versioned header, one writer, any number of readers.
 
-Each append is a single write, so a killed process leaves at most a torn last line, which is reported
-and skipped. Nothing is rewritten: the next writer ends a torn line with a newline and continues.
-`sync_soon` after each turn protects against power loss; a killed process loses nothing without it.
-The writer locks a file that names its process. That file is never removed, which would allow two writers.
+Each append is a single write, so a killed process leaves at most a torn last line, which readers
+report and skip. Nothing is rewritten: the next writer ends a torn line with a newline. `sync_soon`
+protects against power loss after each turn. The writer's lock file is never removed, because that
+would allow two writers.
 """
 
 import errno
@@ -36,10 +36,8 @@ from longhold.core.wire.messages import tame
 from longhold.errors import StoreError
 
 AGENTS = "agents"
-"""Directory of the logs of a session's agents."""
 _encoder = msgspec.json.Encoder()
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
-"""Exceptions of entries that cannot be encoded."""
 
 
 class Log(Closing):
@@ -84,11 +82,10 @@ class Log(Closing):
     def open(cls, path: Path, session: str = "", *, shared: SharedRecords | None = None) -> Self:
         """Open an existing log for writing. Symlinks to it share its lock.
 
-        `session` overrides the id in the header. `shared` are the records of another store that this log
-        is a copy of.
+        `session` overrides the id in the header. `shared` is set for a copy from another store.
         """
         path = path.resolve()
-        load_header(path)  # says what is wrong before anything is put beside it
+        load_header(path)  # raises before a lock file is created
         descriptor = open_for_writing(path, os.O_WRONLY | os.O_APPEND)
         try:
             with explain_errors(path):
@@ -106,7 +103,6 @@ class Log(Closing):
         return self._descriptor >= 0
 
     def append(self, entry: AnyEntry) -> AnyEntry:
-        """Number, timestamp and measure an entry, write it, and return it as written."""
         numbered, line = as_written(entry, self._next)
         self._write(line + b"\n")
         self._next += 1
@@ -142,10 +138,7 @@ class Log(Closing):
             self._sync.now()
 
     def sync_soon(self) -> None:
-        """Start syncing to disk without waiting.
-
-        Only power loss can lose entries until then. The next call raises a failure, or the log's removal.
-        """
+        """Sync without waiting. The next call raises a failure, or the removal of the log."""
         if self._is_gone():
             raise _removal_error(self.path)
         with explain_errors(self.path):
@@ -256,10 +249,7 @@ def _mend_entry(entry: AnyEntry) -> AnyEntry:
 
 
 def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
-    """Write a new log of numbered entries, streaming, and return their count.
-
-    The file appears only when complete, so an interrupted import leaves nothing.
-    """
+    """Stream entries to a new log and return their count. It appears only when complete."""
     count = 0
 
     def lines() -> Iterator[bytes]:
@@ -284,7 +274,6 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 
 def branch_header(parent: Header, session: str, last: int) -> Header:
-    """Return the header of a copy that shares its entries up to `last`."""
     return msgspec.structs.replace(
         parent,
         longhold=VERSION,

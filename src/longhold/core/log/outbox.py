@@ -1,7 +1,7 @@
 """A session's outbox: how background jobs add entries to a log that has one writer.
 
-A job leaves each entry as a file, which the writer records at its next settle. An entry recorded just
-before a crash is recognised by its time. Only entries that do not change the view are allowed.
+A job leaves each entry as a file, which the writer records at its next settle. An entry recorded
+just before a crash is recognised by its time. Only entries that do not change the view are allowed.
 """
 
 import contextlib
@@ -52,7 +52,6 @@ def encode_report(entry: AnyEntry) -> bytes:
 def take(
     directory: Path, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
 ) -> list[AnyEntry]:
-    """Record the waiting entries once each, oldest first, and return the new ones."""
     taken: list[AnyEntry] = []
     for path in _list_waiting(directory):
         entry = _read(path)
@@ -61,13 +60,13 @@ def take(
                 path.replace(path.with_suffix(UNREADABLE))
             continue
         taken += record_once(entry, history, record)
-        with contextlib.suppress(OSError):  # what cannot be removed is not recorded twice
+        with contextlib.suppress(OSError):  # if it remains, it is not recorded twice
             path.unlink()
     return taken
 
 
 def _list_waiting(directory: Path) -> Iterable[Path]:
-    place = f"{directory}/{NAME}"  # asked for after every answer
+    place = f"{directory}/{NAME}"  # a string, because this runs after every answer
     try:
         names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208
     except OSError:

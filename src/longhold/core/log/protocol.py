@@ -89,7 +89,7 @@ class OpenLog(Protocol):
 
     @property
     def path(self) -> Path:
-        """Path of the log file, even if only hypothetical. Machine-local files are stored next to it."""
+        """Path of the log file, even if hypothetical. Machine-local files are next to it."""
 
     @property
     def has_file(self) -> bool:

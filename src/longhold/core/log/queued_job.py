@@ -34,7 +34,6 @@ class SessionJob:
     kind: JobKind
     session: str
     position: int = 0
-    """The last entry when the job was requested."""
 
     def __post_init__(self) -> None:
         if self.kind not in JOBS:

@@ -1,7 +1,7 @@
 """Read a log tolerantly: any sequence of lines opens, and damage is reported.
 
-Unreadable lines are skipped, misplaced entries are sorted by number, and a damaged header is rebuilt
-from the file name.
+Unreadable lines are skipped, misplaced entries are sorted by number, and a damaged header is
+rebuilt from the file name.
 """
 
 import gc
@@ -36,17 +36,13 @@ _HEADER_LIMIT_BYTES = 64 << 10
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """The first line of a log."""
-
     longhold: int = VERSION
     session: str
     created: float = 0.0
     directory: str = ""
-    """The session's working directory."""
     parent: str = ""
     """The session this one was branched from."""
     parent_entry: int = 0
-    """The last entry shared with `parent`."""
 
 
 class _Version(Struct):
@@ -73,7 +69,7 @@ class Loaded:
     """Pairs of entry index and line. Up to the next pair, each entry is one line further."""
 
     def use_session(self, session: str) -> "Loaded":
-        """Use the id a log is known by. A different id in the header is reported as a swapped file."""
+        """Use the id a log is known by. A different id in the header is reported as damage."""
         if not session or session == self.header.session:
             return self
         told = f"it is the log of session {self.header.session}; it may have been swapped"
@@ -88,7 +84,6 @@ class Loaded:
 
 _decoder = msgspec.json.Decoder(AnyEntry)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Exceptions of damaged lines. Excessive nesting counts as damage."""
 _MOST_ENTRIES = 2**53
 """More than any log has. A larger number, or one below 1, is damage."""
 _LINES_TRIED = 20
@@ -101,7 +96,7 @@ def load(path: Path) -> Loaded:
     with open_to_read(path) as file:
         loaded = _first_line(path, file)
         was_enabled = gc.isenabled()
-        gc.disable()  # a log is a tree of fresh values: there is no cycle to look for
+        gc.disable()  # the new values form a tree, so there are no cycles to collect
         try:
             for first_line, chunk in _chunks(file, 2 if file.tell() else 1):
                 decode_chunk(chunk, first_line, loaded)
@@ -119,10 +114,7 @@ def load_header(path: Path) -> Header:
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
-    """Open a file, or raise a `TranscriptError` that says what to do.
-
-    A pipe is refused, because opening it would block until something writes to it.
-    """
+    """Open a file, but not a pipe, which would block. `TranscriptError` says what to do."""
     if path.is_fifo():
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
     try:
@@ -184,7 +176,6 @@ def _is_in_order(entries: list[AnyEntry]) -> bool:
 
 
 def _put_in_order(loaded: Loaded) -> None:
-    """Sort entries by number. Of two with the same number, keep the first."""
     kept: dict[int, AnyEntry] = {}
     newest = 0
     for index, entry in enumerate(loaded.entries):
@@ -226,7 +217,6 @@ def _header(path: Path, line: bytes) -> Header:
 
 
 def _chunks(file: BufferedReader, line: int) -> Iterator[tuple[int, bytes]]:
-    """Yield chunks of whole lines with the number of their first line."""
     rest = b""
     while piece := file.read(_CHUNK_BYTES):
         piece = rest + piece
@@ -248,7 +238,7 @@ def decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
             loaded.entries += decoded
             return
     except _UNREADABLE:
-        pass  # some line in here is damaged: go through them one by one
+        pass  # a line in this chunk is damaged, so decode them one by one
     lines = chunk.split(b"\n")
     for i, line in enumerate(lines):
         if not line.strip():

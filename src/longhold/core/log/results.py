@@ -1,7 +1,8 @@
 """Bodies of tool results stored outside the log, one write-once file each.
 
-A result has a body if it is too large for the log, or the view shows only a preview. Files are created
-exclusively, only in the session's directory and without following symlinks, because ids are untrusted.
+A result has a body if it is too large for the log, or the view shows only a preview. Files are
+created exclusively, only in the session's directory and without following symlinks, because ids are
+untrusted.
 """
 
 import errno
@@ -26,13 +27,12 @@ from longhold.errors import StoreError
 
 DIRECTORY = "tool-results"
 NAME_CHARS = 100
-"""Characters of an id in a file name. File systems allow 255 bytes."""
 BODY_FILE_BYTES = 64 << 20
 """Larger bodies are cut, because nothing reads that far."""
 DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not block
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not block
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _REASONS = {
     errno.ELOOP: "is a link, and links are not followed",
@@ -70,7 +70,6 @@ class StoredBody:
 class Results:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        """The session's directory next to its log."""
         self._readable: tuple[Path, ...] | None = None
 
     @property
@@ -97,10 +96,7 @@ class Results:
         return self._readable
 
     def shorten(self, ran: Ran, settings: Settings) -> tuple[Body | None, Ran]:
-        """Return the body to store, or None, and the result as the log keeps it.
-
-        A shortened result has the head of its text and all other blocks.
-        """
+        """Return the body to store, or None, and the result as the log keeps it."""
         limit = settings.log.body_limit_bytes
         text = text_of(ran.content)
         if len(text) <= limit // 4 or len(_encode(text)) <= limit:
@@ -148,7 +144,6 @@ class Results:
             raise self._error(name, error) from error
 
     def stored(self) -> list[StoredBody]:
-        """List the files, oldest first."""
         found = []
         with suppress(OSError), self._open_body() as place, os.scandir(place) as listing:
             for entry in listing:
@@ -189,7 +184,6 @@ class Results:
 
     @contextmanager
     def _open_body(self, *, makes: bool = False) -> Iterator[int]:
-        """Open the directory of bodies without following a symlink."""
         if makes:
             self.directory.mkdir(mode=0o700, exist_ok=True)
         above = os.open(self.directory, _DIRECTORY_FLAGS)
@@ -245,7 +239,7 @@ def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
         return ".txt", _encode(content)
     try:
         return ".json", msgspec.json.encode(content)
-    except UnicodeEncodeError:  # half a character, which no JSON holds
+    except UnicodeEncodeError:  # a lone surrogate, which JSON cannot hold
         return ".txt", _encode(text_of(content))
 
 

@@ -14,7 +14,6 @@ from longhold.core.settings import home
 from longhold.core.settings.files import write_private
 
 _SAID = b'{"entry":"said"'
-"""Prefix of a `Said` entry in a log."""
 
 
 class SharedCommits(Protocol):

@@ -28,7 +28,6 @@ from longhold.errors import StoreError
 
 
 def price(call: UniqueAnswer | Forked) -> Tally:
-    """Price a logged call at the prices of its day."""
     return price_call(call.model, call.usage, day_of(call.at))
 
 
@@ -37,7 +36,6 @@ def sum_spending(entries: Iterable[AnyEntry]) -> Tally:
 
 
 def read_ledger(lines: bytes) -> Tally:
-    """Sum a day's ledger, skipping lines torn by a crash."""
     total = Tally()
     for line in lines.split(b"\n"):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -56,8 +54,6 @@ class DayLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileLedger:
-    """A directory with one file per day and one line per call."""
-
     directory: Path = field(default_factory=lambda: home() / "spent")
 
     @property
@@ -72,7 +68,7 @@ class FileLedger:
             private_directory(self.directory)
             descriptor = os.open(self.file, flags, PRIVATE_FILE)
         try:
-            # the newline comes first, so that a line torn by a crash spoils only itself
+            # newline first, so that a line torn by a crash damages only itself
             line = b"\n" + msgspec.json.encode(spent.to_json())
             if os.write(descriptor, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -94,15 +90,12 @@ class FileLedger:
 
 @dataclass(slots=True)
 class Budget:
-    """Spending of this session and this day, compared to their limits."""
-
     limits: BudgetSettings
     session: Tally = field(default_factory=Tally)
     ledger: DayLedger = field(default_factory=FileLedger)
     is_simulated: Callable[[], bool] = lambda: False
     """Whether calls are currently simulated. They count only toward the session's limits."""
     problem: str = ""
-    """Why the day's ledger could not be written, or ""."""
     _unwritten: Tally = field(default_factory=Tally)
     """Spending not yet in the day's ledger. It counts now and is written with the next call."""
 
@@ -125,7 +118,6 @@ class Budget:
         return self.ledger.today() + self._unwritten
 
     def describe_limit(self) -> str:
-        """Describe the limit that is reached, or return ""."""
         found = _describe_excess(
             "session", self.session, self.limits.max_usd, self.limits.max_tokens
         )
@@ -209,7 +201,6 @@ class OwnSpending:
         self.main, self._piece, self._response = self.main + self._piece, Tally(), ""
 
     def refusal(self, limits: BudgetSettings, source: str, expected_usd: float) -> str:
-        """Return why the engine may not make an overhead call, or "" if it may."""
         own, total = self.own, self.total
         if not limits.own_share:
             return ""

@@ -51,18 +51,15 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSession(StoredSession):
-    """A session on disk."""
-
     path: Path
 
     @property
     def directory(self) -> Path:
-        """Directory of the session's spilled results, notes and agents."""
         return self.path.with_suffix("")
 
 
 class Store(Protocol):
-    """Interface of a session store. Ids are letters, digits, dots and dashes; `find` accepts a prefix.
+    """Interface of a session store. `find` accepts a unique prefix of an id.
 
     SESSION/AGENT names the log of an agent, for `find` and the reading methods.
     """
@@ -243,7 +240,7 @@ class FileStore:
         for project in self._projects() if is_id(session) else ():
             with suppress(PermissionError):
                 if (project / f"{session}.jsonl").exists():
-                    load_header(project / f"{session}.jsonl")  # says why it is not listed
+                    load_header(project / f"{session}.jsonl")  # raises the reason it is not listed
         skipped = "".join(f"; {line}" for line in self.unreadable())
         raise SessionNotFound(
             f"there is no session {session!r}; `longhold sessions --all` lists them{skipped}"
@@ -258,7 +255,6 @@ class FileStore:
         return found[0] if len(found) == 1 else None
 
     def unreadable(self) -> list[str]:
-        """Describe the unreadable directories, whose sessions are not listed."""
         return [
             f"{project} cannot be read and is skipped; check its permissions"
             for project in self._projects()
@@ -269,7 +265,7 @@ class FileStore:
         found = self.find(session)
         if found.id != session or not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
-        with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
+        with Log.open(found.path):  # raises if a process is writing it, and locks out others
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):
                 path.unlink(missing_ok=True)
@@ -316,7 +312,7 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
         with os.scandir(project) as listing:
             logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
     except OSError:
-        return  # `unreadable` says which
+        return  # `unreadable` lists it
     for name in logs:
         yield from _read_session(Path(name))
 
@@ -325,14 +321,13 @@ def _read_session(path: Path) -> Iterator[FoundSession]:
     try:
         header, stat = load_header(path), path.stat()
     except (TranscriptError, OSError):
-        return  # not a log of ours; `find` says why
+        return  # not a log; `find` reports why
     yield FoundSession(
         id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
     )
 
 
 def _read_mtime(path: Path) -> float:
-    """Return a file's mtime, or infinity if it has vanished."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -366,8 +361,6 @@ def new_id() -> str:
 
 
 class _Timed(msgspec.Struct):
-    """The time of an entry, or the creation time in a log's header."""
-
     at: float = 0.0
     created: float = 0.0
 
@@ -383,8 +376,8 @@ def _copy_beside(source: Path, target: Path) -> None:
 def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
     """Copy a session's files as they were when the last of these entries was written.
 
-    Ledgers and agents' logs end where the branch does, by the time in their lines. Results are copied if
-    the branch has their call, other files if they were not written later.
+    Ledgers and agents' logs end where the branch does, by the time in their lines. Results are
+    copied if the branch has their call, other files if they were not written later.
     """
     until, results = (entries[-1].at if entries else 0.0), result_names(entries)
     for path in _files(source):
@@ -422,7 +415,6 @@ def result_names(entries: Iterable[AnyEntry]) -> set[str]:
 
 
 def _lines_until(path: Path, until: float) -> bytes:
-    """Return the lines before the first later one. Empty for a log created later."""
     kept: list[bytes] = []
     for line in path.read_bytes().splitlines(keepends=True):
         try:

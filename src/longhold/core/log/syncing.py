@@ -23,11 +23,8 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class FileSync:
-    """Syncs one open file."""
-
     def __init__(self, descriptor: int) -> None:
         self.is_due = False
-        """Something was written since the last sync."""
         self._descriptor = descriptor
         self._is_waiting = False
         self._error: OSError | None = None
@@ -50,7 +47,6 @@ class FileSync:
             _thread.serve(self)
 
     def run(self) -> None:
-        """Sync now. The next `sync_soon` raises a failure."""
         self._is_waiting = False
         with self._lock:
             if self._descriptor < 0:
@@ -111,8 +107,8 @@ if hasattr(os, "register_at_fork"):
 def open_for_writing(path: Path, flags: int) -> int:
     """Open the log at `path` as its only writer. `LogLocked` names the current writer.
 
-    The log's descriptor carries the lock. The `.lock` file names the writer, and is itself locked while
-    a log is opened, so that no process sees a half-created one.
+    The log's descriptor carries the lock. The `.lock` file names the writer, and is itself locked
+    while a log is opened, so that no process sees a half-created one.
     """
     with explain_errors(path.with_suffix(".lock")):
         door = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
@@ -127,7 +123,7 @@ def open_for_writing(path: Path, flags: int) -> int:
             raise
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         writer = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-        with suppress(OSError):  # the lock holds without the name, even on a full disk
+        with suppress(OSError):  # the lock works without the name, as on a full disk
             os.ftruncate(door, 0)
             os.pwrite(door, writer.encode(), 0)
         return descriptor
@@ -136,7 +132,7 @@ def open_for_writing(path: Path, flags: int) -> int:
 
 
 def _lock(descriptor: int, door: int, path: Path) -> None:
-    from filelock import lock_descriptor  # takes long to load, and readers lock nothing
+    from filelock import lock_descriptor  # slow to import, and readers do not lock
 
     with explain_errors(path.with_suffix(".lock")):
         if not lock_descriptor(descriptor, blocking=False):

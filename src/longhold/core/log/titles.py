@@ -1,6 +1,7 @@
 """Find a session's title in its notes, its log, or the user's first words.
 
-Only the start of the notes and the ends of the log are read, so that listing 1,000 sessions is fast.
+Only the start of the notes and the ends of the log are read, so that listing 1,000 sessions is
+fast.
 """
 
 import re
@@ -16,14 +17,12 @@ from longhold.core.messages.text import clean_line
 from longhold.core.messages.wrapped import strip_wrapped
 
 END_BYTES = 64 << 10
-"""Bytes read at each end of the log."""
 TITLE_CHARS = 72
 NOTHING_SAID = "(nothing said yet)"
 NOTES = "notes.md"
 _LOOKED_FOR = tuple(f'{{"entry":"{kind}"'.encode() for kind in ("said", "titled", "imported"))
 _FRAMED = b'{"entry":"framed"'
 _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<][^\n]*)")
-"""The first line below the first heading of the notes, after its fixed description."""
 
 
 def title_of(path: Path) -> str:
@@ -35,7 +34,6 @@ def title_of(path: Path) -> str:
 
 
 def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
-    """Find a title in the start of the notes, or in the first and last entries."""
     if noted := _NOTED.match(notes):
         return clean_line(noted[1], TITLE_CHARS)
     for line in (*reversed(tail), *reversed(head)):
@@ -59,7 +57,6 @@ def find_import_source(path: Path) -> str:
 
 
 def _head(file: BinaryIO) -> Iterator[bytes]:
-    """Yield whole lines up to `END_BYTES`, not counting frames."""
     left = END_BYTES
     for line in file:
         yield line

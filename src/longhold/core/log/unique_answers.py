@@ -1,8 +1,8 @@
 """The answers of a history, each counted once, with their usage.
 
-An answer may come in parts, and an imported log may repeat its beginning after a session was resumed as
-a copy. Entries with the same `response_id` are one answer unless a request is between them, because
-servers repeat ids. The last usage counts.
+An answer may come in parts, and an imported log may repeat its beginning after a session was
+resumed as a copy. Entries with the same `response_id` are one answer unless a request is between
+them, because servers repeat ids. The last usage counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,6 @@ from longhold.core.messages import Content, Usage
 from longhold.core.messages.measure import Measure
 
 MAIN = "main"
-"""Source of the conversation's calls. Forks have others."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Blocks, messages and usage. `rules` checks message lists against the API; `measure` sizes them."""
+"""Blocks, messages and usage. `rules` checks message lists, `measure` sizes them."""
 
 from longhold.core.messages.blocks import (
     CLIENT_MARKS,

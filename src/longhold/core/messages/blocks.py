@@ -150,7 +150,6 @@ def result_content_from_wire(raw: Json) -> ResultContent:
 
 
 def narrow_content(content: Iterable[Block]) -> tuple[Text | Image | Document | Opaque, ...]:
-    """Convert blocks to types a tool result may contain; others become `Opaque`."""
     return tuple(
         block
         if isinstance(block, Text | Image | Document | Opaque)

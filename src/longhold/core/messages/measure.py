@@ -1,8 +1,8 @@
 """Count the features of a text from which any model's token count can be estimated.
 
-A `Measure` is a few integers that add up, small enough to store with every log entry. The weights
-per model are in `view.tokens`. Counting runs in C calls over bytes: each character becomes its
-class bit, the text becomes one large integer, and a run starts where the left neighbour lacks the bit.
+A `Measure` is a few integers that add up, small enough for every log entry. The weights per model
+are in `view.tokens`. Counting runs in C: each character becomes its class bit, the text becomes one
+large integer, and a run starts where the left neighbour lacks the bit.
 """
 
 from collections.abc import Iterable
@@ -98,7 +98,6 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
     calls: int = 0
     """Tool calls, for the framing around each."""
     results: int = 0
-    """Tool results, for the framing around each."""
     media_tokens: int = 0
 
     def __add__(self, other: "Measure") -> "Measure":
@@ -123,7 +122,7 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def __sub__(self, other: "Measure") -> "Measure":
-        # Spelt out as above it would be twice as fast, which matters only for sums.
+        # Slower than spelling it out as above, which matters only for sums.
         return Measure(*map(sub, structs.astuple(self), structs.astuple(other)))
 
 
@@ -134,7 +133,6 @@ _ONE_RESULT = Measure(results=1)
 
 
 def measure_text(text: str) -> Measure:
-    """Count a text's features without the framing of its block."""
     classes = text.encode("utf-8", "surrogatepass").translate(_CLASSES)
     if len(classes) <= CHUNK_BYTES:
         return _count(classes, text.isascii())
@@ -184,7 +182,6 @@ def measure_result(text: str) -> Measure:
 
 
 def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
-    """Count blocks. A bare string counts as a tool result."""
     if isinstance(content, str):
         return measure_result(content)
     return sum(map(measure_block, content), NOTHING)

@@ -32,7 +32,6 @@ def resolve_block(block: Block) -> Block:
 
 
 def is_malformed(block: Block) -> bool:
-    """Return whether a block names a type the API knows but has a different shape."""
     block = resolve_block(block)
     return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
 
@@ -130,7 +129,6 @@ RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
     "nothing is empty": _find_empty,
     "thinking leads to something": _find_bare_thinking,
 }
-"""Rule names, each with a function that yields the places where the rule is broken."""
 
 
 def violations(messages: Messages) -> list[str]:

@@ -23,14 +23,12 @@ LEAD = r"[\w.-]{0,50}?"
 
 _NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
 _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)
-"""A URL with a user name and password. `secretscreen` decides whether the password is real."""
 
 _PREFIXES = (
     r"ya29\.|GOCSPX-|1//0|xox[a-z](?:\.xox[a-z])?-|whsec_|hf_|gsk_|xai-|r8_|csk-|tvly-|sk-lf-|lsv2_[a-z]{2}_"
     r"|pcsk_|sbp_|sb_secret_|nf[pc]_|ntn_|figd_|ATATT3|ops_ey|dckr_[po]at_|NRAK-|sntry[su]_|rnd_|napi_|tgp_v1_"
     r"|nvapi-|e2b_|ph[xc]_|ABSK|jina_|sk\.ey"
 )
-"""Prefixes unique to the API keys of certain services."""
 _TOKENS = (
     ("anthropic-oauth-token", "sk-ant-", r"\bsk-ant-(?:oat|ort|sid|admin)\d\d-[\w-]{20,200}"),
     ("openai-api-key", "sk-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{40,220}"),
@@ -94,7 +92,6 @@ def _best_first(found: FoundSecret) -> tuple[int, bool, int]:
 
 
 def mask_secrets(text: str) -> str:
-    """Replace each secret with the name of its rule."""
     found = find_secrets(text)
     if not found:
         return text
@@ -137,7 +134,6 @@ class _Rule:
     allowed: tuple[_Allowed, ...]
 
     def matches(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
-        """Yield matches. If the pattern begins with a keyword, try only at keywords."""
         pattern = _compile(self.source)
         if not self.starts_at_keyword:
             yield from pattern.finditer(text)
@@ -158,7 +154,6 @@ class _Rule:
 class _Rules:
     rules: tuple[_Rule, ...]
     keywords: Mapping[str, tuple[int, ...]]
-    """For each keyword, the indexes of the rules that need it."""
     breaks: Mapping[int, str]
     allowed: _Allowed
 
@@ -196,7 +191,6 @@ def _tokens(text: str) -> Iterator[FoundSecret]:
 
 
 def _cut_keys(text: str) -> Iterator[FoundSecret]:
-    """Find private keys that lost their BEGIN or END line because the text was cut."""
     edges = list(_KEY_EDGE.finditer(text)) if "PRIVATE KEY" in text else []
     for i, edge in enumerate(edges):
         before = edges[i - 1] if i else None
@@ -213,7 +207,6 @@ def _cut_keys(text: str) -> Iterator[FoundSecret]:
 
 
 def _key_chars(lines: Sequence[str]) -> int:
-    """Count the characters in the leading lines that belong to a key."""
     chars, of_key = 0, 0
     for line in lines:
         chars += len(line)
@@ -246,7 +239,6 @@ def _lower(text: str) -> str:
 
 
 def _entropy(secret: str) -> float:
-    """Return the Shannon entropy in bits per character."""
     counts = [secret.count(c) / len(secret) for c in set(secret)]
     return -sum(share * math.log2(share) for share in counts)
 
@@ -305,7 +297,6 @@ def _compile(source: str) -> re.Pattern[str]:
 
 
 def _scope_flags(source: str) -> str:
-    """Rewrite a flag in the middle of a pattern as a group."""
     place = source.find("(?i)", 1)
     if place < 0:
         return source
@@ -327,7 +318,6 @@ def _scope_flags(source: str) -> str:
 
 
 def _starts_at(source: str, keywords: list[str]) -> bool:
-    """Return whether every match of a pattern begins with one of the keywords."""
     rest = source.removeprefix("(?i)").removeprefix(r"\b").replace("(?-i:", "").lower()
     rest = re.sub(r"\[(\w)\1\]", r"\1", rest)
     if opened := re.match(r"(?:\(\?:|\()+", rest):

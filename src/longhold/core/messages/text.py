@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 CUT = "…"
 
 SAID_CHARS = 76
-"""Enough of a message to recognise it."""
 
 LEAST_SHARE = 0.5
-"""A cut at a sentence end must keep this share of the allowed length, else it falls between words."""
+"""Minimum share of the length to keep when cutting at a sentence end, else cut between words."""
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
@@ -37,14 +36,13 @@ def without_code(text: str) -> str:
 
 
 def clean_text(text: str, *, keep: str = "", instead: str = " ") -> str:
-    """Replace characters that could control a terminal or reorder a line, except those in `keep`."""
+    """Replace characters that control a terminal or reorder a line, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else instead for char in text)
 
 
 def clean_document(text: str, *, instead: str = " ") -> str:
-    """Like `clean_text`, but keep newlines and tabs."""
     return clean_text(text, keep="\n\t", instead=instead)
 
 
@@ -62,7 +60,6 @@ def shorten_path(path: str, chars: int) -> str:
 
 
 def cut(text: str, chars: int) -> str:
-    """Keep the beginning, up to the end of a sentence or line."""
     text = text.strip()
     if len(text) <= chars:
         return text
@@ -71,7 +68,6 @@ def cut(text: str, chars: int) -> str:
 
 
 def head_and_tail(text: str, chars: int, pointer: str) -> str:
-    """Keep the beginning and end, and between them note how much was removed and where it is."""
     text = text.strip("\n")
     if len(text) <= chars:
         return text
@@ -94,7 +90,6 @@ def sentences(text: str) -> list[str]:
 
 
 def outline(text: str, chars: int) -> str:
-    """Keep headings, list items and the first sentence of each paragraph."""
     kept: list[str] = []
     length, in_code, after_break = 0, False, True
     for line in text.splitlines():
@@ -137,7 +132,6 @@ def pluralize(count: int, what: str) -> str:
 
 
 def tokens(count: float) -> str:
-    """Format a number of tokens: 950, 12.3K, 1.05M, 21.8B."""
     if count < 0:
         return f"-{tokens(-count)}"
     if count < 1_000:
@@ -158,7 +152,6 @@ def dollars(usd: float) -> str:
 
 
 def exact_dollars(usd: float) -> str:
-    """Format an amount for comparison: four decimals below a dollar, two above."""
     return f"${usd:.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
 
 
@@ -167,7 +160,6 @@ def percent(part: float, whole: float) -> str:
 
 
 def human_size(count: float) -> str:
-    """Format a number of bytes: 512 bytes, 1.4 KB, 8.0 MB."""
     if count < 1_000:
         return f"{count:.0f} bytes"
     for unit in ("KB", "MB"):

@@ -11,7 +11,6 @@ from longhold.core.messages.blocks import Json, JsonObject
 _Fields = TypeVar("_Fields")
 
 SEARCHES, WINDOW = "web_search_requests", "model_context_window"
-"""Usage fields that are not token counts."""
 
 
 def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
@@ -44,17 +43,15 @@ class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def written_1h_tokens(self) -> int:
-        """Tokens written with a 1-hour lifetime, capped because some providers report more than the total."""
+        """Capped by the total, because some providers report more than that."""
         return min(self.cache_write_1h_tokens, self.cache_write_tokens)
 
     @property
     def written_5m_tokens(self) -> int:
-        """Tokens written with a 5-minute lifetime: all not reported as 1-hour."""
         return self.cache_write_tokens - self.written_1h_tokens
 
     @property
     def hit_share(self) -> float:
-        """Share of the prompt read from the cache."""
         return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
 
@@ -85,12 +82,11 @@ class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Calls with their tokens and US dollars. Tallies add up; `price_call` creates one."""
 
-    calls: int = field(default=0, name="answers")  # as ledgers have called it since the first
+    calls: int = field(default=0, name="answers")  # the name in existing ledgers
     unpriced_calls: int = 0
     """Calls to models without a published price. `usd` does not include them."""
     usd: float = 0.0
     bare_usd: float = 0.0
-    """Cost of the same calls without caching."""
     lost_tokens: int = 0
     """Tokens that missed the cache although they could have been read from it."""
     lost_usd: float = 0.0
@@ -109,7 +105,6 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return add_fields(self, other)
 
     def to_json(self) -> JsonObject:
-        """Return the form that ledgers store and commands print. `msgspec` reads it back."""
         return {
             "usd": self.usd,
             "input_tokens": self.input_tokens,
@@ -121,11 +116,9 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 MOST_TOKENS = 1_000_000_000
-"""A larger number cannot be a token count."""
 
 
 def count_of(value: Json) -> int:
-    """Read a token count. Anything invalid counts as 0."""
     if isinstance(value, str) and len(value) < 20:
         with suppress(ValueError):
             value = float(value)
@@ -144,11 +137,9 @@ _COUNTS = {
     "cache_read_input_tokens": "cache_read_tokens",
     "cache_creation_input_tokens": "cache_write_tokens",
 }
-"""The provider's field names and Longhold's."""
 
 
 def has_odd_counts(raw: Mapping[str, Json]) -> bool:
-    """Return whether a count field contains something that is not a count."""
     counts = any(raw.get(name) and not count_of(raw[name]) for name in _COUNTS)
     split = raw.get("cache_creation") or {}
     return counts or not isinstance(split, Mapping)

@@ -11,7 +11,6 @@ _STOP = (
     " other such both each only own same no nor these those him himself herself themselves being"
 )
 STOP_WORDS = frozenset(_STOP.split())
-"""Words too common in questions to search for."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*|\b[A-Z]{2,}[a-z][A-Za-z0-9]*")
@@ -19,7 +18,6 @@ _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def words_of(text: str) -> list[str]:
-    """Return each searchable word of a text once, including the parts of camelCase names."""
     words = dict.fromkeys(
         part.lower() for word in _WORD.findall(text) for part in (word, *_parts(word))
     )

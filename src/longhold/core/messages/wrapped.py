@@ -36,7 +36,6 @@ def elements(opening: re.Pattern[str], text: str) -> Iterator[Element]:
 
 
 def strip_wrapped(text: str) -> str:
-    """Remove the elements a harness added, with the white space after them."""
     if "<" not in text or len(text) > LONGEST_WRAPPED_CHARS:
         return text.strip()
     kept: list[str] = []

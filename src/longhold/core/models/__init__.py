@@ -47,7 +47,6 @@ _ELSEWHERE = {
     "stream_with_retries": "retry",
     "Patience": "steady",
 }
-"""Modules of the names that are not in `protocol`."""
 
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass

@@ -37,7 +37,6 @@ NO_CLAUDE_KEY = (
     "(--offline needs none, `longhold doctor` shows what is there)"
 )
 PREFIXES = ("anthropic/", "simulated/", "local/")
-"""Name prefixes that select a Messages API server."""
 
 _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
@@ -73,7 +72,6 @@ class AnthropicModel(SdkModel):
         return client
 
     def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
-        """Choose the SDK method, and put fields without a parameter into `extra_body`."""
         space = self._client.beta.messages if request.betas else self._client.messages
         endpoint = getattr(space, method)
         known = inspect.signature(endpoint).parameters

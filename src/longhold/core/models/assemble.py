@@ -64,7 +64,6 @@ def early_end_error(request_id: str, *, has_begun: bool) -> StreamBroken:
 
 
 def reply_of(message: JsonObject, content: Content, usage: Json, request_id: str = "") -> Reply:
-    """Convert a finished message to a reply. Unknown fields are kept in `extra`."""
     return Reply(
         response_id=word(message.get("id")),
         model=word(message.get("model")),
@@ -93,7 +92,6 @@ class Assembly:
         return bool(self._message)
 
     def feed(self, event: JsonObject) -> Sequence[Event]:
-        """Process one wire event and return the events it completes."""
         if self._has_finished:
             return ()
         match event:
@@ -286,7 +284,7 @@ class ChatAssembly:
         return [BlockFinished(index=len(self._content) - 1, block=block)]
 
     def _extend_call(self, part: JsonObject) -> None:
-        """Add a fragment to its call. Some servers number every call 0, so ids distinguish them too."""
+        """Add a fragment to its call. Some servers number every call 0 and differ only in id."""
         place, id = word(part.get("index")), word(part.get("id"))
         call = self._places.get(place)
         if call is None or (id and call.raw["id"] and id != call.raw["id"]):

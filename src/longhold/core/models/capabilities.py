@@ -13,10 +13,10 @@ from typing import Literal
 Family = Literal["anthropic", "openai", "simulator", "local", "unknown"]
 ThinkingMode = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
-LONG_WINDOW = "[1m]"  # at the end of a name, asks for the long window
+LONG_WINDOW = "[1m]"  # name suffix that requests the long window
 LONG_WINDOW_TOKENS = 1_000_000
 LONG_WINDOW_BETA = "context-1m-2025-08-07"  # for models whose window is 200K without it
-PLAIN_WINDOW_TOKENS = 200_000  # the older models' window, and the guess for unknown names
+PLAIN_WINDOW_TOKENS = 200_000  # window of older models, and the guess for unknown ones
 UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
 NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
 OLDER_GPT_CACHE_SECONDS = 300.0  # models before 5.6 keep a prefix for five minutes or more
@@ -33,7 +33,6 @@ class Capabilities:
     """One model's limits and features. The defaults are conservative."""
 
     model: str
-    """The name without dates, suffixes and provider prefixes."""
     family: Family = "unknown"
     """Whose API rules apply. `simulator` has every feature."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
@@ -43,13 +42,11 @@ class Capabilities:
     cache_minimum_tokens: int = 4_096
     """Shorter prefixes are silently not cached. The default is the largest known minimum."""
     thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
-    """Accepted `thinking.type` values."""
     binds_thinking: bool = False
     """Thinking is bound to its exact prefix, so editing history invalidates later thinking."""
     keeps_thinking: bool = False
     """Thinking of earlier turns stays in the prompt. Otherwise new user text strips it."""
     context_management: bool = False
-    """The provider can clear tool uses and thinking."""
     compacts_on_demand: bool = False
     compacts_at_threshold: bool = False
     cache_edits: bool = False
@@ -57,19 +54,14 @@ class Capabilities:
     cache_seconds: float = 0.0
     """Minimum lifetime of automatically cached prefixes, or 0 if breakpoints set the lifetime."""
     default_effort: str = "high"
-    """The effort of a request that does not specify one."""
     cache_breakpoints: bool = False
     """Caches automatically and also accepts breakpoints."""
     tool_references: bool = False
     """Keeps tools with `defer_loading` out of the prompt until a result refers to them."""
     global_scope: bool = False
-    """Shares cache entries of scope `global` between workspaces."""
     system_messages: bool = False
-    """Accepts `role: system` messages mid-conversation."""
     prefill: bool = False
-    """Continues a final assistant message."""
     forced_tools: bool = True
-    """Accepts a `tool_choice` that forces a tool."""
     overruns_window: bool = True
     """Accepts input plus max_tokens beyond the window and stops there, instead of a 400."""
     image_limit: int = 100
@@ -108,21 +100,16 @@ def asks_long_window(model: str) -> bool:
 
 
 def without_window(model: str) -> str:
-    """Remove the suffix that requests the long window, which providers do not know."""
     return model.strip()[: -len(LONG_WINDOW)] if asks_long_window(model) else model
 
 
 def known_models() -> tuple[str, ...]:
-    """List the canonical names, newest generation of each line first."""
     return tuple(_TABLE)
 
 
 @lru_cache(maxsize=256)
 def canonical_name(model: str) -> str:
-    """Reduce a model name to its canonical form.
-
-    Removes provider prefixes, dates, versions, `-latest` and `[1m]`. Dots in Claude names become dashes.
-    """
+    """Remove provider prefixes, dates, versions, `-latest` and `[1m]`, and resolve aliases."""
     name = without_window(model).strip().lower()
     name = name.rsplit("/", 1)[-1]
     name = re.sub(r"^(?:[a-z]+\.)*anthropic\.", "", name)
@@ -134,7 +121,6 @@ def canonical_name(model: str) -> str:
 
 
 def _guess(name: str) -> Capabilities:
-    """Return the common capabilities of an unknown model's family."""
     if name.startswith("claude"):
         return replace(_UNKNOWN, model=name, family="anthropic")
     if re.match(r"(?:gpt|o\d)(?:-|$)", name):
@@ -226,7 +212,7 @@ def _model(name: str, like: Capabilities, **changes: object) -> tuple[str, Capab
 
 _TABLE: dict[str, Capabilities] = dict(
     (
-        # Limits of the 5.2 models are not published; they are taken to be like their 5.1 peers.
+        # Limits of the 5.2 models are unpublished and assumed equal to the 5.1 models'.
         _model("claude-fable-5-2", _THINKER, binds_thinking=True, forced_tools=False),
         _model("claude-fable-5-1", _THINKER, binds_thinking=True, forced_tools=False),
         _model("claude-fable-5", _THINKER),

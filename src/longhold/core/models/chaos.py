@@ -30,7 +30,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 RATE = 0.3
 """High enough that a short session has several faults, low enough that it makes progress."""
 DEPTH_EVENTS = 6
-"""A fault within an answer occurs at one of its first events."""
+"""A fault within an answer occurs at one of its first events, before its end."""
 
 _STATUS: dict[Kind, int] = {"rate_limited": 429, "overloaded": 529, "server_error": 500}
 
@@ -91,7 +91,6 @@ class ChaosModel:
 
 
 async def _spoil(kind: Kind, whole: list[Event], at: int) -> AsyncIterator[Event]:
-    """Yield an answer up to event number `at`, then apply the fault."""
     for event in whole[:at]:
         if kind != "empty" or isinstance(event, Started):
             yield event

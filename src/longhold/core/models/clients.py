@@ -19,7 +19,7 @@ def wrap_client(client: object, name: str) -> Model:
     """Wrap an Anthropic or OpenAI SDK client as a model. A `Model` is returned unchanged."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
-    # Imported here because a session needs one of them, and only if it is given a client.
+    # Imported here because a session needs at most one of them.
     match _sdk_of(client):
         case "anthropic", kind:
             from longhold.core.models.anthropic import AnthropicModel, ThreadedAnthropic
@@ -48,7 +48,6 @@ OPENAI_HOST = "api.openai.com"
 """Accepts only `max_completion_tokens`; most other servers accept only `max_tokens`."""
 
 DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
-"""The format of messages, requests and answers."""
 
 
 def dialect_of(client: object) -> DialectName | None:
@@ -106,7 +105,6 @@ def reply_from_events(events: Sequence[object]) -> Reply:
 
 
 def reply_from(response: object) -> Reply:
-    """Convert a finished answer: an SDK object, a dict or a reply."""
     if isinstance(response, Reply):
         return response
     raw = _dump_plain(response)

@@ -24,13 +24,12 @@ NO_KEY = "none"
 
 
 class SdkModel:
-    """A model behind an SDK client. Create the client without SDK retries."""
+    """A model behind an SDK client whose own retries are disabled."""
 
     PACKAGE: ClassVar[str]
     CLIENT: ClassVar[str]
     ASSEMBLY: ClassVar[type[Assembly | ChatAssembly]]
     REQUEST_ID: ClassVar[str]
-    """Response header with the request id."""
     STREAMING: ClassVar[JsonObject] = {"stream": True}
 
     def __init__(
@@ -60,7 +59,7 @@ class SdkModel:
             try:
                 headers = stream.response.headers
                 kind = headers.get("content-type", "text/event-stream")
-                if not kind.startswith("text/event-stream"):  # it came from some other server
+                if not kind.startswith("text/event-stream"):  # some other server answered
                     raise RequestRejected(
                         f"the server answered with {kind!r}, not a stream; check base_url"
                     )
@@ -100,10 +99,7 @@ class SdkModel:
 
 
 class ThreadedModel(SdkModel):
-    """A model behind a synchronous client, called in a thread. Events arrive when the answer is complete.
-
-    An aborted call runs to its end in the thread.
-    """
+    """Calls a synchronous client in a thread. An aborted call runs to its end."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         create, kwargs = self._route(request)

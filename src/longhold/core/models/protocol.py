@@ -1,7 +1,8 @@
 """The interface of every model: it streams events for a request.
 
-Deltas are for display. `BlockFinished` starts tools, and `Finished` carries the final `Reply`. A stream
-without `Finished` is broken. `retry` and `steady` add waiting, retries and checks of the event order.
+Deltas are for display. `BlockFinished` starts tools, and `Finished` carries the final `Reply`. A
+stream without `Finished` is broken. `retry` and `steady` add waiting, retries and checks of the
+event order.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
@@ -24,7 +25,6 @@ class Request:
 class Reply:
     response_id: str
     model: str
-    """The model that answered, as the provider names it."""
     content: Content
     stop_reason: str
     usage: Usage
@@ -34,7 +34,6 @@ class Reply:
     context_management: JsonObject | None = None
     request_id: str = ""
     extra: JsonObject = field(default_factory=dict)
-    """Unknown fields of the message, unchanged."""
 
     @property
     def applied(self) -> tuple[JsonObject, ...]:
@@ -121,7 +120,6 @@ async def collect(events: AsyncIterable[Event]) -> Reply:
 
 
 def play(reply: Reply) -> Iterator[Event]:
-    """Yield the events for a finished answer, as if it had been streamed."""
     yield Started(response_id=reply.response_id, model=reply.model, usage=reply.usage)
     for index, block in enumerate(reply.content):
         match block:

@@ -41,8 +41,8 @@ def open_model(
 ) -> Model:
     """Open a model by name.
 
-    Raises `ConfigError` for a name without a provider or a missing extra, and `AuthenticationFailed`
-    if a required key is not set.
+    Raises `ConfigError` for a name without a provider or a missing extra, and
+    `AuthenticationFailed` if a required key is not set.
     """
     options = ModelOptions(
         base_url=base_url, api_key=api_key, timeout_seconds=timeout_seconds, overrides=overrides

@@ -1,7 +1,8 @@
 """Retry policy: which errors are retried, how often, and the backoff.
 
 Each failed attempt is a `Restarted` event in the stream. Only transient failures are retried, and
-never after a tool call was yielded, because the loop may have run it. `translate` classifies failures.
+never after a tool call was yielded, because the loop may have run it. `translate` classifies
+failures.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ def wait_seconds(
     dice: random.Random,
     waited_seconds: float = 0.0,
 ) -> float | None:
-    """Return how long to wait after failed attempt number `attempt` (from 1), or None to give up."""
+    """Return how long to wait after failed attempt `attempt` (from 1), or None to give up."""
     may_pass = isinstance(error, ModelUnavailable | StreamBroken) and not isinstance(error, Endless)
     if not may_pass or attempt >= retries.attempts:
         return None
@@ -67,7 +68,6 @@ class Backoff:
         self._waited_seconds = 0.0
 
     def next_seconds(self, error: ModelError) -> float | None:
-        """Count a failed attempt, and return the seconds to wait before the next or None to give up."""
         self.attempts += 1
         wait = wait_seconds(error, self.attempts, self._retries, self._dice, self._waited_seconds)
         self._waited_seconds += wait or 0.0
@@ -84,7 +84,7 @@ async def stream_with_retries(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
-    """Stream an answer with retries, until a tool call was yielded."""
+    """Stream an answer, restarting after transient failures until a tool call was yielded."""
     backoff = Backoff(retries, dice)
     while True:
         handed_on_tool = False

@@ -1,6 +1,7 @@
 """A model that plays the answers of a script, for tests, demos and examples.
 
-`read_script` also reads the simulator's scripts. Answers are separated by `---` and consist of lines:
+`read_script` also reads the simulator's scripts. Answers are separated by `---` and consist of
+lines:
 
     think: The file is probably short.
     text: Let me look.
@@ -14,9 +15,10 @@
       and nothing calls it.
 
 An indented line continues the text above without the two spaces; blank lines between are kept. `#`
-starts a comment line, `block: {json}` is any other block, and `error:` takes a status or one of `WORDS`
-(`error: 529 2` is short for `retry-after=2`). An error alone fails the request; after blocks it breaks
-the answer midway. Missing ids and usage are generated reproducibly. `requests` records the requests.
+starts a comment line, `block: {json}` is any other block, and `error:` takes a status or one of
+`WORDS` (`error: 529 2` is short for `retry-after=2`). An error alone fails the request; after
+blocks it breaks the answer midway. Missing ids and usage are generated reproducibly. `requests`
+records the requests.
 """
 
 import asyncio
@@ -144,7 +146,6 @@ def _raise(error: str, *, has_begun: bool) -> None:
 
 
 def read_status(error: str) -> tuple[int, dict[str, str]]:
-    """Return the status and headers of an `error:` line. A bare number is `retry-after`."""
     word, *rest = error.split()
     headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
     if rest and rest[0].replace(".", "", 1).isdigit():
@@ -153,7 +154,6 @@ def read_status(error: str) -> tuple[int, dict[str, str]]:
 
 
 def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Reply:
-    """Complete an answer with unique ids, usage and a stop reason."""
     seed = msgspec.json.encode([request.kwargs.get("messages"), turn])
     stem = blake2b(seed, digest_size=8).hexdigest()
     content = tuple(
@@ -200,7 +200,6 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
 
 
 def _logical_lines(script: str) -> list[tuple[int, str]]:
-    """Number the lines, join continuation lines, and drop comments and other blank lines."""
     lines: list[tuple[int, str]] = []
     blanks = 0
     for number, line in enumerate(script.splitlines(), start=1):

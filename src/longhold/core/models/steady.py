@@ -1,7 +1,7 @@
 """Check a stream: on time, in order, each block once, finished at the end.
 
-A stall, contradiction or early end raises a typed error immediately. Repeated blocks are dropped, so
-that no tool runs twice.
+A stall, contradiction or early end raises a typed error immediately. Repeated blocks are dropped,
+so that no tool runs twice.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Patience:
     first_event_seconds: float = 600.0
     """The default of both SDKs. The provider reads the whole prompt before the first event."""
     stall_seconds: float = 120.0
-    """Providers ping every few seconds while the model thinks, so longer silence is a dead connection."""
+    """Providers ping every few seconds while the model thinks; longer silence is a dead link."""
     answer_seconds: float = 3600.0
     """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens per second."""
     answer_events: int = 4_000_000
@@ -38,7 +38,6 @@ PATIENCE = Patience()
 async def guard_stream(
     events: AsyncIterator[Event], patience: Patience = PATIENCE
 ) -> AsyncIterator[Event]:
-    """Yield events, and raise as soon as they stall, contradict each other or end early."""
     so_far = _SoFar()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
     size = 0
@@ -64,7 +63,7 @@ async def _await_next(
     try:
         async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
             event = await anext(events, None)
-        # events that are already buffered never let the timer run
+        # the timer never fires while buffered events arrive
         if clock() < deadline or event is None:
             return event
     except TimeoutError as error:

@@ -1,8 +1,8 @@
 """Convert providers' failures to Longhold's errors; the only module that knows their wording.
 
-An exception of either SDK or its HTTP client, or an error body in a stream, becomes a `ModelError` with
-the token counts and wait time the provider gave. Classes are matched by name, so no SDK is imported.
-Any other exception is a bug and is not converted.
+An exception of either SDK or its HTTP client, or an error body in a stream, becomes a `ModelError`
+with the token counts and wait time the provider gave. Classes are matched by name, so no SDK is
+imported. Any other exception is a bug and is not converted.
 """
 
 import json
@@ -121,7 +121,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError):
         return StreamBroken(f"the provider sent what cannot be read ({error}); send it again")
-    # OpenAI's SDK raises its bare root class when it finds no key at all
+    # OpenAI's SDK raises its base class if there is no key
     if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
     if names & {"APIConnectionError", "RequestError"}:
@@ -133,7 +133,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
 
 
 def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
-    """Interpret a provider's failure. Once an answer has begun, transient failures are broken streams."""
+    """Interpret a provider's failure. A transient one during an answer is a broken stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
         broken = StreamBroken(
@@ -250,7 +250,6 @@ def read_fault(
     headers: Mapping[str, str] | None = None,
     request_id: str = "",
 ) -> ProviderFault:
-    """Find type, code and message in an error body, which may be wrapped in `error`."""
     whole = body if isinstance(body, dict) else {}
     inner = whole.get("error", whole)
     if not isinstance(inner, dict):

@@ -1,8 +1,8 @@
 """All settings, each with its default and reason.
 
 Later sources win: defaults, `settings.toml` in the home directory, `.longhold/settings.toml` in the
-project, environment variables (`LONGHOLD_GROUP_KEY`). `ConfigError` reports unknown names and invalid
-values with their location. Token budgets assume a 200K window and shrink with it; see `view.window`.
+project, environment variables (`LONGHOLD_GROUP_KEY`). Unknown names and invalid values raise
+`ConfigError`. Token budgets assume a 200K window and shrink with it; see `view.window`.
 """
 
 from longhold.core.settings.agent import (

@@ -29,8 +29,6 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
-    """Thresholds within a model's context window."""
-
     limit_tokens: int = setting(0, "the model's window; 0 asks the model table", low=0)
     allow_long: bool = setting(True, "use windows over 200K where the model has one")
     reserve_tokens: int = setting(

@@ -1,7 +1,7 @@
 """Atomic file writes, and files and directories that only the user can read.
 
-Each function writes and syncs a temporary file in the target's directory, then renames it. A process
-killed at any point leaves the old file or the new one.
+Each function writes and syncs a temporary file in the target's directory, then renames it. A
+process killed at any point leaves the old file or the new one.
 
 - `write_private`: a file of Longhold, mode 0600, in directories of mode 0700
 - `write_new`: a file that must not exist yet, from pieces
@@ -82,7 +82,7 @@ def write_private(
     with explain_errors(path), _open_beside(path, PRIVATE_FILE) as (unfinished, file):
         file.write(data)
         file.flush()
-        # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
+        # In nanoseconds, so that a manual change in the same clock tick still differs.
         moment = time.time_ns() if at is None else round(at * 1e9)
         os.utime(file.fileno(), ns=(moment, moment))
         if is_synced:
@@ -104,7 +104,7 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
             os.link(unfinished, path)  # unlike a rename, this never replaces a file
         except FileExistsError:
             raise
-        except OSError:  # a file system without links
+        except OSError:  # a file system without hard links
             if os.path.lexists(path):
                 raise _exists_error(path) from None
             unfinished.rename(path)
@@ -114,7 +114,7 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
 def replace_content(path: Path, content: bytes, expected: os.stat_result | None) -> os.stat_result:
     """Replace a file if its status is still `expected` (None: if it does not exist yet).
 
-    Symlinks are followed. Hard links and extended attributes are lost, because the name gets a new file.
+    Symlinks are followed. Hard links and extended attributes are lost with the old file.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def _take_mode_and_owner(descriptor: int, like: os.stat_result) -> None:
     if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))  # after chown, which takes set-id bits away
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))  # after chown, which clears set-id bits
 
 
 def _is_as_expected(target: Path, expected: os.stat_result | None) -> bool:

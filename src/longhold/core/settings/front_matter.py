@@ -1,8 +1,8 @@
 """Front matter: the fields of a Markdown file between two `---` lines.
 
-Agent definitions, skills and instruction rules are YAML. Many are not quite valid (a description with
-a colon), so the fallback reads them line by line, as text and lists of text only. Aliases are refused,
-because a few can expand to gigabytes. Memories are always read line by line and round-trip exactly.
+Agent definitions, skills and instruction rules are YAML. Invalid YAML (a description with a colon)
+is read line by line, as text and lists of text. Aliases are refused, because a few can expand to
+gigabytes. Memories are always read line by line and round-trip exactly.
 """
 
 import json
@@ -103,7 +103,6 @@ def _loader() -> Any:
 
 
 def _parse_lines(head: str, read: Callable[[str], FieldValue]) -> dict[str, FieldValue]:
-    """Read `key: value` lines. Indented lines and `- ` items continue the value above."""
     written: dict[str, list[str]] = {}
     key = ""
     for line in head.split("\n"):
@@ -171,7 +170,6 @@ def text_in(fields: JsonObject, key: str) -> str:
 
 
 def names_in(fields: JsonObject, key: str) -> tuple[str, ...] | None:
-    """Return a list or comma-separated field as names, or None if the field is missing."""
     value = fields.get(key)
     if value is None:
         return None

@@ -95,8 +95,6 @@ class DreamSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSettings:
-    """How much of a session `longhold inspect --html` includes; `serve` loads the rest."""
-
     text_bytes: int = setting(
         2_000_000,
         "texts of all messages together: the page of the longest session stays under 3 MB",
@@ -109,8 +107,6 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillSettings:
-    """When a tool result is moved to disk, and how much of it is shown."""
-
     on: bool = setting(True, "put results that are over their budget on disk")
     result_chars: int = setting(
         50_000,
@@ -193,8 +189,6 @@ class ClearSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseSettings:
-    """When spans of finished work are shown as one line."""
-
     on: bool = setting(False, "fold spans instead of compacting; the two exclude each other")
     target_ratio: float = setting(
         0.70,
@@ -207,8 +201,6 @@ class CollapseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesSettings:
-    """How notes are kept during a session, and when they replace history."""
-
     on: bool = setting(True, "keep notes beside the work")
     model: bool = setting(
         True,

@@ -16,20 +16,20 @@ class UnusableFile(Exception):
 def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> str:
     """Read a text file, normalise line ends and drop a byte order mark.
 
-    Symlinks are followed, but not out of `within`, which must be a resolved path. Only regular files are
-    opened, without blocking, and a symlink swapped in after the check is not followed.
+    Symlinks are followed, but not out of `within`, which must be a resolved path. Only regular
+    files are opened, without blocking, and a symlink swapped in after the check is not followed.
     """
     try:
         real = path.resolve(strict=True)
         if within is not None and not real.is_relative_to(within):
             raise UnusableFile("it leads out of the project")
-        if not stat.S_ISREG(real.stat().st_mode):  # opening a device can already do something
+        if not stat.S_ISREG(real.stat().st_mode):  # opening a device can have side effects
             raise UnusableFile("it is not a regular file")
         content = _content(real, limit_bytes)
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise UnusableFile(reason) from None
-    except RuntimeError as error:  # a loop of links
+    except RuntimeError as error:  # a symlink loop
         raise UnusableFile(str(error)) from None
     if len(content) > limit_bytes:
         raise UnusableFile(f"it is larger than {limit_bytes:,} bytes")
@@ -53,11 +53,9 @@ def _content(path: Path, limit_bytes: int) -> bytes:
 SLUG_CHARS = 180
 """Longer names are cut, so that name and hash fit file system limits."""
 MARKER_BYTES = 8_192
-"""A `.git` file contains one path."""
 
 
 def project_root(directory: Path) -> Path:
-    """Return the git root above a directory, for a worktree that of its main repository."""
     directory = directory.resolve()
     for place in (directory, *directory.parents):
         marker = place / ".git"

@@ -171,7 +171,7 @@ def home() -> Path:
 
 
 def _check_owner(place: Path) -> None:
-    """Reject a home directory that others can write to, since they could change settings and hooks."""
+    """Reject a home directory that others can write to: they could change settings and hooks."""
     try:
         status = place.stat()
     except OSError:
@@ -220,7 +220,6 @@ def _specs() -> dict[SettingName, SettingSpec]:
 
 
 def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
-    """Collect the values that are set, each with its source."""
     files = [home() / "settings.toml"]
     if project is not None:
         places = dict.fromkeys((project_root(project), project.resolve()))
@@ -259,7 +258,6 @@ def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tu
 
 
 def _parse_value(name: SettingName, text: str) -> Value:
-    """Convert an environment variable's text to the type of the setting's default."""
     like = _specs()[name].default if name in _specs() else ""
     if isinstance(like, bool):
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower(), text)
@@ -274,7 +272,6 @@ def _parse_value(name: SettingName, text: str) -> Value:
 def _check_value(
     name: SettingName, value: object, where: str, *, is_project: bool = False
 ) -> Value:
-    """Return a valid value, or raise a `ConfigError` that explains the problem."""
     group, key = name
     if name not in _specs():
         raise ConfigError(f"{where}: {_explain_unknown(group, key)}")
@@ -332,7 +329,6 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> Value:
-    """Write the setting `group.key` from text and return its new value."""
     group, _, key = name.partition(".")
     if group not in _groups():
         raise _unknown_group(group, str(file))

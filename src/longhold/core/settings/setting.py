@@ -23,11 +23,9 @@ class SettingSpec:
 
 
 def setting(default: Any, why: str, **limits: Any) -> Any:
-    """Create a dataclass field. `limits` are the other fields of `SettingSpec`."""
     return field(
         default=default, metadata={"spec": SettingSpec(default=default, why=why, **limits)}
     )
 
 
 personal = partial(setting, is_personal=True)
-"""Like `setting`, but a project's file must not change it."""

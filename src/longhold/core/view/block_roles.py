@@ -25,12 +25,10 @@ from longhold.core.messages.rules import is_malformed, resolve_block
 
 
 def to_spoken(content: Iterable[Block]) -> SpokenContent:
-    """Convert content for the user's side. Blocks an API would refuse there become text."""
     return tuple(map(_to_spoken_block, content))
 
 
 def to_answer(content: Iterable[Block]) -> AnswerContent:
-    """Convert content for the model's side. Blocks an API would refuse there become text."""
     return tuple(map(_to_answer_block, content))
 
 

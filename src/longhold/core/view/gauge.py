@@ -22,14 +22,12 @@ from longhold.core.view.window import scale_tokens, window_for
 LESSONS = 1_000
 """Answers to learn from. The weights settle long before, and each answer takes 0.1 ms."""
 BELIEVED_RATIO = 3.0
-"""A report beyond this ratio to the estimate is an error. Known tokenizers differ up to 2.5 times."""
+"""A report beyond this ratio to the estimate is an error. Tokenizers differ up to 2.5 times."""
 BELIEVED_TOKENS = 20_000
 """Additional tolerance, because providers add their own prompts for tools and safety."""
 
 
 class ViewSize:
-    """A view's size by a gauge. The margin is computed on demand."""
-
     def __init__(self, gauge: Gauge, total: Measure) -> None:
         self.gauge, self.total = gauge, total
         self.tokens = gauge.size_tokens(total)
@@ -54,20 +52,16 @@ class Follower:
         self._settings = settings or GaugeSettings()
         self._window = window or WindowSettings()
         self.calibrations: dict[str, Calibration] = {}
-        """Calibrations learned here, by model."""
         self._reported: ReportedSize | None = None
         self._before: Gauge | None = None
         """The gauge before the last answer, from which each part of that answer is judged."""
         self._gauge: Gauge | None = None
         self._recalled: dict[str, Calibration] = {}
-        """Calibrations from the store, by model; read once."""
 
         self._doubted = 0
-        """The answer whose reported size is ignored."""
         self._size: ViewSize | None = None
 
     def follow(self, view: View) -> Gauge:
-        """Learn from the view's last answer and return the gauge."""
         reported = view.reported
         if reported is None or reported.n == self._doubted:
             return self._gauge or self.estimate(view)
@@ -80,7 +74,6 @@ class Follower:
         return self._gauge
 
     def size(self, view: View) -> ViewSize:
-        """Return the view's size, cached until something changes."""
         gauge, total, known = self.follow(view), view.total, self._size
         if known is None or known.gauge is not gauge or known.total != total:
             known = self._size = ViewSize(gauge, total)
@@ -91,7 +84,6 @@ class Follower:
         return Gauge(calibration=self._calibration(view.model))
 
     def doubt(self, view: View) -> None:
-        """Ignore the last reported size until the next answer reports one."""
         if view.reported is not None:
             self._doubted = view.reported.n
             self._reported, self._before, self._gauge = None, None, self.estimate(view)
@@ -145,7 +137,6 @@ def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tup
 
 
 def load_calibration(shared: SharedRecords, model: str) -> Calibration:
-    """Load a model's calibration. An unreadable or outdated one is ignored."""
     try:
         found = msgspec.json.decode(shared.read(_name(model)), type=Calibration)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
 """Which entries of a log are in force after undo, redo and rewind.
 
-Undoing an entry undoes everything that rests on it. It is also a veto: stages do not act on the same
-targets again by themselves. Sizes reported between an entry and its undo belong to another view, so
-the gauge ignores them. A rewind removes later messages, and summaries that cover any of them.
+Undoing an entry undoes everything that rests on it. It is also a veto: stages do not act on the
+same targets again by themselves. The gauge ignores sizes reported between an entry and its undo. A
+rewind removes later messages, and summaries that cover any of them.
 """
 
 from bisect import bisect_left
@@ -33,14 +33,11 @@ from longhold.core.log.entries import (
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The entries that are not in force, and the consequences."""
-
     dead: frozenset[int] = frozenset()
     """Numbers of entries that were undone or rest on an undone entry."""
     vetoes: frozenset[int | str] = frozenset()
     """Message numbers and tool use ids that undone entries acted on."""
     spans: tuple[tuple[int, int], ...] = ()
-    """Spans from an entry to its undo or redo, sorted and disjoint."""
 
     def is_distrusted(self, n: int) -> bool:
         """Return whether the size reported at entry `n` belongs to a view that was undone since."""
@@ -60,7 +57,6 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
     spans: list[tuple[int, int]] = []
     gone: set[int] = set()
     said: list[int] = []
-    """Entries that a rewind may remove, in order."""
     for entry in entries:
         if isinstance(entry, _TAKEN_BACK):
             said.append(entry.n)
@@ -88,7 +84,7 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
 
 
 _TAKEN_BACK = (Said, Replied, Ran, Asked)
-"""Entries a rewind removes. A request it includes no longer measures the rest."""
+"""Entries a rewind removes. Requests are included, since they no longer measure the view."""
 
 
 def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -114,7 +110,6 @@ def _rests_on_any(
 
 
 def references(entry: ViewChange) -> tuple[int, ...]:
-    """List the numbers of the entries that a view change rests on."""
     match entry:
         case Snipped(targets=targets) | Pinned(targets=targets):
             return targets + entry.rests_on
@@ -126,7 +121,6 @@ def references(entry: ViewChange) -> tuple[int, ...]:
 
 
 def targets(entry: ViewChange) -> frozenset[int | str]:
-    """Return the message numbers and tool use ids a view change acts on."""
     match entry:
         case Spilled(tool_use_id=id):
             return frozenset({id})

@@ -28,7 +28,7 @@ class ItemList:
         self._orders: list[int] = []
         self._messages: list[Message] = []
         self._before: list[tuple[int, int]] = []
-        """For each rendered item: the number of messages before it, and the length of the last one."""
+        """For each rendered item: the number of messages before it, and the length of the last."""
 
     def item_of(self, n: int) -> Item | None:
         i = self.index_of(n)
@@ -39,7 +39,7 @@ class ItemList:
         return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
-        if self._orders and self._orders[-1] == order:  # the newest is asked for most
+        if self._orders and self._orders[-1] == order:  # the most frequent case
             return len(self._orders) - 1
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
@@ -51,7 +51,6 @@ class ItemList:
         return i if i is not None and self.items[i].id in (n, home) else None
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Return the half-open range of item positions from one entry to another."""
         return bisect_left(self._orders, self._order(first)), bisect_right(
             self._orders, self._order(last)
         )
@@ -79,7 +78,6 @@ class ItemList:
         return self.replace(owner.with_changed(tool_use_id, change))
 
     def clear(self, entry: Cleared) -> int | None:
-        """Replace results with placeholders, and return the index of the first changed round."""
         shown = stand_ins(entry)
         orders = sorted({self.uses[id] for id in shown if id in self.uses})
         touched = [i for i in map(self.index, orders) if i is not None]
@@ -95,10 +93,7 @@ class ItemList:
         return touched[0] if touched else None
 
     def count_compactable(self) -> int:
-        """Count the leading items that a full compaction may cover.
-
-        Unanswered messages of the user at the end are excluded, as is an open round.
-        """
+        """Count the leading items a compaction may cover: no unanswered message or open round."""
         items, end = self.items, len(self.items)
         while end and isinstance(items[end - 1], Spoken):
             end -= 1
@@ -109,7 +104,6 @@ class ItemList:
         return end if is_waiting else len(items)
 
     def remove(self, numbers: Iterable[int], *, keep: Item | None) -> int | None:
-        """Remove items except `keep`, and return the index of the first removed one."""
         gone = []
         for n in numbers:
             i = self.index_of(n)
@@ -119,9 +113,9 @@ class ItemList:
         return min(gone, default=None)
 
     def end_turn(self, ended: int) -> int:
-        """Hide the thinking of the ending turn from a model that does not keep it.
+        """Hide the ending turn's thinking from a model that does not keep it.
 
-        `ended` is the order at which the previous turn ended. Return the order at which this one ends.
+        `ended` is the order at which the previous turn ended. Return that of this turn.
         """
         last = ended
         for i in range(len(self.items) - 1, -1, -1):
@@ -146,7 +140,7 @@ class ItemList:
                 self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
     def measure_undeleted(self, ids: Iterable[str]) -> Measure:
-        """Measure what the provider reads additionally if it ignores the cache edits of these results."""
+        """Measure what the provider reads in addition if it ignores these cache edits."""
         total = NOTHING
         for id in ids:
             owner = self.round_of(id)
@@ -191,7 +185,6 @@ class ItemList:
         return (self._before[i][0] if i < len(self._before) else len(self._messages)) - 1
 
     def _order(self, n: int) -> int:
-        """Return the order of the item that shows an entry, else the entry's number."""
         item = self.item_of(n)
         return item.order if item else n
 

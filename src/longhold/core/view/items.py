@@ -1,8 +1,8 @@
 """The items of a view: messages on the user's side, and rounds.
 
-A round is one answer with the results of its tool calls, so no cut between items can separate a tool
-use from its result. Items render to message fragments in two projections: `sent` (in the request) and
-`seen` (read by the model). They differ only where the provider removes something. Items are frozen.
+A round is one answer with the results of its tool calls, so no cut between items separates them.
+Items are frozen and render to message fragments in two projections: `sent` (in the request) and
+`seen` (read by the model). They differ only where the provider removes something.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,6 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
 
     id: int
     order: int
-    """Position: the number of the first entry it represents."""
     content: Content
     kind: Literal["said", "summary", "line", "restored", "late"] = "said"
     hidden: bool = False
@@ -63,8 +62,6 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StandIn(Struct, frozen=True, kw_only=True, gc=False):
-    """A placeholder for a result, and why it is there."""
-
     text: str
     how: How | Literal["spilled"]
     measure: Measure = NOTHING
@@ -81,8 +78,6 @@ def stand_ins(entry: Cleared) -> dict[str, StandIn]:
 
 
 class Result(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool's result, with later decisions about it."""
-
     id: int
     tool_use_id: str
     content: ResultContent
@@ -109,7 +104,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, spilled=shown)
 
     def clear(self, shown: StandIn) -> "Result":
-        """Clear the result. If it is already rewritten, clearing by the provider changes nothing."""
+        """Clear the result. If it is already rewritten, clearing by the provider is ignored."""
         if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
             return self
         return structs.replace(self, cleared=shown)
@@ -121,7 +116,6 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return self.spilled
 
     def block(self, projection: Projection, tool: str = "The tool") -> ToolResult:
-        """Render the result as a block. `tool` is named if the result is empty."""
         instead = self.placeholder(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
@@ -162,7 +156,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     is_past: bool = False
     """It belongs to an earlier turn, and the model does not keep that thinking."""
     inputs: dict[str, JsonObject] = {}
-    """Shortened inputs by tool use id."""
 
     @property
     def measure(self) -> Measure:
@@ -172,7 +165,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return self.drops_thinking or (projection == "seen" and self.is_past)
 
     def without_thinking(self) -> "Round":
-        """Return the round with its answer measured without thinking."""
         spoken = tuple(block for block in self._said() if not is_thought(block))
         if len(spoken) == len(self.content):
             return self
@@ -184,7 +176,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(changed, answer_measure=measure_content(shown))
 
     def _said(self) -> tuple[Block, ...]:
-        """Return the content as sent, including thinking."""
         if not self.inputs:
             return tuple(self.content)
         return tuple(
@@ -226,7 +217,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return next((r for r in self.results if r.tool_use_id == tool_use_id), None)
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
-        """Yield the answer, then the results of its tools in call order."""
         answer = _answer(self._said(), self.hides_thinking(projection))
         if not answer:
             return
@@ -275,7 +265,6 @@ def _fill_empty(content: ResultContent, tool: str) -> ResultContent:
 
 
 def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
-    """Drop blank blocks, trailing thinking, and thinking that is no longer valid."""
     kept = [block for block in content if not is_blank(block)]
     if hides_thinking:
         kept = [block for block in kept if not is_thought(block)]
@@ -300,7 +289,6 @@ OPENING = "(The earlier part of this conversation is not available.)"
 
 
 def join(messages: list[Message], fragment: Message) -> None:
-    """Append a fragment, merging it into the last message if the role is the same."""
     if not messages:
         if fragment.role == "assistant":
             messages.append(Message("user", (Text(text=OPENING),)))

@@ -1,8 +1,8 @@
 """The gauge: an estimate of the context size and its uncertainty.
 
-The size is the last reported one plus the weight of later content. Weights start from defaults fitted on
-recorded sessions. Every answer calibrates them per model, with a bounded Kalman filter over one factor
-per class that ignores outliers.
+The size is the last reported one plus the weight of later content. Weights start from defaults
+fitted on recorded sessions. Every answer calibrates them per model, with a bounded Kalman filter
+over one factor per class that ignores outliers.
 """
 
 import math
@@ -46,24 +46,24 @@ CLAUDE: Weights = tuple(_FITTED[name][0] for name in CLASSES)
 O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
 """Fitted on o200k counts of code, prose and tool output. Framing weights are guesses."""
 
-FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
-GUESSED_DOUBT = 0.25  # tokenizers that were not measured are up to a half apart
-CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what that may be off
-NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
-NOISE_TOKENS = 25.0  # and whatever its size
-SURPRISE = 2.0  # deviations past which a growth teaches ever less: something unlogged was in it
-FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use, so no size, is further off
-DRIFT = 1e-5  # variance added per lesson, so that a calibration never stops listening
-SMALLEST_LESSON_TOKENS = 100.0  # below, frames and rounding say more than the text
-SETTLED_LESSONS = 500  # from here on a growth within the noise is no news
+FITTED_DOUBT = 0.06  # deviation of sessions from weights fitted on others
+GUESSED_DOUBT = 0.25  # unmeasured tokenizers differ by up to half
+CLASS_DOUBT_SHARE = 0.5  # deviation of a class, relative to that of the common factor
+NOISE_RATIO = 0.03  # residual error of a growth after fitting
+NOISE_TOKENS = 25.0  # plus this constant
+SURPRISE = 2.0  # deviations beyond which a growth counts less: it contains something unlogged
+FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no known tokenizer differs more
+DRIFT = 1e-5  # variance added per lesson, so that a calibration keeps learning
+SMALLEST_LESSON_TOKENS = 100.0  # below this, framing and rounding dominate
+SETTLED_LESSONS = 500  # from here on growth within the noise is ignored
 
-MARGIN_RATIO = 0.05  # the margin's shape: a share of what is estimated
-MARGIN_TOKENS = 50.0  # plus what hidden reminders cost, whatever the size
-BOUND = 0.95  # the share of growths that should stay below estimate plus margin
+MARGIN_RATIO = 0.05  # the margin's shape: a share of the estimate
+MARGIN_TOKENS = 50.0  # plus the cost of hidden reminders
+BOUND = 0.95  # share of growths to keep below estimate plus margin
 BOUND_DEVIATIONS = 1.65  # the same for a normal error
 FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
-SPREAD_STEP = 0.1  # one growth past the margin widens it by a tenth, twenty within take that back
-SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session ruins the next
+SPREAD_STEP = 0.1  # a growth past the margin widens it by 10 %; twenty within it undo that
+SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that no session spoils the next
 
 
 def default_weights(model: str) -> Weights:
@@ -95,7 +95,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """The weights that the factors multiply."""
     factors: Row
     covariance: tuple[Row, ...]
-    """Covariance of the factors."""
     spread: float = FIRST_SPREAD
     """The margin in units of `_shape`, adapted to observed errors."""
     lessons: int = 0
@@ -122,7 +121,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
-        """Return the amount by which the size is underestimated at most, in 95 % of cases."""
+        """Return a bound on the underestimate that holds in 95 % of cases."""
         if measure == NOTHING:
             return self.spread * MARGIN_TOKENS
         parts = self._parts(measure)
@@ -147,8 +146,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def learn(self, measure: Measure, tokens: float) -> "Calibration":
         """Move the factors toward a provider's count, by one step of a Kalman filter.
 
-        Beyond `SURPRISE` deviations the pull shrinks with the distance, so an outlier has little effect but a
-        different tokenizer still wins in time. Once settled, growth within the noise is ignored.
+        Beyond `SURPRISE` deviations the pull shrinks with the distance: outliers have little
+        effect, but a different tokenizer wins in time. Once settled, growth within the noise is
+        ignored.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
@@ -157,7 +157,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
         error, noise = tokens - expected, NOISE_RATIO * expected + NOISE_TOKENS
         if self.lessons >= SETTLED_LESSONS and abs(error) <= noise:
             return self
-        reach = [_dot(row, parts) for row in self.covariance]  # of each factor with this estimate
+        reach = [
+            _dot(row, parts) for row in self.covariance
+        ]  # covariance of each factor with this estimate
         variance = _dot(parts, reach) + noise**2
         trust = min(1.0, SURPRISE**2 * variance / (error * error)) if error else 1.0
         pull = trust * error / variance
@@ -189,24 +191,20 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
     calibration: Calibration
     reported_tokens: float = 0.0
-    """The last known size, 0 before the first answer."""
     then: Measure = NOTHING
-    """The view's measure at `reported_tokens`."""
     is_reported: bool = False
     is_framed: bool = False
     """The measure covers the whole request, so the error concerns only what is in it."""
 
     @classmethod
     def create(cls, model: str) -> "Gauge":
-        """Start without any usage. Everything is estimated."""
         return cls(calibration=Calibration.create(model))
 
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by the error of its weight at the last report.
 
-        The correction fades as content leaves the view, because it was about that content. In full it would
-        make a short summary look empty or too large. Only an unmeasured frame, as in imported logs, never
-        leaves.
+        The correction fades as content leaves the view, because it was about that content. In full
+        it would make a short summary look empty or too large. An imported log's frame never leaves.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))
@@ -233,8 +231,8 @@ class Gauge(Struct, frozen=True, kw_only=True):
     ) -> "Gauge":
         """Learn from an answer's usage (if `learns`) and use it as the new base.
 
-        `before` is the view's measure without the answer, `reply` that of the whole answer. Output tokens
-        count only once final, because those of a part stored mid-stream are a lower bound.
+        `before` is the view's measure without the answer, `reply` that of the whole answer. Output
+        tokens count only once final, because those of a part stored mid-stream are a lower bound.
         """
         calibration = self.calibration
         if self.is_reported and learns:
@@ -265,7 +263,6 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
 
 def _shape(tokens: float) -> float:
-    """Return the unit of margins for an estimate of this size."""
     return MARGIN_RATIO * abs(tokens) + MARGIN_TOKENS
 
 

@@ -1,8 +1,8 @@
 """The view: what the model sees, folded from the log entry by entry.
 
 `fold(entries)` returns a view. `view.apply(entry)` updates it at a cost that does not depend on the
-length of the history. Any entries fold; those that cannot be applied are listed in `damage`. Undo folds
-the whole log again without the undone entries.
+length of the history. Any entries fold; those that cannot be applied are listed in `damage`. Undo
+folds the whole log again without the undone entries.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -61,7 +61,6 @@ class View:
         self._begin(in_force or InForce())
 
     def _begin(self, in_force: InForce) -> None:
-        """Reset to the state before the first entry."""
         self.in_force = in_force
         self.frame: Framed | None = None
         self.configured: Configured | None = None
@@ -70,11 +69,9 @@ class View:
         self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
         self.answered: Asked | None = None
-        """The last request whose answer reported usage, which is therefore in the provider's cache."""
+        """The last request whose answer reported usage, so the provider's cache has it."""
         self.edits: tuple[Cleared, ...] = ()
-        """Cache edits, oldest first."""
         self.damage: list[tuple[int, str]] = []
-        """Number of each entry that could not be applied, and why."""
         self._list = ItemList()
         self._began, self._pins = set[str](), set[int]()
         self._is_chosen = False
@@ -82,7 +79,6 @@ class View:
         self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
         self._turn_end = 0
-        """Order of the last item of finished turns."""
         self._sealed = 0
         """The last round sent without some of its results."""
 
@@ -104,7 +100,7 @@ class View:
         return self._list.messages()
 
     def message_from(self, order: int) -> int:
-        """Return the index of the message that contains the end of the first item from `order` on."""
+        """Return the index of the message where the first item from `order` on ends."""
         self._list.messages()
         return self._list.message_from(order)
 
@@ -131,15 +127,12 @@ class View:
 
     @property
     def called(self) -> Collection[str]:
-        """The ids of all tool uses so far, visible or not."""
         return self._list.uses.keys()
 
     def is_pinned(self, item: Item) -> bool:
-        """Return whether compactions keep this item verbatim."""
         return item.order in self._pins
 
     def open_round(self) -> Round | None:
-        """Return the last round if some of its tools have no result yet."""
         item = self.item_of(self._last_round)
         return item if isinstance(item, Round) and item.missing() else None
 
@@ -169,7 +162,7 @@ class View:
         self._take(entry)
 
     def let_go(self, before: int) -> None:
-        """Drop the history, and items below an order, for readers interested only in new entries."""
+        """Drop the history and items below an order, for readers of new entries only."""
         self.history = EntryList()
         self._list.drop_before(before)
 
@@ -215,7 +208,7 @@ class View:
             self._begin_round(entry)
 
     def _is_piece_of(self, last: Round, entry: Replied) -> bool:
-        """Return whether an entry continues an answer. A request in between separates repeated ids."""
+        """Return whether an entry continues an answer. A request in between separates same ids."""
         is_same = entry.response_id == last.response_id and not self.has_asked_since(last)
         is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
         return is_same and is_named and last.order != self._sealed
@@ -257,7 +250,6 @@ class View:
         self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
 
     def _note_reported_size(self, entry: Replied) -> None:
-        """Record the size an answer reports, as that of the view before its first part."""
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.is_distrusted(self._last_round):
             self.reported = ReportedSize(
@@ -269,10 +261,7 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register the tool uses of an answer, dropping those whose id is taken.
-
-        The engine renames those, so only logs written by other programs contain any.
-        """
+        """Register an answer's tool uses. Only foreign logs have taken ids, which are dropped."""
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
@@ -319,9 +308,9 @@ class View:
         before, first = self._list.measure, self._list.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
-        elif entry.how == "server":  # the prompt that the last usage is of was already without it
+        elif entry.how == "server":  # the last reported prompt already lacked it
             self._correct_reported(self._list.measure - before)
-        elif ignored != NOTHING:  # that prompt had what the next one has not
+        elif ignored != NOTHING:  # the last reported prompt still had it, the next will not
             self._correct_reported(ignored)
         touched = [first, *map(self._list.shorten_input, entry.inputs)]
         self._list.drop_thinking([self.item_of(n) for n in entry.thinking])
@@ -349,7 +338,7 @@ class View:
     def _stand_for_span(
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
-        """Replace a span with one item, except pinned items and everything from an open round on."""
+        """Replace a span with one item, except pinned items and anything from an open round on."""
         lo, hi = self._list.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1

@@ -34,12 +34,9 @@ WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A model's window and its thresholds, in tokens from the start."""
-
     limit_tokens: int
     reserve_tokens: int
     effective_tokens: int
-    """The usable part: the limit minus the space for a summary."""
     auto_tokens: int
     """The compaction threshold. From here context is freed automatically if `auto` is on."""
     warning_tokens: int
@@ -50,7 +47,7 @@ class Window:
 
     @property
     def base_tokens(self) -> int:
-        """The size that counts as full: the compaction threshold, or the effective window without `auto`."""
+        """The size that counts as full: the compaction threshold if `auto` is on."""
         return self.auto_tokens if self.auto else self.effective_tokens
 
     def percent_left(self, used_tokens: float) -> int:
@@ -78,7 +75,6 @@ def window_for(model: str, settings: WindowSettings | None = None) -> Window:
 
 
 def scale_tokens(tokens: int, limit_tokens: int) -> int:
-    """Scale a budget for a 200K window down to a smaller window."""
     return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
 
 
@@ -128,8 +124,8 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
 def infer_window(history: Iterable[AnyEntry]) -> int:
     """Return the window size a history proves its client had, or 0.
 
-    A size stated by the client is trusted. A client that compacted by itself did so near the end of its
-    window. A window is at least as large as every call.
+    A size stated by the client is trusted. A client that compacted by itself did so near the end of
+    its window. A window is at least as large as every call.
     """
     stated = full = largest = 0
     model = ""

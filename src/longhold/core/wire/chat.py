@@ -66,7 +66,6 @@ _RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
 _EFFORTS = frozenset({"low", "medium", "high"})
 
 _BREAKPOINT: JsonObject = {"mode": "explicit"}
-"""Syntax of a breakpoint for endpoints that accept them."""
 
 
 def encode_request(
@@ -77,8 +76,8 @@ def encode_request(
 ) -> JsonObject:
     """Convert a Messages API request. `limit_field` is the endpoint's name for the output limit.
 
-    Endpoints with automatic caching need no breakpoints in messages. Breakpoints in the system prompt
-    separate the part that sessions share, so they are kept if the endpoint takes them.
+    Endpoints with automatic caching need no breakpoints in messages. Breakpoints in the system
+    prompt separate the part that sessions share, so they are kept if the endpoint takes them.
     """
     chat: JsonObject = {
         "model": kwargs["model"],
@@ -113,7 +112,6 @@ def _encode_messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[Js
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
-    """Join the blocks between breakpoints. Each part with a breakpoint ends a reusable prefix."""
     parts: list[JsonObject] = []
     texts: list[str] = []
     for i, block in enumerate(system):
@@ -126,7 +124,6 @@ def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonObject | None:
-    """Return an answer as text, then calls, or None if it is only reasoning."""
     texts = [block_text(block) for block in blocks if block["type"] not in UNSPOKEN | {"tool_use"}]
     calls = [
         _encode_call(block["id"], block["name"], block["input"])
@@ -140,7 +137,6 @@ def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonOb
 
 
 def _encode_user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Yield each tool result as its own message, then one user message with all images."""
     results = [block for block in blocks if block["type"] == "tool_result"]
     rest = [block for block in blocks if block["type"] != "tool_result"]
     pictures = [
@@ -252,7 +248,6 @@ def decode_answer(message: JsonObject, parse: Parse = parse_input) -> Content:
 
 
 def decode_call(raw: Json, parse: Parse = parse_input) -> ToolUse | None:
-    """Read a call, or return None if it is not a call."""
     match raw:
         case {"function": {"name": str(name)} as function}:
             data, extra = read_arguments(function, parse), extra_of(raw, _CALL_FIELDS)
@@ -302,7 +297,6 @@ class ChatWriter:
         self._lost = lost
 
     def message(self, message: Message) -> Iterator[JsonObject]:
-        """Yield a message as one or more Chat Completions messages."""
         if message.role == "assistant":
             yield self._answer(message.content)
             return

@@ -1,7 +1,7 @@
 """Defensive parsing of Messages API shapes, and helpers shared by the codecs.
 
-Fields unknown to a format are stored next to its own, or under `extra` if the names collide. A block
-without a counterpart is wrapped whole. Reading undoes both. Images and files are data URLs.
+Fields unknown to a format are stored next to its own, or under `extra` if the names collide. A
+block without a counterpart is wrapped whole. Reading undoes both. Images and files are data URLs.
 """
 
 import math
@@ -33,19 +33,17 @@ _MOST_BITS = 10_000
 """Limit for integers, because Python refuses to print much longer ones."""
 
 _NAMELESS = "unnamed_tool"
-"""Stands in for the missing name of a tool use. No such tool exists, so the model gets an error."""
+"""Replaces the missing name of a tool use. No such tool exists, so the model gets an error."""
 
 SYSTEM_ROLES = ("system", "developer")
-"""Roles whose messages apply to the whole conversation and are never summarized."""
+"""Their messages apply to the whole conversation, so they are never summarized."""
 
 UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
 """Reasoning blocks, which a different provider does not accept."""
 
 SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
-"""Request options with the same name in every dialect."""
 
 Parse: TypeAlias = Callable[[str], JsonObject]
-"""Converts the text of a call's arguments to a tool input."""
 
 Speaker: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -156,7 +154,6 @@ def decode_usage(value: Json, prompt: str, answer: str) -> Usage:
 
 
 def speaker_of(role: Json) -> Speaker:
-    """Return which side a message is on. Tool results are on the user's side."""
     if role in SYSTEM_ROLES:
         return "system"
     return "assistant" if role == "assistant" else "user"
@@ -182,7 +179,6 @@ _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[str]) -> JsonObject:
-    """Add a block's unknown fields to the known ones, under `extra` if names collide."""
     if not extra:
         return fields
     beside = {key: value for key, value in extra.items() if key not in known and key != _EXTRA}
@@ -212,14 +208,12 @@ def unwrap(part: Json) -> Block:
 
 
 def split_results(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:
-    """Separate tool results, which every format writes first or as their own messages."""
     blocks = list(content)
     results = [block for block in blocks if isinstance(block, ToolResult)]
     return results, [block for block in blocks if not isinstance(block, ToolResult)]
 
 
 def url_of(source: Json) -> str | None:
-    """Return the source of an image or file as a URL, or None if it is neither inline nor linked."""
     match source:
         case {"type": "base64", "media_type": str(kind), "data": str(data)}:
             return f"data:{kind};base64,{data}"
@@ -242,7 +236,6 @@ def source_of(url: str) -> JsonObject:
 
 
 def outcome_text(result: JsonObject) -> str:
-    """Return a result as text. Its images follow in the next user message."""
     lines = []
     for part in wire_blocks(result.get("content")):
         is_picture = part["type"] in {"image", "document"}
@@ -252,7 +245,6 @@ def outcome_text(result: JsonObject) -> str:
 
 
 def block_text(block: JsonObject) -> str:
-    """Return a block as text, or as JSON if it has no text form."""
     match block:
         case {"type": "text", "text": str(text)}:
             return text
@@ -272,7 +264,6 @@ def rename(fields: JsonObject, old: str, new: str) -> JsonObject:
 
 
 def join_parts(parts: list[JsonObject]) -> Json:
-    """Join the parts to one string if all are plain text, else return them unchanged."""
     is_plain = all(part.keys() == {"type", "text"} for part in parts)
     return "\n\n".join(part["text"] for part in parts) if is_plain else parts
 

@@ -1,9 +1,9 @@
 """The Responses API codec for requests, items, calls and tools, and for rollout files.
 
 Each request sends the whole conversation, so the provider stores nothing that the log lacks. Items
-without a block type, such as reasoning, are kept and sent back unchanged. Reading a rollout (a file
-of items) turns freeform, shell and search calls into tool uses and drops fields that only serve the
-client (ids, states, metadata). Unknown items stay whole, and other fields stay with their block.
+without a block type, such as reasoning, are sent back unchanged. Reading a rollout (a file of
+items) turns every kind of call into tool uses and drops fields that only serve the client (ids,
+states).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -62,7 +62,6 @@ from longhold.core.wire.messages import (
 
 REASONING = "reasoning"
 STOP_REASONS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
-"""Why an answer is incomplete, in Messages API terms."""
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
@@ -87,7 +86,6 @@ _Block = TypeVar("_Block")
 
 
 def encode_request(kwargs: JsonObject) -> JsonObject:
-    """Convert a request to the arguments of `client.responses.create`."""
     wanted: JsonObject = {"model": kwargs["model"]}
     if system := wire_blocks(kwargs.get("system")):
         wanted["instructions"] = join_text(system)
@@ -102,7 +100,6 @@ def encode_request(kwargs: JsonObject) -> JsonObject:
 
 
 def encode_tool(tool: JsonObject) -> JsonObject:
-    """Convert a tool definition. Tools that the provider runs are returned unchanged."""
     if "input_schema" not in tool:
         return tool
     return {"type": "function", **rename(tool, "input_schema", "parameters")}
@@ -114,7 +111,7 @@ def _group(
     part_of: Callable[[_Block], JsonObject],
     message_of: Callable[[list[JsonObject]], JsonObject],
 ) -> Iterator[JsonObject]:
-    """Yield a message's items in order, joining adjacent blocks that are not items into one message."""
+    """Yield a message's items in order. Adjacent blocks that are not items form one message."""
     items = ((item_of(block), block) for block in blocks)
     for is_part, group in groupby(items, lambda pair: pair[0] is None):
         if is_part:
@@ -145,7 +142,6 @@ def _encode_item(block: JsonObject) -> JsonObject | None:
 
 
 def encode_call(id: str, name: str, data: JsonObject, *, is_custom: bool = False) -> JsonObject:
-    """Encode a call. A custom tool takes one string, stored as `input`."""
     if is_custom:
         text = str(data.get("input", ""))
         return {"type": "custom_tool_call", "call_id": id, "name": name, "input": text}
@@ -171,7 +167,6 @@ def _encode_text(role: str, text: str) -> JsonObject:
 
 
 def decode_item(item: JsonObject) -> tuple[Speaker, Content]:
-    """Read a request item, and return which side it is on."""
     kind = item.get("type") or "message"
     if kind in OUTPUT_ITEMS:
         return "user", (decode_result(item),)
@@ -251,7 +246,6 @@ def _decode_part(part: Json) -> Block:
 
 
 def _decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
-    """Read a call of any kind, or return None if it is not a call."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(text)}:
             data = parse(text)

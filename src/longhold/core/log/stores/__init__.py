@@ -12,7 +12,6 @@ from longhold.core.settings import StoreSettings, load_settings
 from longhold.errors import ConfigError
 
 VARIABLE = "LONGHOLD_STORE"
-"""Environment variable with the default store."""
 
 
 def read_store_name() -> str:
@@ -47,7 +46,6 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
 
 
 def list_migrations(url: str) -> list[str]:
-    """Return the statements that opening a database would run."""
     with _explain_import():
         from longhold.core.log.stores.postgres.database import PostgresDatabase
         from longhold.core.log.stores.postgres.schema import list_pending

@@ -21,7 +21,7 @@ class ObjectBodies:
         self._objects = _connect(settings.bodies) if settings.bodies else None
 
     def put(self, key: int, name: str, data: bytes) -> tuple[str, int, bytes]:
-        """Return a body's hash, size and database content, which is empty if it went to object storage."""
+        """Return a body's hash, size and row content, empty if it went to object storage."""
         sha256 = sha256_of(data)
         is_large = len(data) >= self._least_bytes and name.startswith(f"{DIRECTORY}/")
         if self._objects is None or not is_large:
@@ -30,7 +30,6 @@ class ObjectBodies:
         return sha256, len(data), b""
 
     def body(self, key: int, sha256: str, size: int, data: bytes) -> bytes:
-        """Return a body, given its row."""
         if data or not size:
             return bytes(data)
         if self._objects is None:
@@ -41,7 +40,6 @@ class ObjectBodies:
             raise StoreError(f"the body {sha256} is gone from object storage") from None
 
     def remove(self, key: int, sha256: str = "") -> None:
-        """Remove one body of a session, or all of them."""
         if self._objects is None:
             return
         listed = [meta["path"] for page in self._objects.list(self._name(key, "")) for meta in page]
@@ -63,7 +61,7 @@ def _connect(url: str) -> Any:
     try:
         return from_url(url)
     except Exception as error:
-        wrong = str(error).partition("\n")[0]  # what follows is for those who debug the library
+        wrong = str(error).partition("\n")[0]  # later lines are debug output
         raise ConfigError(
             f"store.bodies: {wrong}; give s3://…, gs://…, az://…, or "
             "file://… of a directory that is there"

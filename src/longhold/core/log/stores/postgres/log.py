@@ -1,7 +1,7 @@
 """A session's log in PostgreSQL, open for writing under a lease.
 
-`append` numbers an entry and queues it; `committed` waits for the commit. Files that a log has on disk
-are rows of `bodies` here, under names that are the same on every machine.
+`append` numbers an entry and queues it; `committed` waits for the commit. Files that a log has on
+disk are rows of `bodies` here, under names that are the same on every machine.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ class PostgresLog(Closing):
         self.flush()
 
     def sync_soon(self) -> None:
-        self._writer.find_pending(self._lease)  # raises if nothing can be written any more
+        self._writer.find_pending(self._lease)  # raises if the lease is lost
 
     def leave(self, report: AnyEntry) -> None:
         self._beside.leave(self._lease.key, encode_report(report))
@@ -103,7 +103,7 @@ class PostgresLog(Closing):
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        """Record the reports left. Each commit returns whether there are any, which saves most queries."""
+        """Record the reports left. Each commit returns whether there are any, to save queries."""
         if not self._lease.has_reports:
             return []
         self._lease.reports_taken()
@@ -185,8 +185,6 @@ class Bodies(Protocol):
 
 
 class BodiesToRead:
-    """Read-only bodies of a session that another process may be writing."""
-
     def __init__(self, beside: SessionRows, key: int) -> None:
         self._beside = beside
         self._key = key

@@ -1,7 +1,8 @@
 """Job queue for workers in the session database, run by procrastinate.
 
 A job is queued once, however often it is requested. Workers send heartbeats; if they stop, another
-worker reruns their jobs. A job may thus run twice, which the log position and the fence make harmless.
+worker reruns their jobs. A job may thus run twice, which the log position and the fence make
+harmless.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ CONNECTIONS = 4
 
 
 class _UntilFree(BaseRetryStrategy):
-    """Retry without limit while another process writes the session. Other errors are not retried."""
+    """Retry without limit while another process writes the session, but never other errors."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -61,7 +62,6 @@ class JobQueue:
         self._task = app.task(name=TASK, queue=self._name, retry=_UntilFree(wait_seconds))(session)
 
     async def put(self, job: SessionJob) -> bool:
-        """Queue a job. Return False if it is already queued."""
         lock = f"{self._name}:{job.session}"
         waiting = self._task.configure(
             lock=lock, queueing_lock=f"{lock}:{job.kind}:{job.position}", queue=self._name
@@ -115,10 +115,7 @@ async def open_queue(
     settings: StoreSettings,
     run: Callable[[SessionJob], Awaitable[str]] = lambda job: asyncio.sleep(0, ""),
 ) -> AsyncIterator[JobQueue]:
-    """Connect to a database's queue, creating missing tables.
-
-    `run` executes a job. Callers that only queue jobs do not need it.
-    """
+    """Connect to a database's queue, creating missing tables. `run` executes a job."""
     connector = PsycopgConnector(
         conninfo=url, kwargs={"options": _OPTIONS}, min_size=1, max_size=CONNECTIONS
     )

@@ -106,7 +106,7 @@ def _read_sums(sums: Iterable[Any]) -> Tally:
 
 
 class PostgresCommits:
-    """The commits of a project's memories. The first writer gets a number."""
+    """The commits of a project's memories. Each number goes to the first writer."""
 
     def __init__(self, database: PostgresDatabase, tenant: str, project: str, place: Path) -> None:
         self.place = place
@@ -121,7 +121,7 @@ class PostgresCommits:
         return [(n, bytes(body)) for n, body in rows]
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Commit under a number. A commit whose confirmation was lost is recognised by its bytes."""
+        """Commit under a number. If its confirmation was lost, its bytes identify it."""
         given = (*self._project, number, commit)
 
         def insert(connection: Connection[Any]) -> bool:
@@ -172,8 +172,8 @@ class PostgresRecords:
 class PostgresMail:
     """Mail between a tenant's sessions on any machine.
 
-    A box numbers its mail under a row lock, so that a late commit is not skipped. The read position is in
-    the session's log, with the id of the box, so it moves with the session.
+    A box numbers its mail under a row lock, so that a late commit is not skipped. The read position
+    is in the session's log, with the id of the box, so it moves with the session.
     """
 
     def __init__(self, database: PostgresDatabase, tenant: str, key: int) -> None:
@@ -201,7 +201,6 @@ class PostgresMail:
 
 
 ROWS = 500
-"""Entries per INSERT when a whole session is written."""
 
 
 def load_entries(connection: Connection[Any], key: int, header: bytes, *, after: int) -> Loaded:
@@ -241,7 +240,6 @@ def fill(
     beside: Mapping[str, bytes],
     objects: ObjectBodies,
 ) -> None:
-    """Write all of a new session, within a transaction."""
     last, size, rest = 0, 0, iter(entries)
     while some := list(islice(rest, ROWS)):
         numbers, lines = [one.n for one in some], [msgspec.json.encode(one) for one in some]

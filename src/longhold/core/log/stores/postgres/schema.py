@@ -1,7 +1,7 @@
 """Tables and migrations, in the schema `longhold`.
 
-Each migration is one transaction and only adds what older versions tolerate, so that two versions can
-run side by side during an upgrade.
+Each migration is one transaction and only adds what older versions tolerate, so that two versions
+can run side by side during an upgrade.
 """
 
 from typing import Any
@@ -111,11 +111,9 @@ CREATE TABLE IF NOT EXISTS longhold.versions (
     at timestamptz NOT NULL DEFAULT now()
 );"""
 _LOCK = 0x686F6C64
-"""Advisory lock for migrations."""
 
 
 def version(connection: Connection[Any]) -> int:
-    """Return the version of a database's tables, or 0."""
     try:
         row = connection.execute("SELECT max(version) FROM longhold.versions").fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -134,10 +132,7 @@ def list_pending(connection: Connection[Any]) -> list[str]:
 
 
 def migrate(connection: Connection[Any]) -> int:
-    """Migrate the tables, and return the number of migrations run.
-
-    A newer database is used unchanged: its additions serve newer machines.
-    """
+    """Run missing migrations and return their number. A newer database is used unchanged."""
     if version(connection) >= len(MIGRATIONS):
         return 0
     with connection.transaction():

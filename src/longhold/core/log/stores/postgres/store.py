@@ -63,7 +63,6 @@ CLOCK_SECONDS = 1e-5
 
 
 def _copy_all(store: Store, copies: FileStore) -> FileStore:
-    """Copy every changed log, and remove those of deleted sessions."""
     known = {one.id: one.modified for one in copies.sessions()}
     for one in store.sessions():
         if abs(known.pop(one.id, 0.0) - one.modified) > CLOCK_SECONDS:
@@ -75,7 +74,6 @@ def _copy_all(store: Store, copies: FileStore) -> FileStore:
 
 
 def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
-    """Copy one session with its files."""
     found = store.find(session)
     _copy(store, copies, found)
     directory = copies.find(found.id).directory
@@ -85,7 +83,7 @@ def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
 
 
 def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
-    with suppress(LogLocked, SessionExists):  # another process copies it just now
+    with suppress(LogLocked, SessionExists):  # another process is copying it
         try:
             with copies.open(one.id) as log:
                 for entry in store.load(one.id, after=last_n(log.entries)).entries:
@@ -97,7 +95,6 @@ def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
 
 
 ENDS = 40
-"""Entries at each end of a log that are searched for its title."""
 
 _LIVE = """
 EXISTS (SELECT 1 FROM longhold.holders h WHERE h.id = s.holder AND h.until > clock_timestamp())
@@ -129,7 +126,6 @@ _WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s |
 
 class PostgresStore:
     def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
-        """Connect, and create missing tables."""
         self.settings = settings or StoreSettings()
         self.tenant = self.settings.tenant
         if "\0" in self.tenant:
@@ -139,7 +135,6 @@ class PostgresStore:
         self._writer = Writer(self._database.connect, self.settings.patience_seconds, self._objects)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._open: set[str] = set()
-        """Ids of the sessions this process writes through this store."""
         self._unreleased: dict[int, int] = {}
         """Fences by key of closed sessions that the database still lists as held."""
         mark = hashlib.sha256(f"{self._database.place}\0{self.tenant}".encode()).hexdigest()[:16]
@@ -282,7 +277,6 @@ class PostgresStore:
         return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
 
     def find(self, session: str) -> StoredSession:
-        """Find a session by id or unique prefix, or `newest` of this project."""
         if session == "newest":
             if here := self.sessions(Path.cwd(), limit=1):
                 return here[0]
@@ -352,7 +346,7 @@ class PostgresStore:
                     for table in ("entries", "bodies", "reports", "boxes", "mail"):
                         query = f"DELETE FROM longhold.{table} WHERE session = ANY(%s)"
                         connection.execute(query, (keys,))
-                    for key in keys:  # if that fails, the rows stay, and it can be tried again
+                    for key in keys:  # a failure rolls the rows back, so that it can be retried
                         self._objects.remove(key)
 
             self._database.run(remove)
@@ -425,7 +419,6 @@ class PostgresStore:
         return self.tenant, id, project, msgspec.json.encode(header)
 
     def _key(self, id: str) -> tuple[int, bytes]:
-        """Return the key and header of the session with exactly this id."""
         rows = self._database.rows(
             "SELECT key, header FROM longhold.sessions WHERE tenant = %s AND id = %s",
             (self.tenant, id),

@@ -1,8 +1,8 @@
 """Group commit: one thread per process commits the changes of all its logs in batches.
 
-Each batch is one transaction. Under a row lock, entries are appended only if the session's fence and
-last number are the expected ones, so a replaced writer adds nothing. After a broken connection the
-batch is retried; entries already committed are recognised by their bytes.
+Each batch is one transaction. Under a row lock, entries are appended only if the session's fence
+and last number are the expected ones, so a replaced writer adds nothing. After a broken connection
+the batch is retried; entries already committed are recognised by their bytes.
 """
 
 import os
@@ -62,11 +62,8 @@ WHERE b.session = g.session AND b.name = g.name RETURNING b.session, b.sha256
 
 @dataclass(slots=True)
 class QueuedChanges:
-    """Changes of one log that are not committed yet."""
-
     entries: list[tuple[int, bytes]] = field(default_factory=list)
     bodies: dict[str, bytes | None] = field(default_factory=dict)
-    """By name. None removes the body."""
     done: "Future[None]" = field(default_factory=Future)
 
 
@@ -78,7 +75,6 @@ class Lease:
     fence: int
     session: str
     has_reports: bool = False
-    """Reports wait in the outbox."""
     lost: StoreError | None = None
     waiting: QueuedChanges | None = None
     newest: "Future[None] | None" = None
@@ -155,7 +151,6 @@ class Writer:
             return lease.newest
 
     def close(self) -> None:
-        """Commit queued changes and end the thread."""
         with self._wake:
             self._is_closed = True
             self._wake.notify()
@@ -176,7 +171,6 @@ class Writer:
             self._connection.close()
 
     def _commit(self, batch: Batch) -> None:
-        """Retry until the batch is decided or the patience ends."""
         began, wait_seconds = time.monotonic(), FIRST_WAIT_SECONDS
         while batch:
             try:
@@ -201,7 +195,6 @@ class Writer:
     def _resolve(
         self, lease: Lease, changes: QueuedChanges, written: dict[int, bool | None]
     ) -> bool:
-        """Complete the waiting future, or return False if the change must be retried."""
         if lease.key in written:
             has_reports = written[lease.key]
             if has_reports is None:
@@ -222,7 +215,6 @@ class Writer:
             changes.done.set_exception(error)
 
     def _try(self, batch: Batch) -> dict[int, bool | None]:
-        """Commit a batch. Return per session whether reports wait, or None to retry."""
         connection = self._connected()
         with connection.transaction():
             ours = _lock_ours(connection, [one for one in batch if one[1].bodies])
@@ -258,7 +250,6 @@ def _takeover_error(session: str) -> LeaseLost:
 
 
 def _lock_ours(connection: Connection[Any], batch: Batch) -> set[int]:
-    """Lock the rows of sessions whose fence is still ours."""
     if not batch:
         return set()
     keys, fences = [one.key for one, _ in batch], [one.fence for one, _ in batch]
