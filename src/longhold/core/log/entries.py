@@ -384,7 +384,7 @@ class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
 
 
 class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
-    """An overhead call, by a fork on the conversation's prefix or an agent with its own prefix."""
+    """A call outside the conversation, by a fork on its prefix or an agent with its own prefix."""
 
     source: str
     """The caller: compact, notes, memory, agent:<id> and so on."""

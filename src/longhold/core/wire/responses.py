@@ -1,9 +1,9 @@
 """The Responses API codec for requests, items, calls and tools, and for rollout files.
 
-Each request sends the whole conversation, so the provider stores nothing that the log lacks. Items
-without a block type, such as reasoning, are sent back unchanged. Reading a rollout (a file of
-items) turns every kind of call into tool uses and drops fields that only serve the client (ids,
-states).
+Each request sends the whole conversation, so the log lacks nothing that the provider may store.
+Items without a block type, such as reasoning, are sent back unchanged. In a rollout (a file of
+items), function, custom, shell and tool search calls become tool uses, and unknown items are kept
+whole. Reading drops fields that only serve the client, such as ids and states.
 """
 
 from collections.abc import Callable, Iterable, Iterator
