@@ -1,14 +1,14 @@
-"""The exceptions of Longhold.
+"""All exceptions that Longhold raises.
 
     LongholdError
     ├─ ConfigError (ValueError)     which key, which file, what is allowed
-    │   └─ InvalidArgument          which argument of a call, what is wrong with it, what will do
+    │   └─ InvalidArgument          which argument, what is wrong with it, what is accepted
     ├─ SessionClosed                a session was used after it was closed
     ├─ TranscriptError              a log or a foreign transcript that cannot be read
     │   └─ NewerFormat              written by a newer version than this one
     ├─ StoreError (OSError)         a file could not be read, written or locked
     │   ├─ LogLocked                another process is writing this log
-    │   ├─ LeaseLost                another process took this log over meanwhile
+    │   ├─ LeaseLost                another process has taken over this log
     │   └─ SessionExists            the id is taken
     ├─ SessionNotFound (LookupError)
     ├─ NotInHistory (LookupError)   no such message, tool use, line or span
@@ -16,35 +16,35 @@
     ├─ Aborted                      the work was stopped; nothing was changed
     ├─ PrefixMoved                  a request does not extend the last one: a bug in Longhold
     └─ ModelError
-        ├─ PromptTooLong            by how many tokens, if the provider says
+        ├─ PromptTooLong            by how many tokens, if the provider reports it
         ├─ ModelUnavailable         overloaded or rate limited; retry after
-        ├─ ModelRefused             it will not answer this
+        ├─ ModelRefused             the model declined to answer
         ├─ AuthenticationFailed     the key is missing or wrong
         ├─ StreamBroken             the answer stopped midway
-        ├─ RequestRejected          the provider says the request is malformed
+        ├─ RequestRejected          the provider considers the request malformed
         └─ BudgetSpent              no call was made: a limit is reached
 
-Only what cannot go on raises; what a session can go on after is an entry in its log instead.
-The last clause of each message says what to do.
+A problem that a session survives is an entry in its log, not an exception.
+Each message ends with what to do.
 """
 
 from pathlib import Path
 
 
 class LongholdError(Exception):
-    """Root of the tree; the command line prints its message as one line."""
+    """Base of all exceptions here. The command line prints the message as one line."""
 
     exit_code = 1
 
 
 class ConfigError(LongholdError, ValueError):
-    """A setting has a name or a value that is not allowed."""
+    """A setting has an unknown name or a value that is not allowed."""
 
     exit_code = 2
 
 
 class InvalidArgument(ConfigError):
-    """An argument of a call cannot be used; nothing was recorded."""
+    """An argument of a call is invalid. Nothing was recorded."""
 
     def __init__(self, argument: str, problem: str) -> None:
         self.argument = argument
@@ -59,7 +59,7 @@ class SessionClosed(LongholdError):
 
 
 class TranscriptError(LongholdError):
-    """A log or a transcript cannot be read."""
+    """A log or a foreign transcript cannot be read."""
 
     exit_code = 3
 
@@ -76,13 +76,13 @@ class NewerFormat(TranscriptError):
 
 
 class StoreError(LongholdError, OSError):
-    """A file operation failed; nothing that was acknowledged before is lost."""
+    """A file operation failed. Everything acknowledged before it is still stored."""
 
     exit_code = 4
 
 
 class LogLocked(StoreError):
-    """A log has one writer at a time, and another process is it."""
+    """Another process is this log's writer; a log has only one at a time."""
 
     def __init__(self, path: Path, holder: str) -> None:
         self.path = path
@@ -93,43 +93,43 @@ class LogLocked(StoreError):
 
 
 class LeaseLost(StoreError):
-    """Another process became the log's writer; what was not committed is not in it."""
+    """Another process became the log's writer. Uncommitted entries are not in the log."""
 
 
 class SessionExists(StoreError):
-    """A session has that id already; none is ever overwritten."""
+    """The session id is taken. Existing sessions are never overwritten."""
 
 
 class SessionNotFound(LongholdError, LookupError):
-    """No session has that id, or several begin with it."""
+    """No session has this id, or several ids begin with it."""
 
     exit_code = 5
 
 
 class NotInHistory(LongholdError, LookupError):
-    """A session's past has no such message, tool use, line or span."""
+    """The session has no such message, tool use, line or span."""
 
     exit_code = 5
 
 
 class ContextOverflow(LongholdError):
-    """The parts that every request holds do not fit the window."""
+    """The fixed parts of a request alone exceed the context window."""
 
     exit_code = 6
 
 
 class Aborted(LongholdError):
-    """The work was stopped before anything was changed."""
+    """The work was stopped before anything changed."""
 
     exit_code = 130
 
 
 class PrefixMoved(LongholdError):
-    """A request does not extend the one before it and no entry says why: a bug in Longhold."""
+    """A request does not extend the previous one, and no log entry explains it. This is a bug."""
 
 
 class ModelError(LongholdError):
-    """The model's side failed; subclasses say whether trying again can help."""
+    """A model call failed. The subclass determines whether a retry can help."""
 
     exit_code = 7
 
@@ -140,7 +140,7 @@ class ModelError(LongholdError):
 
 
 class PromptTooLong(ModelError):
-    """The prompt is over the window; the numbers are set where the provider gave them."""
+    """The prompt exceeds the context window. Token counts are None if the provider omits them."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class PromptTooLong(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """Overloaded, rate limited or unreachable: the same request may succeed later."""
+    """The provider is overloaded, rate limiting or unreachable. A retry may succeed."""
 
     def __init__(
         self,
@@ -172,20 +172,20 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The model declined to answer; the same request will be declined again."""
+    """The model declined to answer. A retry will be declined too."""
 
 
 class AuthenticationFailed(ModelError):
-    """The key is missing, wrong, or may not use this model."""
+    """The key is missing, wrong, or lacks access to this model."""
 
 
 class StreamBroken(ModelError):
-    """The answer began and then stopped: closed, stalled, or an error event after a 200."""
+    """The stream was closed, stalled, or sent an error event after status 200."""
 
 
 class RequestRejected(ModelError):
-    """The provider calls the request malformed; do not send it again."""
+    """The provider considers the request malformed. Do not retry."""
 
 
 class BudgetSpent(ModelError):
-    """No call was made: a spending limit is reached."""
+    """A spending limit is reached. No call was made."""

@@ -1,4 +1,4 @@
-"""Serving an ASGI application on a socket of this machine, from a thread or until interrupted."""
+"""Serve an ASGI application on a local socket, from a thread or until interrupted."""
 
 import asyncio
 import ipaddress
@@ -12,24 +12,23 @@ from typing import TYPE_CHECKING, Literal
 
 from longhold.errors import ConfigError
 
-if TYPE_CHECKING:  # part of an extra, and models only ask for `is_loopback`
+if TYPE_CHECKING:  # an optional extra; models only need `is_loopback`
     import uvicorn
     from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2_048
-"""Connections that wait to be taken: as many as the server itself asks for."""
 START_SECONDS = 10.0  # longer than any start we have seen
 
 
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay off only where it is.
+    # Name the protocol, because asyncio disables Nagle's algorithm only then.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)  # whoever connects before the server runs waits, is not refused
+        listener.listen(BACKLOG)  # clients that connect before the server runs wait
     except OSError as error:
         listener.close()
         raise ConfigError(
@@ -45,7 +44,7 @@ def server_of(
     ending_seconds: int = 1,
     protocol: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
 ) -> "uvicorn.Server":
-    """Build a server; `ending_seconds` is how long an answer may go on once it is to end."""
+    """Build a server. At shutdown, running responses get `ending_seconds` to finish."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -64,10 +63,7 @@ def server_of(
 
 @contextmanager
 def serve_in_thread(server: "uvicorn.Server", port: int = 0) -> Iterator[str]:
-    """Serve from a thread on a loopback port, 0 for a free one, until the block ends.
-
-    Yield the address.
-    """
+    """Serve on a loopback port (0 picks one) until the block ends, and yield the URL."""
     listener = listen(LOOPBACK, port)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
@@ -89,7 +85,7 @@ def _await_start(server: "uvicorn.Server", thread: threading.Thread) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address always means this machine."""
+    """Return whether a host name or address always refers to this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The log of a session, append-only, and what lies beside it on disk."""
+"""A session's append-only log and the files stored with it."""
 
 from longhold.core.log.log import Log, branch_log, write_log
 from longhold.core.log.protocol import OpenLog

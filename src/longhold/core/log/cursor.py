@@ -1,4 +1,4 @@
-"""A place in a growing history, for whatever keeps counts of a log up to date."""
+"""A position in a growing history, for consumers that process each entry once; and safe clocks."""
 
 import time
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from longhold.core.log.entries import AnyEntry
 
 @dataclass(slots=True)
 class LogCursor:
-    """Gives each entry of a history once, at a cost that depends only on what is new."""
+    """Returns each entry of a history once, at a cost proportional to the new entries."""
 
     position: int = 0
 
     def is_past(self, history: Sequence[AnyEntry]) -> bool:
-        """Return whether this is another, shorter history: a log never loses entries."""
+        """Return whether this is a different, shorter history, since a log never loses entries."""
         return self.position > len(history)
 
     def advance(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
-        """Return the entries since the last call; all of them if the history is another one."""
+        """Return the entries since the last call, or all of them for a different history."""
         start, self.position = self.position, len(history)
         return history[start:] if start <= self.position else history[:]
 
@@ -33,9 +33,9 @@ _BEGAN = time.time() - time.monotonic()
 
 
 def earliest_now() -> float:
-    """Return the time by the wall clock, or by what passed in this process if that is earlier.
+    """Return the wall clock time, or the time by this process's monotonic clock if earlier.
 
-    A clock that jumps ahead must not make what was written a minute ago look expired.
+    A clock that jumps ahead must not make recent entries look expired.
     """
     return min(time.time(), _BEGAN + time.monotonic())
 

@@ -1,4 +1,4 @@
-"""Entries described in one line each, for explanations and for the terminal."""
+"""One-line descriptions of entries, for explanations and the terminal."""
 
 from collections.abc import Mapping
 
@@ -32,15 +32,12 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.text import clean_line, exact_dollars, list_some, pluralize
 
 FOCUS_CHARS = 200
-"""Of what a summary was asked to dwell on."""
 
 
 CLEARED_SHOWN = 4
-"""Of the results that were cleared; the rest is counted."""
 
 
 CALL_CHARS = 60
-"""Of a call, to recognise it."""
 
 
 _FORKED_BY = {"stopped": "an answer that was stopped", "branch": "another branch"}
@@ -57,7 +54,7 @@ def kind_of(entry: AnyEntry) -> str:
 
 
 def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -> str:
-    """Describe in one line what an entry did; `uses` are the calls made before it, by id."""
+    """Describe an entry in one line. `uses` are the earlier calls by id."""
     match entry:
         case Forked():
             return _describe_fork(entry)
@@ -71,7 +68,7 @@ def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -
         case Noted(cursor=n, by=by, tokens=tokens):
             return f"up to message {n}, by {_NOTED_BY[by]}: about {tokens:,} tokens"
         case Cleared(ids=ids, why=why):
-            said = why or _describe_change(entry)  # a reason says itself how many
+            said = why or _describe_change(entry)  # the reason includes the count
             named = [_call(uses[id]) for id in ids if uses and id in uses]
             return f"{said} ({list_some(named, CLEARED_SHOWN)})" if named else said
         case ViewChange():

@@ -1,7 +1,7 @@
-"""Passing a log from one writer to the next, while both live.
+"""Hand a log from one live writer to another.
 
-Who wants to write leaves a note beside the log. A writer that looks for notes, as the gateway does,
-lets go between two of its calls and reads the log anew when it needs it again.
+A process that wants to write creates a `.wanted` file next to the log. A cooperating writer, such
+as the gateway, releases the log between two calls and reloads it when it needs it again.
 """
 
 import time
@@ -15,7 +15,7 @@ from longhold.errors import LogLocked
 
 LOOK_SECONDS = 0.02
 GATEWAY = "gw-"
-"""How the ids of sessions begin whose writer looks for notes."""
+"""Prefix of session ids whose writer checks for handover requests."""
 
 
 def is_wanted(log: Path) -> bool:
@@ -24,7 +24,7 @@ def is_wanted(log: Path) -> bool:
 
 @contextmanager
 def request_handover(log: Path) -> Iterator[None]:
-    """Ask for a log for as long as the block runs; one in a database can only be waited for."""
+    """Request a log while the block runs. For a log in a database this only waits."""
     note = _note(log)
     with suppress(OSError):
         if log.is_absolute():
@@ -37,7 +37,7 @@ def request_handover(log: Path) -> Iterator[None]:
 
 
 def open_when_free(open_log: Callable[[], OpenLog], seconds: float) -> OpenLog:
-    """Open a log, or ask its writer for it and wait; raise `LogLocked` if it is not passed on."""
+    """Open a log, or request it from its writer. Raise `LogLocked` after `seconds`."""
     try:
         return open_log()
     except LogLocked as locked:

@@ -1,12 +1,9 @@
-"""The log: append-only JSONL with a versioned first line, one writer, any number of readers.
+"""The log file: append-only JSONL with a versioned header, one writer, any number of readers.
 
-An append is one write of one line, so a killed process leaves at most a torn last line;
-it loads as if it had not been written and is reported. Nothing is ever rewritten: a writer
-that finds a torn end closes it with a newline and goes on behind it. `sync_soon` makes what was
-appended survive a power cut, after each turn; a killed process loses nothing without it.
-
-The writer holds a lock on a file beside the log, which names its process. The system releases it
-when the process dies. The file stays: removing it would let two writers in.
+Each append is a single write, so a killed process leaves at most a torn last line, which readers
+report and skip. Nothing is rewritten: the next writer ends a torn line with a newline. `sync_soon`
+protects against power loss after each turn. The writer's lock file is never removed, because that
+would allow two writers.
 """
 
 import errno
@@ -39,14 +36,12 @@ from longhold.core.wire.messages import tame
 from longhold.errors import StoreError
 
 AGENTS = "agents"
-"""The directory of the logs of a session's agents, beside its own."""
 _encoder = msgspec.json.Encoder()
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
-"""What an entry may raise that no line can hold."""
 
 
 class Log(Closing):
-    """A log in a file, open for writing. Make one with `create` or `open`."""
+    """A log file open for writing. Use `create` or `open`."""
 
     has_file = True
     mail: StoredMail | None = None
@@ -66,12 +61,12 @@ class Log(Closing):
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
         self._sync = FileSync(descriptor)
         self._is_torn = False
-        """A line was cut short and could not be taken back: the next one begins with a newline."""
+        """A partial line could not be truncated, so the next line starts with a newline."""
         self._process = os.getpid()
 
     @classmethod
     def create(cls, path: Path, header: Header, *, shared: SharedRecords | None = None) -> Self:
-        """Create a log; an existing one is never overwritten."""
+        """Create a log. An existing one is never overwritten."""
         path = path.resolve()
         private_directory(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
@@ -85,13 +80,12 @@ class Log(Closing):
 
     @classmethod
     def open(cls, path: Path, session: str = "", *, shared: SharedRecords | None = None) -> Self:
-        """Open an existing log for writing; links to it share its lock.
+        """Open an existing log for writing. Symlinks to it share its lock.
 
-        `session` is the id it is known by, which counts where the first line has another; `shared`
-        are the records of another store, of which this is a copy.
+        `session` overrides the id in the header. `shared` is set for a copy from another store.
         """
         path = path.resolve()
-        load_header(path)  # says what is wrong before anything is put beside it
+        load_header(path)  # raises before a lock file is created
         descriptor = open_for_writing(path, os.O_WRONLY | os.O_APPEND)
         try:
             with explain_errors(path):
@@ -109,17 +103,16 @@ class Log(Closing):
         return self._descriptor >= 0
 
     def append(self, entry: AnyEntry) -> AnyEntry:
-        """Number, date and measure an entry, write it, and return it as written."""
         numbered, line = as_written(entry, self._next)
         self._write(line + b"\n")
         self._next += 1
         return numbered
 
     async def committed(self) -> None:
-        """Return at once: a killed process loses nothing that was written."""
+        """Return immediately: a killed process loses nothing that was written."""
 
     def flush(self) -> None:
-        """Return at once, as `committed` does."""
+        """Return immediately, like `committed`."""
 
     def leave(self, report: AnyEntry) -> None:
         outbox.leave(self._beside, report)
@@ -145,11 +138,7 @@ class Log(Closing):
             self._sync.now()
 
     def sync_soon(self) -> None:
-        """Have what was appended forced onto the disk, without waiting for it.
-
-        Only a power cut could lose what is under way. A failure is raised by the next call, and so
-        is that the log was removed.
-        """
+        """Sync without waiting. The next call raises a failure, or the removal of the log."""
         if self._is_gone():
             raise _removal_error(self.path)
         with explain_errors(self.path):
@@ -162,7 +151,7 @@ class Log(Closing):
         return list(map(agent_log, agent_logs(self._beside)))
 
     def close(self) -> None:
-        """Make what was appended durable and release the lock, which happens in any case."""
+        """Sync and release the lock, even if syncing fails."""
         if self._descriptor < 0:
             return
         try:
@@ -181,7 +170,7 @@ class Log(Closing):
             raise
 
     def _write(self, line: bytes) -> None:
-        """Write a whole line or nothing: a line cut short by a full disk is truncated away."""
+        """Write a whole line or nothing. A line cut short by a full disk is truncated."""
         if self._process != os.getpid():
             raise StoreError(
                 f"{self.path}: opened by process {self._process}, of which this one is a fork; "
@@ -204,7 +193,7 @@ class Log(Closing):
         self._sync.written()
 
     def _is_gone(self) -> bool:
-        """Return whether the file has no name any more: what is written would vanish with us."""
+        """Return whether the file was unlinked, so that anything written would be lost."""
         return not os.fstat(self._descriptor).st_nlink
 
 
@@ -240,7 +229,7 @@ def _removal_error(path: Path) -> StoreError:
 
 
 def _mend_entry(entry: AnyEntry) -> AnyEntry:
-    """Replace what no file can hold: half characters, numbers and depths that JSON has not."""
+    """Replace values JSON cannot hold: lone surrogates, NaN, huge integers, deep nesting."""
 
     def mend(value: Json) -> Json:
         if isinstance(value, str):
@@ -260,10 +249,7 @@ def _mend_entry(entry: AnyEntry) -> AnyEntry:
 
 
 def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
-    """Write a whole new log of entries that have their numbers, holding none of them; count them.
-
-    It appears under its name only when it is complete: an import that is cut short leaves nothing.
-    """
+    """Stream entries to a new log and return their count. It appears only when complete."""
     count = 0
 
     def lines() -> Iterator[bytes]:
@@ -280,7 +266,7 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
 
 
 def branch_log(source: Path, path: Path, session: str, *, upto: int | None = None) -> int:
-    """Copy a log under a new id, up to and including entry `upto`; return the number of entries."""
+    """Copy a log under a new id, through entry `upto`, and return the number of entries."""
     loaded = load(source)
     shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
     last = shared[-1].n if shared else 0
@@ -288,7 +274,6 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
 
 
 def branch_header(parent: Header, session: str, last: int) -> Header:
-    """Head a copy of a log that shares its entries up to `last`."""
     return msgspec.structs.replace(
         parent,
         longhold=VERSION,

@@ -1,8 +1,7 @@
-"""A session's outbox: how work beside a conversation reaches its log, which has one writer.
+"""A session's outbox: how background jobs add entries to a log that has one writer.
 
-A job leaves each entry as a file; the log's writer records them at the next settle. An entry that
-was recorded just before a crash is recognised by its time. Only entries that do not change the
-view are allowed.
+A job leaves each entry as a file, which the writer records at its next settle. An entry recorded
+just before a crash is recognised by its time. Only entries that do not change the view are allowed.
 """
 
 import contextlib
@@ -29,10 +28,10 @@ from longhold.core.settings.files import write_private
 
 NAME = "outbox"
 UNREADABLE = ".unreadable"
-"""Put behind the name of a file that is no entry, so that it is looked at once."""
+"""Added to the name of an invalid file, so that it is examined only once."""
 
 LEFT = (Noted, Remembered, Recalled, Dreamt, Forked, Failed, Ended)
-"""What may be left: reports of what was done, nothing that changes what a model sees."""
+"""Allowed entries: reports that do not change the model's view."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(AnyEntry).decode
@@ -53,7 +52,6 @@ def encode_report(entry: AnyEntry) -> bytes:
 def take(
     directory: Path, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
 ) -> list[AnyEntry]:
-    """Record what was left, oldest first, each once; return what was new."""
     taken: list[AnyEntry] = []
     for path in _list_waiting(directory):
         entry = _read(path)
@@ -62,13 +60,13 @@ def take(
                 path.replace(path.with_suffix(UNREADABLE))
             continue
         taken += record_once(entry, history, record)
-        with contextlib.suppress(OSError):  # what cannot be removed is not recorded twice
+        with contextlib.suppress(OSError):  # if it remains, it is not recorded twice
             path.unlink()
     return taken
 
 
 def _list_waiting(directory: Path) -> Iterable[Path]:
-    place = f"{directory}/{NAME}"  # asked for after every answer
+    place = f"{directory}/{NAME}"  # a string, because this runs after every answer
     try:
         names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208
     except OSError:
@@ -94,7 +92,7 @@ def decode_report(data: bytes) -> AnyEntry | None:
 def record_once(
     entry: AnyEntry, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
 ) -> list[AnyEntry]:
-    """Record a report unless that was done just before a crash: it has the same kind and time."""
+    """Record a report, unless it was recorded just before a crash: same kind and time."""
     if any(one.at == entry.at and type(one) is type(entry) for one in reversed(history)):
         return []
     return [record(structs.replace(entry, n=0))]

@@ -1,8 +1,8 @@
-"""A log open for writing, wherever it is kept.
+"""The interface of a log open for writing, in any store. `Log` is the log file.
 
-`append` numbers an entry and hands it over; `committed` waits until all that was appended is committed.
-It is awaited before a request is sent, before a tool runs and after an answer was recorded, so that
-nothing happens that a log might not know of. `Log` is the one in a file.
+`append` numbers an entry and queues it. `committed` waits until all appended entries are committed.
+Sessions await it before each request, before each tool run and after recording an answer, so that
+every side effect is in the log.
 """
 
 import time
@@ -22,29 +22,29 @@ from longhold.core.log.shared import SharedRecords
 
 
 class StoredMail(Protocol):
-    """A session's mailbox in a store, and the way into those of other sessions there."""
+    """A session's mailbox in a store, with access to other sessions' mailboxes."""
 
     def send(self, session: str, key: str, body: bytes) -> None:
-        """Put a mail into a session's box once, whatever the number of tries with this key."""
+        """Deliver a mail to a session exactly once per key."""
 
     def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:
-        """Return what came behind these cursors, in the order it was sent, each with its own."""
+        """Return mail after these cursors in the order sent, each with its new cursor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLog:
-    """The log of an agent that works for a session, once the agent has begun."""
+    """The log of an agent of a session. It exists once the agent has begun."""
 
     id: str
     directory: Path
-    """What this machine alone needs beside it."""
+    """Directory for files that only this machine needs."""
     exists: Callable[[], bool]
     load: Callable[[], Loaded]
     begin: Callable[[Header], "OpenLog"]
     go_on: Callable[[], "OpenLog"]
 
     def open(self, parent: Header, *, directory: str, at: int) -> "OpenLog":
-        """Go on with it, or begin it for an agent that was started behind entry `at`."""
+        """Open the log, or create it for an agent started after entry `at`."""
         if self.exists():
             return self.go_on()
         header = Header(session=self.id, created=time.time(), directory=directory)
@@ -52,7 +52,7 @@ class AgentLog:
 
 
 class Closing:
-    """Is closed at the end of a block, or where what is built on it fails."""
+    """Base for context managers that close on exit or on failure."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -77,7 +77,7 @@ class OpenLog(Protocol):
     def header(self) -> Header: ...
     @property
     def entries(self) -> list[AnyEntry]:
-        """What it held when it was opened, until a view takes them over."""
+        """The entries when it was opened, until a view takes them over."""
 
     @property
     def damage(self) -> list[Damage]: ...
@@ -85,69 +85,69 @@ class OpenLog(Protocol):
     def is_open(self) -> bool: ...
     @property
     def results(self) -> Results:
-        """The bodies of tool results that are too large for an entry or for the view."""
+        """Bodies of tool results too large for an entry or for the view."""
 
     @property
     def path(self) -> Path:
-        """Where its file is, or would be; beside it lies what this machine alone needs."""
+        """Path of the log file, even if hypothetical. Machine-local files are next to it."""
 
     @property
     def has_file(self) -> bool:
-        """Whether it is a file, so that a model may be shown where things lie."""
+        """Whether it is a file, so that a model may be shown paths."""
 
     @property
     def mail(self) -> StoredMail | None:
-        """The session's mailbox; None where other sessions reach it on this machine only."""
+        """The session's mailbox. None if it is reachable only on this machine."""
 
     @property
     def queue(self) -> QueuedJobs | None:
-        """Where jobs of the session wait for a worker; None where its own process does them."""
+        """Queue of jobs for workers. None if the session's own process runs them."""
 
     @property
     def shared(self) -> SharedRecords:
-        """What the session has in common with the others of its project and store."""
+        """Records shared with other sessions of the project and store."""
 
     def append(self, entry: AnyEntry) -> AnyEntry:
-        """Number, date and measure an entry, and return it as it is written.
+        """Number, timestamp and measure an entry, and return it as written.
 
         Raises `LeaseLost` once another process has become the writer.
         """
 
     async def committed(self) -> None:
-        """Wait until everything appended is committed."""
+        """Wait until all appended entries are committed."""
 
     def flush(self) -> None:
-        """Wait as `committed` does, blocking the thread."""
+        """Like `committed`, but block the thread."""
 
     def sync(self) -> None:
-        """Make what was appended survive a power cut."""
+        """Make appended entries survive power loss."""
 
     def sync_soon(self) -> None:
-        """Begin to, without waiting for it."""
+        """Start `sync` without waiting."""
 
     def leave(self, report: AnyEntry) -> None:
-        """Leave a report for the next process that opens the log; any process may."""
+        """Leave a report for the log's next writer. Any process may call this."""
 
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        """Record what was left, oldest first, each once; return what was new."""
+        """Record the waiting reports once each, oldest first, and return the new ones."""
 
     def text(self, name: str) -> str:
-        """Return a text that is kept beside the log; '' if there is none."""
+        """Return a text stored with the log, or ""."""
 
     def keep_text(self, name: str, text: str) -> str:
-        """Keep a text beside the log, replacing an earlier one; return where it is."""
+        """Store a text with the log, replacing an earlier one, and return its location."""
 
     def agent(self, id: str) -> AgentLog:
-        """Give the log of an agent that works for this session."""
+        """Return the log of an agent of this session."""
 
     def agents(self) -> Iterable[AgentLog]:
-        """Give those of all agents that have begun, also of agents that work for agents."""
+        """Return the logs of all agents that have begun, including agents of agents."""
 
     def close_on_failure(self) -> AbstractContextManager[None]: ...
     def close(self) -> None:
-        """Commit what is left and let the next writer in."""
+        """Commit the remaining entries and release the log."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...

@@ -1,7 +1,7 @@
-"""Work on a session that any machine may do, beside or after a turn.
+"""Background jobs on a session that any machine may run, during or after a turn.
 
-A job is named by its session and the position in the log from which it is wanted. It is done once
-the log holds what it leaves behind that position, so that running one twice does it once.
+A job is identified by its session and a position in the log. It is done once the log has its entry
+after that position, so a job that runs twice takes effect once.
 """
 
 from collections.abc import Iterable
@@ -13,20 +13,20 @@ from longhold.errors import ConfigError
 
 JobKind: TypeAlias = Literal["resume", "extract", "dream", "notes"]
 JOBS: tuple[JobKind, ...] = get_args(JobKind)
-"""Go on with a turn; look for memories; tidy the project's; bring the notes up to date."""
+"""Continue a turn; extract memories; consolidate them; update the notes."""
 LEAVES: dict[JobKind, tuple[type[AnyEntry], str]] = {
     "extract": (Remembered, "memory"),
     "dream": (Dreamt, "dream"),
     "notes": (Noted, "notes"),
 }
-"""What a job leaves in the log, and its name in the background of a session and in its failures."""
+"""The entry a job writes, and its name in background work and failures."""
 
 
 class QueuedJobs(Protocol):
-    """Jobs of a session that wait for a worker."""
+    """A session's queue of jobs for workers."""
 
     async def put(self, kind: JobKind, position: int) -> bool:
-        """Queue one; False if it waits already."""
+        """Queue a job. Return False if it is already queued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,6 @@ class SessionJob:
     kind: JobKind
     session: str
     position: int = 0
-    """The last entry when the job was asked for."""
 
     def __post_init__(self) -> None:
         if self.kind not in JOBS:

@@ -1,7 +1,7 @@
-"""Reading a log: any sequence of lines opens, and what is wrong with it is reported.
+"""Read a log tolerantly: any sequence of lines opens, and damage is reported.
 
-A line that cannot be read is left out; entries that stand in another order than their numbers say
-are read in the order of their numbers; a first line that is damaged is rebuilt from the file's name.
+Unreadable lines are skipped, misplaced entries are sorted by number, and a damaged header is
+rebuilt from the file name.
 """
 
 import gc
@@ -22,37 +22,33 @@ from longhold.core.log.entries import AnyEntry
 from longhold.errors import NewerFormat, TranscriptError
 
 VERSION = 1
-"""The format this version writes. It reads this one and every older one."""
+"""The format this version writes. It also reads all older ones."""
 
 _CHUNK_BYTES = 4 << 20
-"""Read in pieces, so that a large log is never in memory twice."""
+"""Chunk size, so that a large log is never in memory twice."""
 
 LOG_KEYS = (b"longhold", b"holdfast")
-"""The first key of a log, today and as version 0.1.0 wrote it."""
+"""First key of a log, today and in version 0.1.0."""
 LOG_STARTS = tuple(b'{"' + key + b'":' for key in LOG_KEYS)
 
 _HEADER_LIMIT_BYTES = 64 << 10
-"""No header is longer; a file without a line end is not read whole to find that out."""
+"""Longer than any header, so that a file without newlines is not read whole."""
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """The first line of a log."""
-
     longhold: int = VERSION
     session: str
     created: float = 0.0
     directory: str = ""
-    """The working directory the session belongs to."""
     parent: str = ""
-    """The session this one was branched from,"""
+    """The session this one was branched from."""
     parent_entry: int = 0
-    """and the last entry they share."""
 
 
 class _Version(Struct):
     longhold: int = 0
     holdfast: int = 0
-    """Where version 0.1.0, which had another name, wrote its format."""
+    """The format of logs written by version 0.1.0, which had another name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +56,7 @@ class Damage:
     line: int
     reason: str
     torn: bool
-    """It is the last line and incomplete: a write that a crash cut short."""
+    """The last line is incomplete, because a crash interrupted the write."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,10 +66,10 @@ class Loaded:
     damage: list[Damage] = field(default_factory=list)
     ends_with_newline: bool = True
     places: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of an entry's index and its line; those up to the next pair follow line by line."""
+    """Pairs of entry index and line. Up to the next pair, each entry is one line further."""
 
     def use_session(self, session: str) -> "Loaded":
-        """Go by the id a log is known by; a first line with another is that of a swapped file."""
+        """Use the id a log is known by. A different id in the header is reported as damage."""
         if not session or session == self.header.session:
             return self
         told = f"it is the log of session {self.header.session}; it may have been swapped"
@@ -81,27 +77,26 @@ class Loaded:
         return replace(self, header=structs.replace(self.header, session=session), damage=damage)
 
     def line_of(self, index: int) -> int:
-        """Return the line on which an entry stands, as long as they are in the file's order."""
+        """Return an entry's line number, while entries are still in file order."""
         known, line = self.places[bisect_right(self.places, (index, sys.maxsize)) - 1]
         return line + index - known
 
 
 _decoder = msgspec.json.Decoder(AnyEntry)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a damaged line may raise; one nested too deeply is as good as damaged."""
 _MOST_ENTRIES = 2**53
-"""No log has more; a larger number, or one below 1, is damage."""
+"""More than any log has. A larger number, or one below 1, is damage."""
 _LINES_TRIED = 20
-"""A file with no entry among its first lines is not a log of ours."""
+"""A file without an entry in its first lines is not a log."""
 _DIRECTORY = re.compile(rb'"directory":("(?:[^"\\]|\\.)*")')
 
 
 def load(path: Path) -> Loaded:
-    """Read a whole log; damaged lines are left out and reported, misplaced ones put in order."""
+    """Read a log. Skip and report damaged lines, and sort misplaced entries."""
     with open_to_read(path) as file:
         loaded = _first_line(path, file)
         was_enabled = gc.isenabled()
-        gc.disable()  # a log is a tree of fresh values: there is no cycle to look for
+        gc.disable()  # the new values form a tree, so there are no cycles to collect
         try:
             for first_line, chunk in _chunks(file, 2 if file.tell() else 1):
                 decode_chunk(chunk, first_line, loaded)
@@ -119,10 +114,7 @@ def load_header(path: Path) -> Header:
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
-    """Open a file, or raise a `TranscriptError` that says what to do.
-
-    A pipe is not opened: that would wait for somebody to write to it.
-    """
+    """Open a file, but not a pipe, which would block. `TranscriptError` says what to do."""
     if path.is_fifo():
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
     try:
@@ -138,7 +130,7 @@ def open_to_read(path: Path, what: str = "log") -> BufferedReader:
 
 
 def _first_line(path: Path, file: BufferedReader) -> Loaded:
-    """Read the first line; if it is damaged, the file's name says which session it is."""
+    """Read the header. If it is damaged, the file name gives the session id."""
     first = file.readline(_HEADER_LIMIT_BYTES)
     try:
         header = _header(path, first)
@@ -184,7 +176,6 @@ def _is_in_order(entries: list[AnyEntry]) -> bool:
 
 
 def _put_in_order(loaded: Loaded) -> None:
-    """Read entries in the order of their numbers; of two with one number the first one counts."""
     kept: dict[int, AnyEntry] = {}
     newest = 0
     for index, entry in enumerate(loaded.entries):
@@ -226,7 +217,6 @@ def _header(path: Path, line: bytes) -> Header:
 
 
 def _chunks(file: BufferedReader, line: int) -> Iterator[tuple[int, bytes]]:
-    """Yield runs of whole lines with the number of their first line."""
     rest = b""
     while piece := file.read(_CHUNK_BYTES):
         piece = rest + piece
@@ -248,7 +238,7 @@ def decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
             loaded.entries += decoded
             return
     except _UNREADABLE:
-        pass  # some line in here is damaged: go through them one by one
+        pass  # a line in this chunk is damaged, so decode them one by one
     lines = chunk.split(b"\n")
     for i, line in enumerate(lines):
         if not line.strip():

@@ -1,8 +1,8 @@
-"""The bodies of tool results that lie beside their log, one file each, written once.
+"""Bodies of tool results stored outside the log, one write-once file each.
 
-A result lies there because it is too large for the log, because the view shows only a preview of
-it, or both. Files are created exclusively, in the session's own directory and nowhere else: ids
-are not ours to trust, and no link is followed.
+A result has a body if it is too large for the log, or the view shows only a preview. Files are
+created exclusively, only in the session's directory and without following symlinks, because ids are
+untrusted.
 """
 
 import errno
@@ -27,13 +27,12 @@ from longhold.errors import StoreError
 
 DIRECTORY = "tool-results"
 NAME_CHARS = 100
-"""Of an id in a file's name; file systems take 255 bytes."""
 BODY_FILE_BYTES = 64 << 20
-"""A larger body is cut: no one reads that far."""
+"""Larger bodies are cut, because nothing reads that far."""
 DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not block
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not block
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _REASONS = {
     errno.ELOOP: "is a link, and links are not followed",
@@ -50,7 +49,7 @@ class Body:
     file: Path
     data: bytes
     bytes: int
-    """Of the whole result, also where a file may not hold all of it."""
+    """Size of the whole result, even if the file has only part of it."""
 
     @property
     def is_whole(self) -> bool:
@@ -71,7 +70,6 @@ class StoredBody:
 class Results:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        """What belongs to the session beside its log."""
         self._readable: tuple[Path, ...] | None = None
 
     @property
@@ -79,9 +77,9 @@ class Results:
         return self.directory / DIRECTORY
 
     def readable(self, history: Iterable[AnyEntry]) -> tuple[Path, ...]:
-        """List where previews may point: here, and where the sessions lie it was branched from.
+        """List the directories previews may point to: this one and those of parent sessions.
 
-        A log may be anybody's, so only directories of sessions beside this one count.
+        A log may come from anyone, so only session directories next to this one count.
         """
         if self._readable is None:
             named = {
@@ -98,10 +96,7 @@ class Results:
         return self._readable
 
     def shorten(self, ran: Ran, settings: Settings) -> tuple[Body | None, Ran]:
-        """Return a result as the log keeps it, and the body to keep if that is only its head.
-
-        The head has all blocks that are not text.
-        """
+        """Return the body to store, or None, and the result as the log keeps it."""
         limit = settings.log.body_limit_bytes
         text = text_of(ran.content)
         if len(text) <= limit // 4 or len(_encode(text)) <= limit:
@@ -115,7 +110,7 @@ class Results:
         return body, structs.replace(ran, content=content, file=str(body.file), sha256=body.sha256)
 
     def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
-        """Return what would be written for a result, and where; nothing is written yet."""
+        """Return the content and path of a result's body without writing it."""
         suffix, data = _suffix_and_data(content)
         whole_bytes = len(data)
         if whole_bytes > cap_bytes:
@@ -125,7 +120,7 @@ class Results:
         return Body(file=file, data=data, bytes=whole_bytes)
 
     def keep(self, body: Body, *, is_only_copy: bool) -> None:
-        """Write a body, once; one that cannot be written leaves nothing behind."""
+        """Write a body once. A failed write leaves nothing behind."""
         try:
             with self._open_body(makes=True) as place:
                 _put(place, body.file.name, body.data, syncs=is_only_copy)
@@ -149,7 +144,6 @@ class Results:
             raise self._error(name, error) from error
 
     def stored(self) -> list[StoredBody]:
-        """List the files, oldest first."""
         found = []
         with suppress(OSError), self._open_body() as place, os.scandir(place) as listing:
             for entry in listing:
@@ -170,7 +164,7 @@ class Results:
         return gone
 
     def sweep(self, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-        """Remove bodies that are due; return the entries by which a missing one is explained."""
+        """Remove expired and excess bodies, and return the entries that explain their absence."""
         expired, excess = plan_sweep(self.stored(), settings, now or earliest_now())
         cap = f"{settings.session_bytes / 1e6:,.0f} MB"
         reasons = {
@@ -190,7 +184,6 @@ class Results:
 
     @contextmanager
     def _open_body(self, *, makes: bool = False) -> Iterator[int]:
-        """Open the directory of bodies without following a link."""
         if makes:
             self.directory.mkdir(mode=0o700, exist_ok=True)
         above = os.open(self.directory, _DIRECTORY_FLAGS)
@@ -221,7 +214,7 @@ class Results:
 def plan_sweep(
     files: Sequence[StoredBody], settings: SpillSettings, now: float
 ) -> tuple[tuple[StoredBody, ...], tuple[StoredBody, ...]]:
-    """Choose what is too old, then what is too much, the oldest first; the newest stays."""
+    """Choose expired files, then the oldest beyond the size limit. The newest is always kept."""
     days = settings.retention_days
     expired = [file for file in files if days and file.modified < now - days * DAY_SECONDS]
     rest = list(files[len(expired) :])
@@ -246,7 +239,7 @@ def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
         return ".txt", _encode(content)
     try:
         return ".json", msgspec.json.encode(content)
-    except UnicodeEncodeError:  # half a character, which no JSON holds
+    except UnicodeEncodeError:  # a lone surrogate, which JSON cannot hold
         return ".txt", _encode(text_of(content))
 
 
@@ -272,7 +265,7 @@ def _open(name: str, place: int) -> int:
 
 
 def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
-    """Create a file and fill it; one that already holds the same is left as it is."""
+    """Create a file. A file with the same content is left unchanged."""
     try:
         descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
     except FileExistsError:
@@ -293,7 +286,7 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
 
 
 def _has_body(place: int, name: str, body: bytes) -> bool:
-    """Return whether a file holds a body, False if only its beginning; other content raises."""
+    """Return whether a file contains a body, False for only its start. Other content raises."""
     with open(_open(name, place), "rb") as file:
         there = file.read(len(body) + 1)
     if not body.startswith(there):

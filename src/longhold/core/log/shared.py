@@ -1,4 +1,4 @@
-"""What the sessions of a project have in common beside their logs, where all of them reach it."""
+"""Records that the sessions of a project share, next to their logs."""
 
 import os
 from collections.abc import Iterator
@@ -14,47 +14,46 @@ from longhold.core.settings import home
 from longhold.core.settings.files import write_private
 
 _SAID = b'{"entry":"said"'
-"""How such an entry begins in a log."""
 
 
 class SharedCommits(Protocol):
-    """The commits of a project's memories, numbered from 1 for all machines."""
+    """The commits of a project's memories, numbered from 1 across machines."""
 
     @property
     def place(self) -> Path:
-        """The directory of what they add up to on this machine."""
+        """The directory of the checked-out memories on this machine."""
 
     def after(self, number: int) -> list[tuple[int, bytes]]:
-        """Return what was committed behind a number, in order; raises at once while that is away."""
+        """Return the commits after a number, in order. Raises immediately if the store is down."""
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Commit under a number; False if it is taken."""
+        """Add a commit under a number. Return False if it is taken."""
 
 
 class SharedRecords(Protocol):
     @property
     def ledger(self) -> DayLedger:
-        """What all sessions spend in a day."""
+        """Spending of all sessions per day."""
 
     @property
     def memory(self) -> SharedCommits | None:
-        """The commits of the project's memories; None where they are files of this machine."""
+        """The commits of the project's memories. None if they are local files."""
 
     def read(self, name: str) -> bytes:
-        """Return what is kept under a name, such as a model's calibration; b'' if nothing is."""
+        """Return the data stored under a name, such as a model's calibration, or b''."""
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep something under a name; the last one counts, and a crash may lose it."""
+        """Store data under a name. The last write wins, and a crash may lose it."""
 
     def sessions_since(self, since: float) -> list[str]:
-        """Return the project's sessions that were written since a time, the newest first."""
+        """Return the project's sessions written since a time, newest first."""
 
     def said(self, session: str) -> Iterator[Said]:
-        """Read what was said in one of them; damaged entries are passed over."""
+        """Read the `Said` entries of a session, skipping damaged ones."""
 
 
 class FileRecords:
-    """Those of the logs in one directory, and of everything below the home directory."""
+    """Records of the logs in one directory and of the home directory."""
 
     memory: SharedCommits | None = None
 

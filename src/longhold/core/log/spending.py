@@ -1,7 +1,7 @@
-"""What was spent, on what, and whether more may be.
+"""Track spending by purpose, and enforce budgets.
 
-A session's spending is in its log; a day's is in a ledger under the home directory that all
-sessions write to. A limit that is reached ends a run before the next call.
+A session's spending is in its log. A day's spending is in a ledger in the home directory that all
+sessions write to. Once a limit is reached, a run ends before its next call.
 """
 
 import errno
@@ -28,7 +28,6 @@ from longhold.errors import StoreError
 
 
 def price(call: UniqueAnswer | Forked) -> Tally:
-    """Price a call of a log at the prices of its day."""
     return price_call(call.model, call.usage, day_of(call.at))
 
 
@@ -37,7 +36,6 @@ def sum_spending(entries: Iterable[AnyEntry]) -> Tally:
 
 
 def read_ledger(lines: bytes) -> Tally:
-    """Add up a day's ledger; a line that a crash tore is left out."""
     total = Tally()
     for line in lines.split(b"\n"):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -46,18 +44,16 @@ def read_ledger(lines: bytes) -> Tally:
 
 
 class DayLedger(Protocol):
-    """What all sessions spent today, kept where they all reach it."""
+    """Spending of all sessions per day, shared between them."""
 
     def add(self, spent: Tally) -> None: ...
     def today(self) -> Tally: ...
     def by_day(self) -> dict[str, Tally]:
-        """Return every day's sum, oldest first."""
+        """Return the total of every day, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLedger:
-    """A directory with a file for each day, a line for each call."""
-
     directory: Path = field(default_factory=lambda: home() / "spent")
 
     @property
@@ -72,7 +68,7 @@ class FileLedger:
             private_directory(self.directory)
             descriptor = os.open(self.file, flags, PRIVATE_FILE)
         try:
-            # the newline comes first, so that a line torn by a crash spoils only itself
+            # newline first, so that a line torn by a crash damages only itself
             line = b"\n" + msgspec.json.encode(spent.to_json())
             if os.write(descriptor, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -94,20 +90,17 @@ class FileLedger:
 
 @dataclass(slots=True)
 class Budget:
-    """What this session and this day have spent, against their limits."""
-
     limits: BudgetSettings
     session: Tally = field(default_factory=Tally)
     ledger: DayLedger = field(default_factory=FileLedger)
     is_simulated: Callable[[], bool] = lambda: False
-    """Whether calls cost nothing just now; they count for the session's limits only."""
+    """Whether calls are currently simulated. They count only toward the session's limits."""
     problem: str = ""
-    """Why the day's ledger could not be written; '' while it can."""
     _unwritten: Tally = field(default_factory=Tally)
-    """What the day's ledger lacks; it is written with the next call, and counts until then."""
+    """Spending not yet in the day's ledger. It counts now and is written with the next call."""
 
     def pay(self, model: str, usage: Usage) -> Tally:
-        """Count a call for the session and, as far as it can be written, in the day's ledger."""
+        """Add a call to the session and, if possible, to the day's ledger."""
         spent = price_call(model, usage)
         self.session = self.session + spent
         if self.is_simulated():
@@ -125,7 +118,6 @@ class Budget:
         return self.ledger.today() + self._unwritten
 
     def describe_limit(self) -> str:
-        """Describe the limit that is reached; '' if none is."""
         found = _describe_excess(
             "session", self.session, self.limits.max_usd, self.limits.max_tokens
         )
@@ -150,13 +142,13 @@ def _describe_excess(what: str, spent: Tally, max_usd: float, max_tokens: int) -
 
 
 COMPACT = "compact"
-"""The layer that makes room, which a young session may need as well."""
+"""The layer that frees context, which a young session may need too."""
 SAVING = (COMPACT, "notes")
-"""Layers whose calls spare others; the rest together may use half of the share."""
+"""Layers whose calls save other calls. All others together may use half of the share."""
 
 
 ASIDE = "aside"
-"""A question that the user asks beside the conversation."""
+"""A side question of the user."""
 
 
 def is_own(source: str) -> bool:
@@ -165,14 +157,14 @@ def is_own(source: str) -> bool:
 
 @dataclass(slots=True)
 class OwnSpending:
-    """Follows a log: what the engine spent on itself, by layer, and what all others did."""
+    """Follows a log to sum overhead by layer, and all other spending."""
 
     main: Tally = field(default_factory=Tally)
     layers: dict[str, Tally] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _response: str = ""
     _piece: Tally = field(default_factory=Tally)
-    """Of the last answer so far: each of its pieces says what all of it used."""
+    """Usage of the current answer; each part of an answer reports the total so far."""
 
     @property
     def own(self) -> Tally:
@@ -209,7 +201,6 @@ class OwnSpending:
         self.main, self._piece, self._response = self.main + self._piece, Tally(), ""
 
     def refusal(self, limits: BudgetSettings, source: str, expected_usd: float) -> str:
-        """Say why the engine may not make a call of its own; '' if it may."""
         own, total = self.own, self.total
         if not limits.own_share:
             return ""
@@ -227,7 +218,7 @@ class OwnSpending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledFigures:
-    """What is known of a session without reading it, by whoever passed its calls on."""
+    """Figures of a session collected by the gateway, without reading its log."""
 
     tally: Tally
     saved_usd: float

@@ -1,7 +1,6 @@
-"""Where sessions lie: one directory per project, one log per session.
+"""Store sessions: one directory per project, one log per session.
 
-A session is named by its id, of which a unique beginning is enough. `Store` is the seam for other
-places than files.
+A unique prefix of a session's id identifies it. `Store` is the interface for other backends.
 """
 
 import math
@@ -33,16 +32,16 @@ from longhold.core.settings.project import project_root, slug
 from longhold.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
 
 PARTIAL_SECONDS = 86_400
-"""An unfinished import that was not touched for a day belongs to a dead process."""
+"""A partial import untouched for a day belongs to a dead process."""
 _ID = re.compile(r"\w[\w.-]*")
 LONGEST_ID = 200
-"""In bytes; with its ending it has to fit into a file's name, which may have 255."""
+"""In bytes. With its suffix the id must fit a file name of 255 bytes."""
 NOTHING: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session of which only the first line was read."""
+    """A session of which only the header was read."""
 
     id: str
     modified: float
@@ -52,33 +51,30 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSession(StoredSession):
-    """A session on disk."""
-
     path: Path
 
     @property
     def directory(self) -> Path:
-        """Where the session's spilled results, notes and agents lie."""
         return self.path.with_suffix("")
 
 
 class Store(Protocol):
-    """Where sessions are kept. Ids are letters, digits, dots and dashes; `find` takes a beginning.
+    """Interface of a session store. `find` accepts a unique prefix of an id.
 
-    SESSION/AGENT names the log of an agent that works for a session, to `find` and what reads.
+    SESSION/AGENT names the log of an agent, for `find` and the reading methods.
     """
 
     def create(self, *, directory: Path, session: str | None = None) -> OpenLog:
-        """Begin a session; raises `SessionExists` if the id is taken."""
+        """Create a session. Raises `SessionExists` if the id is taken."""
 
     def open(self, session: str) -> OpenLog:
-        """Become a session's writer; raises `LogLocked` while another process is."""
+        """Become a session's writer. Raises `LogLocked` if another process is."""
 
     def load(self, session: str, *, after: int = 0) -> Loaded:
-        """Read a session, from the entry behind `after` on, without becoming its writer."""
+        """Read a session's entries after number `after`, without becoming its writer."""
 
     def branch(self, session: str, *, upto: int | None = None) -> OpenLog:
-        """Copy a session under a new id, up to and including entry `upto`, as it was then."""
+        """Copy a session under a new id, through entry `upto`, with its files as of then."""
 
     def add(
         self,
@@ -88,35 +84,35 @@ class Store(Protocol):
         *,
         agent: str = "",
     ) -> str:
-        """Write a whole session at once, with what lies beside its log; return its id.
+        """Write a complete session with the files of its log, and return its id.
 
-        `agent` is the name of an agent whose log it is, below a session that is there.
+        `agent` is SESSION/AGENT if this is the log of an agent; its session must exist.
         """
 
     def beside(self, session: str) -> dict[str, bytes]:
-        """Read what lies beside a log and every node needs: bodies of results, notes."""
+        """Read the files of a log that every machine needs: result bodies and notes."""
 
     def results(self, session: str) -> Results:
-        """Give a session's bodies to a reader."""
+        """Return a session's bodies for reading."""
 
     def agents(self, session: str) -> list[str]:
-        """List the agents that have a log below a session's, by the names that `find` takes."""
+        """List the agents with a log below a session's, by the names `find` accepts."""
 
     def find(self, session: str) -> StoredSession: ...
     def sessions(
         self, directory: Path | None = None, *, since: float = 0, limit: int = 0
     ) -> Sequence[StoredSession]:
-        """List the sessions of one project or of all, the newest first."""
+        """List the sessions of one project or of all, newest first."""
 
     def shared(self, directory: Path) -> SharedRecords:
-        """Give what the sessions of a directory's project have in common."""
+        """Return the records shared by the sessions of a directory's project."""
 
     def title(self, found: StoredSession) -> str: ...
     def files(self, session: str = "") -> "FileStore":
-        """Give all sessions as files, or one with what lies beside its log; copied if need be."""
+        """Return all sessions as files, or one with its files, copying them if necessary."""
 
     def delete(self, session: str) -> None:
-        """Remove the session of exactly this id for good: its log and all that belongs to it."""
+        """Delete the session with exactly this id, its log and everything that belongs to it."""
 
     def close(self) -> None: ...
 
@@ -135,13 +131,11 @@ class FileStore:
         return Log.open(found.path, found.path.stem)
 
     def load(self, session: str, *, after: int = 0) -> Loaded:
-        """Read a session without becoming its writer."""
         found = self.find(session)
         loaded = load(found.path).use_session(found.path.stem)
         return replace(loaded, entries=[one for one in loaded.entries if one.n > after])
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
-        """Copy a session under a new id, up to and including entry `upto`, as it was then."""
         source = self.find(session).path
         id = new_id()
         path = source.with_name(f"{id}.jsonl")
@@ -161,7 +155,6 @@ class FileStore:
         *,
         agent: str = "",
     ) -> str:
-        """Write a whole session at once, such as an imported one."""
         self.sweep()
         path = (
             self._agent_path(agent) if agent else self._path(Path(header.directory), header.session)
@@ -206,12 +199,11 @@ class FileStore:
         return self
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def sessions(
         self, directory: Path | None = None, *, since: float = 0, limit: int = 0
     ) -> list[FoundSession]:
-        """List the sessions of one project or of all, the newest first."""
         projects = [self._project(directory)] if directory else self._projects()
         found = [one for project in projects for one in _sessions_in(project)]
         found = [one for one in found if one.modified >= since] if since else found
@@ -219,7 +211,7 @@ class FileStore:
         return found[:limit] if limit else found
 
     def find(self, session: str) -> FoundSession:
-        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        """Find a session by id or unique prefix, or `newest` of this project."""
         if "/" in session:
             found = list(_read_session(self._agent_path(session)))
             if not found:
@@ -248,14 +240,14 @@ class FileStore:
         for project in self._projects() if is_id(session) else ():
             with suppress(PermissionError):
                 if (project / f"{session}.jsonl").exists():
-                    load_header(project / f"{session}.jsonl")  # says why it is not listed
+                    load_header(project / f"{session}.jsonl")  # raises the reason it is not listed
         skipped = "".join(f"; {line}" for line in self.unreadable())
         raise SessionNotFound(
             f"there is no session {session!r}; `longhold sessions --all` lists them{skipped}"
         )
 
     def _find_by_id(self, session: str) -> FoundSession | None:
-        """Look a whole id up, which takes no look at other sessions; None if it is not one's own."""
+        """Look up a complete id without listing other sessions. None if not unique."""
         if not is_id(session):
             return None
         paths = [project / f"{session}.jsonl" for project in self._projects()]
@@ -263,7 +255,6 @@ class FileStore:
         return found[0] if len(found) == 1 else None
 
     def unreadable(self) -> list[str]:
-        """Describe the directories that cannot be read, whose sessions are not listed."""
         return [
             f"{project} cannot be read and is skipped; check its permissions"
             for project in self._projects()
@@ -271,17 +262,16 @@ class FileStore:
         ]
 
     def delete(self, session: str) -> None:
-        """Remove the session of exactly this id for good: its log and all that belongs to it."""
         found = self.find(session)
         if found.id != session or not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
-        with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
+        with Log.open(found.path):  # raises if a process is writing it, and locks out others
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):
                 path.unlink(missing_ok=True)
 
     def sweep(self, *, now: float | None = None) -> list[Path]:
-        """Remove what killed imports left behind, and return it."""
+        """Remove partial files of killed imports, and return their paths."""
         oldest = (now or earliest_now()) - PARTIAL_SECONDS
         left = [
             path
@@ -322,7 +312,7 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
         with os.scandir(project) as listing:
             logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
     except OSError:
-        return  # `unreadable` says which
+        return  # `unreadable` lists it
     for name in logs:
         yield from _read_session(Path(name))
 
@@ -331,14 +321,13 @@ def _read_session(path: Path) -> Iterator[FoundSession]:
     try:
         header, stat = load_header(path), path.stat()
     except (TranscriptError, OSError):
-        return  # not a log of ours; `find` says why
+        return  # not a log; `find` reports why
     yield FoundSession(
         id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
     )
 
 
 def _read_mtime(path: Path) -> float:
-    """Return when a file was last written; one that vanished is as new as can be."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -346,7 +335,7 @@ def _read_mtime(path: Path) -> float:
 
 
 def is_id(id: str) -> bool:
-    """Return whether this may be a session's id: a plain name that leads nowhere else."""
+    """Return whether this can be a session id: a plain name without path separators."""
     return _ID.fullmatch(id) is not None and len(os.fsencode(id)) <= LONGEST_ID
 
 
@@ -359,7 +348,7 @@ def check_id(id: str) -> str:
 
 
 def check_file_name(name: str) -> str:
-    """Let the names pass that `beside` gives: notes, and files of the results' directory."""
+    """Validate a name as returned by `beside`: the notes, or a file in the results directory."""
     place, _, file = name.rpartition("/")
     if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:
         raise StoreError(f"{name!r} is no name of what lies beside a log")
@@ -367,13 +356,11 @@ def check_file_name(name: str) -> str:
 
 
 def new_id() -> str:
-    """Make an id that sorts by time."""
+    """Return a new id. Ids sort by time."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
 
 
 class _Timed(msgspec.Struct):
-    """What a line says of its time; the first line of a log says when the log was begun."""
-
     at: float = 0.0
     created: float = 0.0
 
@@ -387,10 +374,10 @@ def _copy_beside(source: Path, target: Path) -> None:
 
 
 def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
-    """Copy what was there when the last of these entries was written.
+    """Copy a session's files as they were when the last of these entries was written.
 
-    Ledgers and agents' logs end where the branch does: their lines carry their time. Results are
-    kept if the branch knows of their call, any other file if it was not written since.
+    Ledgers and agents' logs end where the branch does, by the time in their lines. Results are
+    copied if the branch has their call, other files if they were not written later.
     """
     until, results = (entries[-1].at if entries else 0.0), result_names(entries)
     for path in _files(source):
@@ -428,7 +415,6 @@ def result_names(entries: Iterable[AnyEntry]) -> set[str]:
 
 
 def _lines_until(path: Path, until: float) -> bytes:
-    """Return the lines before the first later one; nothing of a log that was begun later."""
     kept: list[bytes] = []
     for line in path.read_bytes().splitlines(keepends=True):
         try:
@@ -442,7 +428,7 @@ def _lines_until(path: Path, until: float) -> bytes:
 
 
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Sweep a session that is not open; its log gets the entries and keeps its time."""
+    """Sweep a session that is not open. Its log gets the entries and keeps its mtime."""
     results = Results(log.with_suffix(""))
     if not any(plan_sweep(results.stored(), settings, now or earliest_now())):
         return []

@@ -1,7 +1,7 @@
-"""Forces files onto the disk in the background: at once, and then at most ten times a second.
+"""Sync files to disk in the background, at most ten times per second, and lock logs.
 
-This is for power cuts; a killed process loses nothing that was written. One thread serves all
-files of a process. What asks while it rests is served together when it has rested.
+This protects against power loss; a killed process loses nothing that was written. One thread serves
+all files of a process, and combines requests that arrive while it rests.
 """
 
 import atexit
@@ -19,15 +19,12 @@ from longhold.errors import LogLocked
 
 REST_SECONDS = 0.1
 _sync_data = getattr(os, "fdatasync", os.fsync)
-"""Forces contents and length onto the disk; when it was changed is not worth another write."""
+"""Syncs content and length, but not the mtime, which is not worth another write."""
 
 
 class FileSync:
-    """One open file's way onto the disk."""
-
     def __init__(self, descriptor: int) -> None:
         self.is_due = False
-        """Something was written that may not be on the disk."""
         self._descriptor = descriptor
         self._is_waiting = False
         self._error: OSError | None = None
@@ -41,7 +38,7 @@ class FileSync:
         self.is_due = False
 
     def sync_soon(self) -> None:
-        """Ask for it without waiting; raise what the last time failed with."""
+        """Request a sync without waiting. Raise the error of the last one, if any."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -50,7 +47,6 @@ class FileSync:
             _thread.serve(self)
 
     def run(self) -> None:
-        """Force what was written; a failure is kept for the next call of `soon`."""
         self._is_waiting = False
         with self._lock:
             if self._descriptor < 0:
@@ -62,7 +58,7 @@ class FileSync:
                 self.is_due, self._error = True, error
 
     def finish(self) -> None:
-        """Force what is left, if the file is of a kind that can be; it may be closed after this."""
+        """Sync the rest, if the file supports it. The file may be closed afterwards."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
         if not self.is_due or descriptor < 0:
@@ -76,7 +72,7 @@ class FileSync:
 
 
 class _SyncThread:
-    """Begins with the first file, and anew in a forked process, where no thread survives."""
+    """Starts with the first file, and again in a forked process, where threads do not survive."""
 
     def __init__(self) -> None:
         self._waiting = SimpleQueue[FileSync]()
@@ -109,10 +105,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def open_for_writing(path: Path, flags: int) -> int:
-    """Open the log at `path` as its one writer; `LogLocked` names the process that is.
+    """Open the log at `path` as its only writer. `LogLocked` names the current writer.
 
-    The log's own descriptor carries the lock. The file beside it has the writer's name, and is
-    locked while a log is opened, so that nobody finds one that is half made.
+    The log's descriptor carries the lock. The `.lock` file names the writer, and is itself locked
+    while a log is opened, so that no process sees a half-created one.
     """
     with explain_errors(path.with_suffix(".lock")):
         door = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
@@ -127,7 +123,7 @@ def open_for_writing(path: Path, flags: int) -> int:
             raise
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         writer = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-        with suppress(OSError):  # the lock holds without the name, even on a full disk
+        with suppress(OSError):  # the lock works without the name, as on a full disk
             os.ftruncate(door, 0)
             os.pwrite(door, writer.encode(), 0)
         return descriptor
@@ -136,7 +132,7 @@ def open_for_writing(path: Path, flags: int) -> int:
 
 
 def _lock(descriptor: int, door: int, path: Path) -> None:
-    from filelock import lock_descriptor  # takes long to load, and readers lock nothing
+    from filelock import lock_descriptor  # slow to import, and readers do not lock
 
     with explain_errors(path.with_suffix(".lock")):
         if not lock_descriptor(descriptor, blocking=False):
@@ -145,7 +141,7 @@ def _lock(descriptor: int, door: int, path: Path) -> None:
 
 
 def release(path: Path, descriptor: int) -> None:
-    """Close a log and so release its lock, whatever becomes of the name beside it."""
+    """Close a log and thereby release its lock, even if the writer's name cannot be cleared."""
     try:
         with suppress(OSError):
             os.truncate(path.with_suffix(".lock"), 0)

@@ -1,7 +1,7 @@
-"""The title of a session in a list: from its notes, its log, or the user's first words.
+"""Find a session's title in its notes, its log, or the user's first words.
 
-Only the beginning of the notes and the ends of the log are read, so that listing a thousand
-sessions is quick.
+Only the start of the notes and the ends of the log are read, so that listing 1,000 sessions is
+fast.
 """
 
 import re
@@ -17,19 +17,15 @@ from longhold.core.messages.text import clean_line
 from longhold.core.messages.wrapped import strip_wrapped
 
 END_BYTES = 64 << 10
-"""How much of each end of the log is looked at."""
 TITLE_CHARS = 72
-"""Longer ones are cut; a list has one line for each session."""
 NOTHING_SAID = "(nothing said yet)"
 NOTES = "notes.md"
 _LOOKED_FOR = tuple(f'{{"entry":"{kind}"'.encode() for kind in ("said", "titled", "imported"))
 _FRAMED = b'{"entry":"framed"'
 _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<][^\n]*)")
-"""The first line under the first heading of a session's notes, behind the one that is always there."""
 
 
 def title_of(path: Path) -> str:
-    """Find a session's title in its notes, or near the ends of its log."""
     with path.open("rb") as file:
         head = list(_head(file))[1:]
         file.seek(max(0, path.stat().st_size - END_BYTES))
@@ -38,7 +34,6 @@ def title_of(path: Path) -> str:
 
 
 def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
-    """Find a title in the beginning of the notes, or in the first and last entries."""
     if noted := _NOTED.match(notes):
         return clean_line(noted[1], TITLE_CHARS)
     for line in (*reversed(tail), *reversed(head)):
@@ -62,7 +57,6 @@ def find_import_source(path: Path) -> str:
 
 
 def _head(file: BinaryIO) -> Iterator[bytes]:
-    """Yield whole lines, however long the last one is; prompts and tools come on top."""
     left = END_BYTES
     for line in file:
         yield line

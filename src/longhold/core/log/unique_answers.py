@@ -1,8 +1,8 @@
-"""The answers of a history, each counted once, and what they used.
+"""The answers of a history, each counted once, with their usage.
 
-An answer may come in pieces, and an imported log may hold its own beginning twice, as one does that
-was copied when a session went on from an earlier one. Entries with one `response_id` are one answer
-unless a request stands between them, because servers repeat ids; its last usage counts.
+An answer may come in parts, and an imported log may repeat its beginning after a session was
+resumed as a copy. Entries with the same `response_id` are one answer unless a request is between
+them, because servers repeat ids. The last usage counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,6 @@ from longhold.core.messages import Content, Usage
 from longhold.core.messages.measure import Measure
 
 MAIN = "main"
-"""The source of the conversation's own calls; a fork has another."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class UniqueAnswer:
 
 
 def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
-    """Return every answer by the index of its first piece."""
+    """Return every answer by the index of its first part."""
     found: dict[int, UniqueAnswer] = {}
     known: dict[str, UniqueAnswer] = {}
     for at, entry in enumerate(history):

@@ -1,4 +1,4 @@
-"""Blocks, messages and usage; `rules` says what an API demands of a list of them, `measure` what they weigh."""
+"""Blocks, messages and usage. `rules` checks message lists, `measure` sizes them."""
 
 from longhold.core.messages.blocks import (
     CLIENT_MARKS,

@@ -1,8 +1,7 @@
-"""Blocks and messages: the values every other module works with.
+"""Blocks and messages, the values every other module works with.
 
-A block is frozen and keeps every field it came with: known fields are typed, the rest is in
-`extra`, and a block of an unknown type is `Opaque`. Foreign JSON enters through `block_from_wire`
-and leaves through `block_to_wire`; in between nothing is a bare dict.
+Blocks are frozen and lossless: known fields are typed, others are kept in `extra`, and a block of
+unknown type is `Opaque`. JSON is converted only by `block_from_wire` and `block_to_wire`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 Json: TypeAlias = Any
-"""Any JSON value."""
 
 JsonObject: TypeAlias = dict[str, Json]
 
@@ -23,7 +21,7 @@ class _Block(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False, weakref=False
 ):
     extra: JsonObject | None = None
-    """Unknown fields; they are sent back as they came."""
+    """Unknown fields, sent back unchanged."""
 
 
 class Text(_Block, frozen=True, kw_only=True, tag="text"):
@@ -90,14 +88,14 @@ _KNOWN: dict[str, type[_Block]] = {
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
 INVALID_INPUT = "INVALID_JSON"
-"""A tool's input must be an object; anything else is put into one under this name."""
+"""Key that wraps a tool input which is not a JSON object, as the API requires one."""
 
 CLIENT_MARKS = frozenset({"cache_control"})
-"""Fields a client adds to steer one request; they are not content and never enter the log."""
+"""Fields that steer a single request. They are not content and never enter the log."""
 
 
 def block_from_wire(raw: Json) -> Block:
-    """Return a provider's JSON as a block; what cannot be typed becomes `Opaque`."""
+    """Convert a provider's JSON to a block, to `Opaque` if its type or shape is unknown."""
     if isinstance(raw, str):
         return Text(text=raw)
     if not isinstance(raw, dict):
@@ -121,7 +119,7 @@ def block_from_wire(raw: Json) -> Block:
 
 
 def _check_types(block: _Block) -> Block:
-    """Check the field types of a block built by keyword, which msgspec itself does not."""
+    """Raise `TypeError` for wrong field types; msgspec does not check keyword arguments."""
     match block:
         case Text(text=str()) | Thinking(thinking=str(), signature=str()):
             return block
@@ -152,7 +150,6 @@ def result_content_from_wire(raw: Json) -> ResultContent:
 
 
 def narrow_content(content: Iterable[Block]) -> tuple[Text | Image | Document | Opaque, ...]:
-    """Return blocks for a result; one that a result cannot hold becomes opaque."""
     return tuple(
         block
         if isinstance(block, Text | Image | Document | Opaque)
@@ -186,7 +183,6 @@ def _result_to_wire(block: ToolResult) -> JsonObject:
 
 
 def message_to_wire(message: Message) -> JsonObject:
-    """Return a message for a request, keys in a fixed order."""
     return {"role": message.role, "content": [block_to_wire(block) for block in message.content]}
 
 
@@ -197,7 +193,7 @@ def text_of(content: Content | ResultContent) -> str:
 
 
 def is_blank(block: Block) -> bool:
-    """Return whether the API would call this block empty."""
+    """Return whether the API would reject this block as empty."""
     return isinstance(block, Text) and not block.text.strip()
 
 

@@ -1,9 +1,8 @@
-"""What a text consists of, counted once, so that its tokens can be estimated for any model.
+"""Count the features of a text from which any model's token count can be estimated.
 
-A `Measure` is a few integers that add up and are small enough to be in every log line; what each
-unit weighs for a model is in `view.tokens`. Counting runs over bytes inside C calls: each
-character becomes the bits of its class, the text becomes one large number, and the bits its left
-neighbour does not have are where a run of one class begins.
+A `Measure` is a few integers that add up, small enough for every log entry. The weights per model
+are in `view.tokens`. Counting runs in C: each character becomes its class bit, the text becomes one
+large integer, and a run starts where the left neighbour lacks the bit.
 """
 
 from collections.abc import Iterable
@@ -27,23 +26,23 @@ from longhold.core.messages import (
 )
 
 IMAGE_TOKENS = 1_600
-"""What a picture of the largest size an API keeps (1.15 megapixels at 750 pixels each) costs."""
+"""Cost of the largest image an API keeps: 1.15 megapixels at 750 pixels per token."""
 DOCUMENT_TOKENS = 2_000
-"""A flat guess for a file whose pages cannot be counted from outside."""
+"""A flat guess, because page counts are unknown."""
 SIGNATURE_FRAME_CHARS = 240
-"""A signature of an empty thought is this long; the rest is the thought itself, in base64."""
+"""Length of the signature of empty thinking. Anything longer is thinking in base64."""
 CHUNK_BYTES = 1 << 18
-"""Texts are counted in pieces of this size, to bound memory; a run cut there counts twice."""
+"""Longer texts are counted in chunks to bound memory. A run cut by a chunk edge counts twice."""
 
 LETTER, HUMP, DIGIT, MARK, SPACE, LINE, WIDE, FOREIGN = (bytes((1 << bit,)) for bit in range(8))
 CAPITAL = bytes((LETTER[0] | HUMP[0],))
-"""A letter that after a small one leaves its second bit, and after another capital none."""
+"""After a lowercase letter only the second bit remains, after another capital none."""
 SYMBOL = bytes((WIDE[0] | FOREIGN[0],))
-"""Both bits survive: what stands left of a character outside ASCII has neither."""
+"""Both bits always remain, because a non-ASCII character's left neighbour has neither."""
 
 
 def _class_of(byte: int) -> int:
-    """Return a UTF-8 byte's class; bytes inside a character have none, so each character begins a run."""
+    """Return a UTF-8 byte's class. Continuation bytes have none, so each character starts a run."""
     char = chr(byte)
     if byte >= 0x80:
         return _class_of_lead(byte) if byte >= 0xC0 else 0
@@ -67,41 +66,39 @@ _WORD_STARTS = bytes.maketrans(CAPITAL, LETTER)
 
 
 class Measure(Struct, frozen=True, array_like=True, gc=False):
-    """Counts of what tokenizers cut by. The order is a format on disk: it only grows at the end."""
+    """Counts of the units tokenizers split by. Stored by position: add fields only at the end."""
 
     spaced: int = 0
-    """Words after a space: most cost one token, space included."""
+    """Words after a space. Most cost one token, including the space."""
     joined: int = 0
     """Words after anything else: parts of names, paths, markup."""
     letters: int = 0
-    """ASCII letters: long words cost more than short ones."""
+    """ASCII letters. Long words cost more than short ones."""
     humps: int = 0
-    """Capitals after a small letter: where a tokenizer cuts camelCase."""
+    """Capitals after a lowercase letter, where tokenizers split camelCase."""
     digits: int = 0
     numbers: int = 0
     """Runs of digits."""
     marks: int = 0
     """Runs of punctuation."""
     gaps: int = 0
-    """Runs of blanks that no word follows: indentation, columns."""
+    """Runs of spaces not followed by a word: indentation, columns."""
     lines: int = 0
     """Runs of line ends."""
     wide: int = 0
-    """Characters of Chinese, Japanese and Korean."""
+    """Chinese, Japanese and Korean characters."""
     foreign: int = 0
-    """Letters of other scripts, and Latin ones with accents."""
+    """Letters of other scripts, and accented Latin letters."""
     symbols: int = 0
     """Dashes, arrows, boxes, emoji."""
     unseen: int = 0
-    """Bytes of thought that the provider keeps and shows only in summary, or not at all."""
+    """Bytes of thinking that the provider summarizes or hides."""
     blocks: int = 0
     """Blocks of text or thinking."""
     calls: int = 0
-    """Tool calls, for the frame around each."""
+    """Tool calls, for the framing around each."""
     results: int = 0
-    """Tool results, for the frame around each."""
     media_tokens: int = 0
-    """Nominal tokens of images and documents."""
 
     def __add__(self, other: "Measure") -> "Measure":
         return Measure(
@@ -125,7 +122,7 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def __sub__(self, other: "Measure") -> "Measure":
-        # Spelt out as above it would be twice as fast, which matters only for sums.
+        # Slower than spelling it out as above, which matters only for sums.
         return Measure(*map(sub, structs.astuple(self), structs.astuple(other)))
 
 
@@ -136,7 +133,6 @@ _ONE_RESULT = Measure(results=1)
 
 
 def measure_text(text: str) -> Measure:
-    """Count a text's classes, without the frame of the block it stands in."""
     classes = text.encode("utf-8", "surrogatepass").translate(_CLASSES)
     if len(classes) <= CHUNK_BYTES:
         return _count(classes, text.isascii())
@@ -145,7 +141,7 @@ def measure_text(text: str) -> Measure:
 
 
 def _count(classes: bytes, is_ascii: bool) -> Measure:
-    """Count letters and digits one by one, everything else where its runs begin."""
+    """Count letters and digits individually, and runs of everything else."""
     number = int.from_bytes(classes, "big")
     starts = number ^ (number & (number >> 8))
     runs = starts.to_bytes(len(classes), "big").translate(_WORD_STARTS, b"\0").count
@@ -167,7 +163,7 @@ def _count(classes: bytes, is_ascii: bool) -> Measure:
 
 
 def measure_thinking(text: str, signature_chars: int = 0) -> Measure:
-    """Count a thought as the model keeps it; where the text is a summary, the signature tells its size."""
+    """Count thinking at its real size: if the text is a summary, the signature reveals the size."""
     kept_bytes = (signature_chars - SIGNATURE_FRAME_CHARS) * 3 // 4
     unseen = max(0, kept_bytes - len(text.encode("utf-8", "surrogatepass")))
     return measure_text(text) + Measure(unseen=unseen, blocks=1)
@@ -186,7 +182,6 @@ def measure_result(text: str) -> Measure:
 
 
 def measure_content(content: Iterable[Block] | ResultContent) -> Measure:
-    """Count blocks; a bare string is taken for a tool result."""
     if isinstance(content, str):
         return measure_result(content)
     return sum(map(measure_block, content), NOTHING)

@@ -1,8 +1,7 @@
-"""What the Messages API demands of a list of messages, each rule written once.
+"""The Messages API's rules for a list of messages.
 
-A block counts as what its type says, also where it is held as opaque JSON. Views keep these
-rules by construction: they are cut only between items, and a round holds its tool uses with
-their results. Requests are not checked again when they are built; the tests check every view.
+Opaque blocks are checked by the type in their JSON. Requests are not checked at run time: views are
+cut only between items and a round keeps tool uses with their results. The tests check every view.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,16 +23,15 @@ Messages = Sequence[Message]
 NAMED_BLOCKS = frozenset(
     {"text", "thinking", "redacted_thinking", "image", "document", "tool_use", "tool_result"}
 )
-"""Types of blocks whose shape the API checks."""
+"""Block types whose shape the API validates."""
 
 
 def resolve_block(block: Block) -> Block:
-    """Return a block as the type its JSON names; one that has another shape stays opaque."""
+    """Return an opaque block as the type its JSON names, or unchanged if the shape does not fit."""
     return block_from_wire(block.raw) if isinstance(block, Opaque) else block
 
 
 def is_malformed(block: Block) -> bool:
-    """Return whether a block has the type of one the API knows, and not its shape."""
     block = resolve_block(block)
     return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
 
@@ -131,11 +129,10 @@ RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
     "nothing is empty": _find_empty,
     "thinking leads to something": _find_bare_thinking,
 }
-"""Each rule by its name, with what yields the places where a list breaks it."""
 
 
 def violations(messages: Messages) -> list[str]:
-    """List every broken rule; the API accepts a list of messages without one."""
+    """List every broken rule. The API accepts the messages if the list is empty."""
     plain = [
         Message(message.role, tuple(map(resolve_block, message.content))) for message in messages
     ]

@@ -1,8 +1,8 @@
-"""Secrets in a text: where they are, and the text without them.
+"""Find and mask secrets in text.
 
-The rules are gitleaks' own, as the package `secretscreen` ships them, applied to running text as
-that tool does: keyword, pattern, entropy, allow-list. Rules for files of a certain name are left
-out. It is a net, not a proof: a password in a sentence looks like any other word.
+Applies the gitleaks rules shipped in the package `secretscreen` as gitleaks does (keyword, pattern,
+entropy, allow-list), except rules tied to file names. Detection is not complete: a password in a
+sentence looks like any other word.
 """
 
 import math
@@ -16,21 +16,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Mask: TypeAlias = Callable[[str], str]
-"""Takes the secrets out of a text; `masked` does."""
+"""A function that removes secrets from a text, such as `mask_secrets`."""
 
 LEAD = r"[\w.-]{0,50}?"
-"""How rules begin that look for a name before the value; any text matches it."""
+"""Prefix of rules that allow a name before the value. It matches any text."""
 
 _NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
 _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)
-"""A URL that carries a name and a password; whether it is one is the library's judgement."""
 
 _PREFIXES = (
     r"ya29\.|GOCSPX-|1//0|xox[a-z](?:\.xox[a-z])?-|whsec_|hf_|gsk_|xai-|r8_|csk-|tvly-|sk-lf-|lsv2_[a-z]{2}_"
     r"|pcsk_|sbp_|sb_secret_|nf[pc]_|ntn_|figd_|ATATT3|ops_ey|dckr_[po]at_|NRAK-|sntry[su]_|rnd_|napi_|tgp_v1_"
     r"|nvapi-|e2b_|ph[xc]_|ABSK|jina_|sk\.ey"
 )
-"""How the keys of services begin that nothing else begins with."""
 _TOKENS = (
     ("anthropic-oauth-token", "sk-ant-", r"\bsk-ant-(?:oat|ort|sid|admin)\d\d-[\w-]{20,200}"),
     ("openai-api-key", "sk-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{40,220}"),
@@ -59,15 +57,15 @@ _TOKENS = (
         r"Private-Lines: \d{1,3}\s{1,2}((?:[\w+/=]{1,64}\s{0,2}){1,100})",
     ),
 )
-"""Forms that the rules miss: name, a text that is there if one is, pattern; a group is the secret."""
+"""Forms the gitleaks rules miss: name, required substring, pattern. A group holds the secret."""
 LEAST_TOKEN_ENTROPY = 3.0
-"""Bits per character: `your-token-goes-here` has fewer than a token of that length."""
+"""Bits per character. `your-token-goes-here` has less than a real token of that length."""
 
 _KEY_EDGE = re.compile(r"-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")
-"""What each line of a key has, whatever stands before it; few other lines do."""
+"""Matches each line of a key, indented or prefixed. Few other lines match."""
 _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
-"""What else may stand between a key's lines: a header, a short rest, nothing."""
+"""Other lines allowed inside a key: a header, a short last line, an empty line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +76,7 @@ class FoundSecret:
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
-    """Return the secrets in a text, in order, none overlapping."""
+    """Return the secrets in a text, in order and without overlaps."""
     apart: list[FoundSecret] = []
     for one in sorted(_find_all(text), key=_best_first):
         if not apart or one.start >= apart[-1].end:
@@ -89,12 +87,11 @@ def find_secrets(text: str) -> list[FoundSecret]:
 
 
 def _best_first(found: FoundSecret) -> tuple[int, bool, int]:
-    """Of two matches at one place the exact rule comes first, then the longer match."""
+    """Sort key: of two matches at one position, prefer the specific rule, then the longer match."""
     return found.start, found.rule.startswith("generic"), -found.end
 
 
 def mask_secrets(text: str) -> str:
-    """Replace each secret by the name of its rule."""
     found = find_secrets(text)
     if not found:
         return text
@@ -108,7 +105,7 @@ def mask_secrets(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Allowed:
-    """What a rule lets pass: patterns over the secret, its match or its line; words in it."""
+    """An allow-list: patterns for the secret, the match or the line, and words in the secret."""
 
     target: str
     sources: tuple[str, ...]
@@ -137,7 +134,6 @@ class _Rule:
     allowed: tuple[_Allowed, ...]
 
     def matches(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
-        """Yield matches; where a pattern begins with a keyword, try only there."""
         pattern = _compile(self.source)
         if not self.starts_at_keyword:
             yield from pattern.finditer(text)
@@ -158,7 +154,6 @@ class _Rule:
 class _Rules:
     rules: tuple[_Rule, ...]
     keywords: Mapping[str, tuple[int, ...]]
-    """For each keyword, which rules ask for it."""
     breaks: Mapping[int, str]
     allowed: _Allowed
 
@@ -196,7 +191,6 @@ def _tokens(text: str) -> Iterator[FoundSecret]:
 
 
 def _cut_keys(text: str) -> Iterator[FoundSecret]:
-    """Find private keys of which one edge is missing because the text was cut."""
     edges = list(_KEY_EDGE.finditer(text)) if "PRIVATE KEY" in text else []
     for i, edge in enumerate(edges):
         before = edges[i - 1] if i else None
@@ -213,7 +207,6 @@ def _cut_keys(text: str) -> Iterator[FoundSecret]:
 
 
 def _key_chars(lines: Sequence[str]) -> int:
-    """Count the characters of the leading lines that belong to a key; 0 if none do."""
     chars, of_key = 0, 0
     for line in lines:
         chars += len(line)
@@ -225,7 +218,7 @@ def _key_chars(lines: Sequence[str]) -> int:
 
 
 def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
-    """Find passwords in URLs; what the rules for `curl` take for a placeholder passes here too."""
+    """Find passwords in URLs, except placeholders that the rule for `curl` allows."""
     if "://" not in text or "@" not in text:
         return
     from secretscreen import audit_pair
@@ -240,19 +233,18 @@ def _logins(text: str, rules: _Rules) -> Iterator[FoundSecret]:
 
 
 def _lower(text: str) -> str:
-    """Lower a text without moving a character: a few letters grow when lowered."""
+    """Lowercase a text without changing its length; a few letters grow when lowercased."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c.lower()[0] for c in text)
 
 
 def _entropy(secret: str) -> float:
-    """Shannon entropy in bits per character."""
     counts = [secret.count(c) / len(secret) for c in set(secret)]
     return -sum(share * math.log2(share) for share in counts)
 
 
 def _rule_file() -> Path:
-    """Find the rules without importing their package, which takes longer than all else here."""
+    """Locate the rules without importing their package, which would dominate the run time."""
     spec = find_spec("secretscreen")
     assert spec and spec.submodule_search_locations, "secretscreen is a dependency"
     return Path(spec.submodule_search_locations[0], "gitleaks.toml")
@@ -274,7 +266,7 @@ def _load() -> _Rules:
 
 
 def _rule(listed: Mapping[str, Any]) -> _Rule:
-    """Convert one rule; a name before the value is looked up again where it matters."""
+    """Convert a rule without `LEAD`; `lets_pass` looks for the name again where it matters."""
     source = listed["regex"].replace(LEAD, "", 1)
     return _Rule(
         name=listed["id"],
@@ -297,15 +289,14 @@ def _allow(listed: Mapping[str, Any]) -> _Allowed:
 
 @cache
 def _compile(source: str) -> re.Pattern[str]:
-    """Compile a Go pattern: ASCII classes, another end of text, flags from there on.
+    """Compile a Go pattern, whose classes, end-of-text anchor and inline flags differ from Python.
 
-    When it is first needed: few texts hold the keyword of any rule, and all take a tenth of a second.
+    On first use only, because compiling all patterns takes 0.1 s and few texts contain a keyword.
     """
     return re.compile(_scope_flags(source.replace(r"\z", r"\Z")), re.ASCII)
 
 
 def _scope_flags(source: str) -> str:
-    """Rewrite flags in the middle of a pattern as a group up to their end."""
     place = source.find("(?i)", 1)
     if place < 0:
         return source
@@ -327,7 +318,6 @@ def _scope_flags(source: str) -> str:
 
 
 def _starts_at(source: str, keywords: list[str]) -> bool:
-    """Return whether every match of a pattern begins with a keyword."""
     rest = source.removeprefix("(?i)").removeprefix(r"\b").replace("(?-i:", "").lower()
     rest = re.sub(r"\[(\w)\1\]", r"\1", rest)
     if opened := re.match(r"(?:\(\?:|\()+", rest):

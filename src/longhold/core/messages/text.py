@@ -1,8 +1,8 @@
-"""Text for people: shortened, made safe to print, and numbers as people read them.
+"""Shorten text, make it safe to print, and format numbers for people.
 
-Every text from outside that reaches a terminal or a list goes through `clean_text`,
-`clean_document` (keeps lines) or `clean_line` (one line of bounded length). `cut` stops where a
-sentence or a line ends and marks what is missing, so a pair such as `id: thing` is never split.
+All outside text shown in a terminal or list passes through `clean_text`, `clean_document` (keeps
+lines) or `clean_line` (one bounded line). `cut` stops at the end of a sentence or line, so a pair
+such as `id: thing` is never split.
 """
 
 import re
@@ -11,13 +11,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 CUT = "…"
-"""Marks what was left out."""
 
 SAID_CHARS = 76
-"""One line of a message is enough to recognise it."""
 
 LEAST_SHARE = 0.5
-"""A cut at the end of a sentence must keep this share of the room, or it falls between words."""
+"""Minimum share of the length to keep when cutting at a sentence end, else cut between words."""
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
@@ -38,14 +36,13 @@ def without_code(text: str) -> str:
 
 
 def clean_text(text: str, *, keep: str = "", instead: str = " ") -> str:
-    """Replace every character that could steer a terminal or reorder a line, except those in `keep`."""
+    """Replace characters that control a terminal or reorder a line, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else instead for char in text)
 
 
 def clean_document(text: str, *, instead: str = " ") -> str:
-    """Make text safe to print and keep its lines and tabs."""
     return clean_text(text, keep="\n\t", instead=instead)
 
 
@@ -58,12 +55,11 @@ def shorten(text: str, chars: int) -> str:
 
 
 def shorten_path(path: str, chars: int) -> str:
-    """Keep the end, which says more about a path than its start."""
+    """Keep the end of a path, which is more specific than its start."""
     return path if len(path) <= chars else f"{CUT}{path[1 - chars :]}"
 
 
 def cut(text: str, chars: int) -> str:
-    """Keep the beginning, up to the end of a sentence or a line."""
     text = text.strip()
     if len(text) <= chars:
         return text
@@ -72,7 +68,6 @@ def cut(text: str, chars: int) -> str:
 
 
 def head_and_tail(text: str, chars: int, pointer: str) -> str:
-    """Keep the beginning and the end; between them say how much is missing and where it is."""
     text = text.strip("\n")
     if len(text) <= chars:
         return text
@@ -95,7 +90,6 @@ def sentences(text: str) -> list[str]:
 
 
 def outline(text: str, chars: int) -> str:
-    """Keep headings and list items, and of each paragraph the first sentence."""
     kept: list[str] = []
     length, in_code, after_break = 0, False, True
     for line in text.splitlines():
@@ -138,7 +132,6 @@ def pluralize(count: int, what: str) -> str:
 
 
 def tokens(count: float) -> str:
-    """Format a number of tokens: 950, 12.3K, 1.05M, 21.8B."""
     if count < 0:
         return f"-{tokens(-count)}"
     if count < 1_000:
@@ -159,7 +152,6 @@ def dollars(usd: float) -> str:
 
 
 def exact_dollars(usd: float) -> str:
-    """Format an amount that an explanation compares: four decimals below a dollar, two above."""
     return f"${usd:.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
 
 
@@ -168,7 +160,6 @@ def percent(part: float, whole: float) -> str:
 
 
 def human_size(count: float) -> str:
-    """Format a number of bytes: 512 bytes, 1.4 KB, 8.0 MB."""
     if count < 1_000:
         return f"{count:.0f} bytes"
     for unit in ("KB", "MB"):

@@ -1,4 +1,4 @@
-"""Tokens: of one answer (`Usage`, in a provider's field names), and of calls with money (`Tally`)."""
+"""Token counts of one answer (`Usage`), and of calls with their cost (`Tally`)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +11,6 @@ from longhold.core.messages.blocks import Json, JsonObject
 _Fields = TypeVar("_Fields")
 
 SEARCHES, WINDOW = "web_search_requests", "model_context_window"
-"""Fields of a usage beside its counts."""
 
 
 def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
@@ -23,7 +22,7 @@ def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
 
 
 class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Tokens by how they are billed. `input_tokens` were neither read from nor written to the cache."""
+    """Tokens by price. `input_tokens` were neither read from nor written to the cache."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -39,27 +38,25 @@ class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def total_tokens(self) -> int:
-        """The context's size once the answer is part of it."""
+        """The context size after the answer."""
         return self.prompt_tokens + self.output_tokens
 
     @property
     def written_1h_tokens(self) -> int:
-        """What was written for an hour; some providers report a split larger than the whole."""
+        """Capped by the total, because some providers report more than that."""
         return min(self.cache_write_1h_tokens, self.cache_write_tokens)
 
     @property
     def written_5m_tokens(self) -> int:
-        """What was written for five minutes: all that is not reported as written for an hour."""
         return self.cache_write_tokens - self.written_1h_tokens
 
     @property
     def hit_share(self) -> float:
-        """Share of the prompt that was read from the cache."""
         return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
 
 class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What one answer used, with the provider's other fields."""
+    """Token counts of one answer, with the provider's other fields in `extra`."""
 
     extra: JsonObject | None = None
 
@@ -69,37 +66,36 @@ class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def web_searches(self) -> int:
-        """How many searches the provider ran for this answer, which it bills one by one."""
+        """Searches the provider ran for this answer. They are billed individually."""
         return count_of(fields_of((self.extra or {}).get("server_tool_use")).get(SEARCHES))
 
     @property
     def window_tokens(self) -> int:
-        """The context window that the client was told of; 0 where it does not say."""
+        """The context window reported to the client, or 0 if unknown."""
         return count_of((self.extra or {}).get(WINDOW))
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add field by field; unknown fields belong to one answer and are left out."""
+        """Add the counts. The sum has no `extra`, which belongs to a single answer."""
         return add_fields(self, other, extra=None)
 
 
 class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Calls with their tokens and US dollars. Tallies add; `price_call` makes one of a call."""
+    """Calls with their tokens and US dollars. Tallies add up; `price_call` creates one."""
 
-    calls: int = field(default=0, name="answers")  # as ledgers have called it since the first
+    calls: int = field(default=0, name="answers")  # the name in existing ledgers
     unpriced_calls: int = 0
-    """Calls of models without a published price; their tokens are counted, `usd` lacks them."""
+    """Calls to models without a published price. `usd` does not include them."""
     usd: float = 0.0
     bare_usd: float = 0.0
-    """The same calls if nothing had been cached."""
     lost_tokens: int = 0
-    """Tokens that could have been read from the cache and were not."""
+    """Tokens that missed the cache although they could have been read from it."""
     lost_usd: float = 0.0
     unrecorded_output: int = 0
-    """Estimated tokens of answers whose usage was recorded in mid-stream, beyond what that says."""
+    """Estimated output beyond the usage of answers whose usage was recorded mid-stream."""
     unrecorded_calls: int = 0
-    """Summaries that a client had written without recording the call."""
+    """Summaries that a client requested without recording the call."""
     unrecorded_usd: float = 0.0
-    """About what both cost; not part of `usd`."""
+    """Estimated cost of both, not part of `usd`."""
 
     @property
     def estimated_usd(self) -> float:
@@ -109,7 +105,6 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return add_fields(self, other)
 
     def to_json(self) -> JsonObject:
-        """Return what ledgers store and commands print; `msgspec` reads it back."""
         return {
             "usd": self.usd,
             "input_tokens": self.input_tokens,
@@ -121,11 +116,9 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 MOST_TOKENS = 1_000_000_000
-"""No call has more; a larger number is not a count."""
 
 
 def count_of(value: Json) -> int:
-    """Read a number of tokens; what cannot be one is zero."""
     if isinstance(value, str) and len(value) < 20:
         with suppress(ValueError):
             value = float(value)
@@ -144,18 +137,16 @@ _COUNTS = {
     "cache_read_input_tokens": "cache_read_tokens",
     "cache_creation_input_tokens": "cache_write_tokens",
 }
-"""A provider's names of what we count, with ours."""
 
 
 def has_odd_counts(raw: Mapping[str, Json]) -> bool:
-    """Say whether something stands where a provider's count belongs and is none."""
     counts = any(raw.get(name) and not count_of(raw[name]) for name in _COUNTS)
     split = raw.get("cache_creation") or {}
     return counts or not isinstance(split, Mapping)
 
 
 def usage_from_wire(value: Json) -> Usage:
-    """Read a provider's usage object; what is missing or no count is zero."""
+    """Read a provider's usage object. Missing or invalid counts are 0."""
     raw = fields_of(value)
     split = fields_of(raw.get("cache_creation"))
     counts = {ours: count_of(raw.get(theirs)) for theirs, ours in _COUNTS.items()}

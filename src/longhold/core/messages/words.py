@@ -1,4 +1,4 @@
-"""The words of a question or a text, as searches see them."""
+"""Split questions and texts into words for search."""
 
 import re
 
@@ -11,16 +11,13 @@ _STOP = (
     " other such both each only own same no nor these those him himself herself themselves being"
 )
 STOP_WORDS = frozenset(_STOP.split())
-"""Words too common in questions to search for."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*|\b[A-Z]{2,}[a-z][A-Za-z0-9]*")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-"""The parts of a name written in camel case."""
 
 
 def words_of(text: str) -> list[str]:
-    """Return the searchable words of a text, each once, and the parts of names among them."""
     words = dict.fromkeys(
         part.lower() for word in _WORD.findall(text) for part in (word, *_parts(word))
     )

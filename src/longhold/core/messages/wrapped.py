@@ -1,11 +1,11 @@
-"""What a harness wraps in tags inside the user's messages, told apart from the user's own words."""
+"""Separate text that a harness adds in tags to user messages from the user's own words."""
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_WRAPPED_CHARS = 200_000
-"""A longer message is a paste; searching it for tags costs more than it finds."""
+"""A longer message is a paste, and searching it for tags is not worth the time."""
 
 _TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
 _WRAPPED = re.compile(rf"<({_TAG})>")
@@ -20,9 +20,9 @@ class Element(NamedTuple):
 
 
 def elements(opening: re.Pattern[str], text: str) -> Iterator[Element]:
-    """Yield what stands between an opening tag and its closing one; every character is read once.
+    """Yield the elements between opening and closing tags, in linear time.
 
-    A pattern from tag to tag would search the rest of the text from each tag that is never closed.
+    A regular expression from tag to tag would rescan the rest of the text for each unclosed tag.
     """
     place, unclosed = 0, set[str]()
     while found := opening.search(text, place):
@@ -36,7 +36,6 @@ def elements(opening: re.Pattern[str], text: str) -> Iterator[Element]:
 
 
 def strip_wrapped(text: str) -> str:
-    """Remove what a harness wrapped, together with the white space after it."""
     if "<" not in text or len(text) > LONGEST_WRAPPED_CHARS:
         return text.strip()
     kept: list[str] = []

@@ -1,8 +1,7 @@
-"""The only place that talks to providers.
+"""Model clients: the only package that talks to providers.
 
-`open_model(name)` returns a `Model`, which streams events for a `Request`; `stream_with_retries`
-waits, checks and tries again. Importing this imports no SDK, and each name only when it is used:
-whoever reads a log needs none of them.
+`open_model(name)` returns a `Model`, which streams events for a `Request`. `stream_with_retries`
+checks the answer and retries. Names are imported on first use, so reading a log needs no SDK.
 """
 
 from importlib import import_module
@@ -48,7 +47,6 @@ _ELSEWHERE = {
     "stream_with_retries": "retry",
     "Patience": "steady",
 }
-"""Where the names are that are not in `protocol`."""
 
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass

@@ -1,8 +1,7 @@
-"""Claude, and other servers of the Messages API, through the official SDK.
+"""Claude and other Messages API servers, through the official SDK.
 
-A request goes through the SDK's own `create`, so the bytes on the wire are the SDK's; the answer
-is read as raw JSON events, so that what the SDK's types do not know survives. `translate` says
-which exception means what, `assemble` makes blocks of events.
+Requests go through the SDK's `create`. Answers are read as raw JSON events, which keeps fields that
+the SDK's types do not know. `translate` maps exceptions, `assemble` builds blocks from events.
 """
 
 import asyncio
@@ -32,23 +31,22 @@ from longhold.core.settings.reading import ANTHROPIC, saved_key
 from longhold.errors import AuthenticationFailed, ModelError, StreamBroken
 
 ANTHROPIC_HOST = "api.anthropic.com"
-"""The one place a saved key is sent to."""
+"""A saved key is sent only to this host."""
 NO_CLAUDE_KEY = (
     "no key for Claude; set ANTHROPIC_API_KEY, or start `longhold chat` to choose another way "
     "(--offline needs none, `longhold doctor` shows what is there)"
 )
 PREFIXES = ("anthropic/", "simulated/", "local/")
-"""Parts of a name that say which server of the Messages API to ask."""
 
 _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
     | {"output_config", "speed", "system", "thinking", "tool_choice", "tools"}
 )
-"""What `count_tokens` takes of a request; the rest is about the answer."""
+"""Request fields that `count_tokens` accepts. The others concern the answer."""
 
 
 DRAIN_SECONDS = 0.1
-"""How long to read on after the last event; a server may keep the response open."""
+"""How long to read after the last event, since a server may keep the response open."""
 
 
 class AnthropicModel(SdkModel):
@@ -74,7 +72,6 @@ class AnthropicModel(SdkModel):
         return client
 
     def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
-        """Choose the SDK's method; fields it has no parameter for go into `extra_body`."""
         space = self._client.beta.messages if request.betas else self._client.messages
         endpoint = getattr(space, method)
         known = inspect.signature(endpoint).parameters
@@ -104,13 +101,13 @@ class AnthropicModel(SdkModel):
 
 class ThreadedAnthropic(ThreadedModel, AnthropicModel):
     def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
-        """Set a time limit; without one the SDK insists on streaming."""
+        """Set a timeout, because without one the SDK requires streaming."""
         endpoint, kwargs = AnthropicModel._route(self, request, method)
         return endpoint, kwargs | {"timeout": READ_SECONDS}
 
 
 def wire_name(model: str) -> str:
-    """Remove what a provider does not know of a name: our prefixes and `[1m]`."""
+    """Remove the parts of a name that providers do not know: Longhold's prefixes and `[1m]`."""
     for prefix in PREFIXES:
         model = model.removeprefix(prefix)
     return without_window(model)

@@ -1,8 +1,7 @@
-"""Streams of JSON events put together to blocks and a reply: the Messages API's and chat endpoints'.
+"""Build blocks and a reply from streamed JSON events of the Messages API and chat endpoints.
 
-No I/O and no SDK. Unknown fields, block types and delta types survive. An event that is repeated
-word for word is ignored where that can be detected; one that contradicts what came before raises
-`StreamBroken`.
+No I/O and no SDK. Unknown fields, block types and delta types are kept. An exact repetition is
+ignored where it can be detected. An event that contradicts earlier ones raises `StreamBroken`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +43,7 @@ _DELTA_FRAME = frozenset({"type", "delta", "usage"})
 class _Draft:
     raw: JsonObject
     pieces: dict[str, list[str]] = field(default_factory=dict)
-    """Text per field, joined once at the end: joining as it comes would be quadratic."""
+    """Text per field. Joined once at the end, because joining each delta would be quadratic."""
 
     def add(self, name: str, text: str) -> None:
         self.pieces.setdefault(name, []).append(text)
@@ -65,7 +64,6 @@ def early_end_error(request_id: str, *, has_begun: bool) -> StreamBroken:
 
 
 def reply_of(message: JsonObject, content: Content, usage: Json, request_id: str = "") -> Reply:
-    """Return a finished message as a reply; what is not known of it is kept as it came."""
     return Reply(
         response_id=word(message.get("id")),
         model=word(message.get("model")),
@@ -94,7 +92,6 @@ class Assembly:
         return bool(self._message)
 
     def feed(self, event: JsonObject) -> Sequence[Event]:
-        """Take one event of the wire and return the events it completes."""
         if self._has_finished:
             return ()
         match event:
@@ -191,7 +188,7 @@ class Assembly:
 
 
 def _drop_nulls(fields: Json) -> JsonObject:
-    """Leave out nulls: they say nothing new about a field that is already known."""
+    """Drop nulls, so that they do not overwrite known fields."""
     return {key: value for key, value in fields_of(fields).items() if value is not None}
 
 
@@ -200,7 +197,7 @@ def _object(value: Json) -> JsonObject | None:
 
 
 def _merge(draft: _Draft, delta: JsonObject) -> None:
-    """Apply an unknown delta by its fields: text is appended, anything else replaces."""
+    """Apply a delta of unknown type: append strings, replace anything else."""
     for name, value in delta.items():
         if name == "type":
             continue
@@ -211,7 +208,7 @@ def _merge(draft: _Draft, delta: JsonObject) -> None:
 
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""vLLM and llama.cpp use the first, Ollama and routers the second."""
+"""vLLM and llama.cpp use the first name, Ollama and routers the second."""
 
 
 class ChatAssembly:
@@ -287,7 +284,7 @@ class ChatAssembly:
         return [BlockFinished(index=len(self._content) - 1, block=block)]
 
     def _extend_call(self, part: JsonObject) -> None:
-        """Add a piece to its call; some servers number every call 0 and tell them apart by id."""
+        """Add a fragment to its call. Some servers number every call 0 and differ only in id."""
         place, id = word(part.get("index")), word(part.get("id"))
         call = self._places.get(place)
         if call is None or (id and call.raw["id"] and id != call.raw["id"]):

@@ -1,7 +1,7 @@
-"""What a model can take and do, as data, looked up by any spelling of its name.
+"""Limits and features of each model, looked up by any spelling of its name.
 
-The rest of the code asks these fields and never compares model names. An unknown name gets
-conservative limits, and every field can be overridden.
+Other code reads these fields and never compares model names. An unknown name gets conservative
+limits, and every field can be overridden.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Literal
 Family = Literal["anthropic", "openai", "simulator", "local", "unknown"]
 ThinkingMode = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
-LONG_WINDOW = "[1m]"  # at the end of a name, asks for the long window
+LONG_WINDOW = "[1m]"  # name suffix that requests the long window
 LONG_WINDOW_TOKENS = 1_000_000
 LONG_WINDOW_BETA = "context-1m-2025-08-07"  # for models whose window is 200K without it
-PLAIN_WINDOW_TOKENS = 200_000  # the older models' window, and the guess for unknown names
+PLAIN_WINDOW_TOKENS = 200_000  # window of older models, and the guess for unknown ones
 UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
 NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
 OLDER_GPT_CACHE_SECONDS = 300.0  # models before 5.6 keep a prefix for five minutes or more
@@ -30,51 +30,43 @@ _BETWEEN_TOOLS: frozenset[ThinkingMode] = frozenset({"adaptive", "between_tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """One model's limits and abilities; the defaults are the conservative guess."""
+    """One model's limits and features. The defaults are conservative."""
 
     model: str
-    """The canonical name, without dates, suffixes and provider prefixes."""
     family: Family = "unknown"
-    """Whose API rules apply; `simulator` declares every ability."""
+    """Whose API rules apply. `simulator` has every feature."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
     long_window_beta: str = ""
-    """The header with which a window of a million tokens is asked for; "" where none is needed."""
+    """The beta header for a window of 1M tokens, or "" if none is needed."""
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
     cache_minimum_tokens: int = 4_096
-    """Shorter prefixes are silently not cached; the guess is the largest known minimum."""
+    """Shorter prefixes are silently not cached. The default is the largest known minimum."""
     thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
-    """The `thinking.type` values the model accepts."""
     binds_thinking: bool = False
-    """Thinking is bound to its exact prefix: editing history invalidates what follows."""
+    """Thinking is bound to its exact prefix, so editing history invalidates later thinking."""
     keeps_thinking: bool = False
-    """Earlier turns' thinking stays in the prompt; otherwise new user text strips it."""
+    """Thinking of earlier turns stays in the prompt. Otherwise new user text strips it."""
     context_management: bool = False
-    """Clears tool uses and thinking on its side when asked to."""
     compacts_on_demand: bool = False
     compacts_at_threshold: bool = False
     cache_edits: bool = False
-    """Deletes tool results inside the cached prefix without breaking it."""
+    """The provider can delete tool results from a cached prefix without invalidating it."""
     cache_seconds: float = 0.0
-    """How long a prefix is kept at least where no marker says so; 0 where markers say it."""
+    """Minimum lifetime of automatically cached prefixes, or 0 if breakpoints set the lifetime."""
     default_effort: str = "high"
-    """What a request without an effort means."""
     cache_breakpoints: bool = False
-    """Caches by itself, and takes breakpoints beside."""
+    """Caches automatically and also accepts breakpoints."""
     tool_references: bool = False
-    """Keeps tools marked `defer_loading` out of the prompt until a result refers to them."""
+    """Keeps tools with `defer_loading` out of the prompt until a result refers to them."""
     global_scope: bool = False
-    """Shares cache entries marked `global` between workspaces."""
     system_messages: bool = False
-    """Takes `role: system` messages in mid-conversation."""
     prefill: bool = False
-    """Continues a last assistant message."""
     forced_tools: bool = True
-    """Takes a `tool_choice` that forces a tool."""
     overruns_window: bool = True
-    """Accepts input plus max_tokens past the window and stops there, instead of a 400."""
+    """Accepts input plus max_tokens beyond the window and stops there, instead of a 400."""
     image_limit: int = 100
     tokenizer_scale: float = 1.0
-    """Tokens per o200k token for the same text, roughly."""
+    """Approximate tokens per o200k token for the same text."""
 
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
@@ -94,12 +86,12 @@ def _look_up(model: str) -> Capabilities:
 
 
 def is_known(model: str) -> bool:
-    """Return whether a model's limits are published, not guessed."""
+    """Return whether a model's limits are published rather than guessed."""
     return canonical_name(model) in _TABLE or model.strip().lower() == "simulator"
 
 
 def is_simulated(model: str) -> bool:
-    """Whether a model is answered by the simulator: nothing it reports was paid or counted for real."""
+    """Return whether the simulator answers for this model. Its usage and cost are not real."""
     return capabilities(model).family == "simulator"
 
 
@@ -108,21 +100,16 @@ def asks_long_window(model: str) -> bool:
 
 
 def without_window(model: str) -> str:
-    """Remove the suffix that asks for the long window, which no provider knows."""
     return model.strip()[: -len(LONG_WINDOW)] if asks_long_window(model) else model
 
 
 def known_models() -> tuple[str, ...]:
-    """List the canonical names in the table, newest generation of each line first."""
     return tuple(_TABLE)
 
 
 @lru_cache(maxsize=256)
 def canonical_name(model: str) -> str:
-    """Reduce a model's spelling to the name the tables use.
-
-    Provider prefixes, dates, versions, `-latest` and `[1m]` go; dots become dashes.
-    """
+    """Remove provider prefixes, dates, versions, `-latest` and `[1m]`, and resolve aliases."""
     name = without_window(model).strip().lower()
     name = name.rsplit("/", 1)[-1]
     name = re.sub(r"^(?:[a-z]+\.)*anthropic\.", "", name)
@@ -134,7 +121,6 @@ def canonical_name(model: str) -> str:
 
 
 def _guess(name: str) -> Capabilities:
-    """Describe a model that is not in the table by what its family has in common."""
     if name.startswith("claude"):
         return replace(_UNKNOWN, model=name, family="anthropic")
     if re.match(r"(?:gpt|o\d)(?:-|$)", name):
@@ -149,7 +135,6 @@ def _guess(name: str) -> Capabilities:
 
 
 def _declare_everything(found: Capabilities) -> Capabilities:
-    """The simulator has every server-side ability."""
     return replace(
         found,
         family="simulator",
@@ -185,7 +170,7 @@ _OLD = Capabilities(
     prefill=True,
     overruns_window=False,
 )
-"""Claude 4 and 4.1: 200K, earlier thinking stripped, input plus output must fit."""
+"""Claude 4 and 4.1: 200K window, earlier thinking stripped, input plus output must fit."""
 
 _FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True, tool_references=True)
 
@@ -206,7 +191,7 @@ _FOUR_SEVEN = replace(_FOUR_SIX, thinking_modes=_ADAPTIVE, tokenizer_scale=NEW_T
 _FIVE = replace(_FOUR_SEVEN, cache_minimum_tokens=512)
 
 _THINKER = replace(_FIVE, thinking_modes=_ALWAYS_THINKS, system_messages=True)
-"""Fable and Mythos: thinking cannot be turned off."""
+"""Fable and Mythos, whose thinking cannot be disabled."""
 
 _GPT = Capabilities(
     model="",
@@ -227,7 +212,7 @@ def _model(name: str, like: Capabilities, **changes: object) -> tuple[str, Capab
 
 _TABLE: dict[str, Capabilities] = dict(
     (
-        # Limits of the 5.2 models are not published; they are taken to be like their 5.1 peers.
+        # Limits of the 5.2 models are unpublished and assumed equal to the 5.1 models'.
         _model("claude-fable-5-2", _THINKER, binds_thinking=True, forced_tools=False),
         _model("claude-fable-5-1", _THINKER, binds_thinking=True, forced_tools=False),
         _model("claude-fable-5", _THINKER),
@@ -290,4 +275,4 @@ _ALIASES: dict[str, str] = {
     "claude-4-sonnet": "claude-sonnet-4",
     "claude-3-5-haiku": "claude-haiku-3-5",
 }
-"""Short names mean the newest model of the line whose limits are published."""
+"""Short names mean the newest model of a line whose limits are published."""

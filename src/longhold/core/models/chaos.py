@@ -1,7 +1,6 @@
-"""Any model, made unreliable on purpose: the same faults for the same seed.
+"""Wrap a model to inject provider faults, reproducibly by seed.
 
-Some of its answers fail in one of the ways that providers fail; `injected` lists which, so that a
-test can say what a session survived.
+`injected` lists the faults, so that tests know what a session survived.
 """
 
 import asyncio
@@ -29,9 +28,9 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 RATE = 0.3
-"""High enough that a short session meets several faults, low enough that it gets on."""
+"""High enough that a short session has several faults, low enough that it makes progress."""
 DEPTH_EVENTS = 6
-"""A fault inside an answer strikes at one of its first events, or before its end."""
+"""A fault within an answer occurs at one of its first events, before its end."""
 
 _STATUS: dict[Kind, int] = {"rate_limited": 429, "overloaded": 529, "server_error": 500}
 
@@ -46,7 +45,7 @@ class ChaosModel:
         self._rate = rate
         self._kinds = kinds
         self._kept: tuple[Request, list[Event]] | None = None
-        """An answer that was spoilt: asking again must not cost another one."""
+        """A spoilt answer with its request, so that a retry does not pay for another."""
         self.injected: list[Kind] = []
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
@@ -64,7 +63,7 @@ class ChaosModel:
             yield event
 
     async def _answer(self, request: Request) -> AsyncIterator[Event]:
-        """Ask the model inside, unless its answer to this very request was spoilt before."""
+        """Stream from the inner model, or replay the answer if this request's answer was spoilt."""
         kept, self._kept = self._kept, None
         if kept and kept[0] == request:
             for event in kept[1]:
@@ -82,7 +81,7 @@ class ChaosModel:
         await self._inner.close()
 
     def _draw(self) -> tuple[Kind | None, int]:
-        """Draw as often for every request, so that runs with one seed stay in step."""
+        """Draw equally often for every request, so that runs with the same seed stay in step."""
         chance, kind = self._dice.random(), self._dice.choice(self._kinds)
         at = self._dice.randrange(1, DEPTH_EVENTS)
         if chance >= self._rate:
@@ -92,7 +91,6 @@ class ChaosModel:
 
 
 async def _spoil(kind: Kind, whole: list[Event], at: int) -> AsyncIterator[Event]:
-    """Yield an answer up to event number `at`, and then what the fault makes of it."""
     for event in whole[:at]:
         if kind != "empty" or isinstance(event, Started):
             yield event

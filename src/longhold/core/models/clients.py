@@ -1,7 +1,6 @@
-"""A caller's own client of a provider's SDK as a model, and its finished answers as replies.
+"""Use a caller's SDK client as a model, and convert its answers to replies.
 
-Which client it is also says how requests are to be worded: its dialect. An asynchronous client
-streams as any model does; a synchronous one is called in a thread.
+The client also determines the dialect of requests. A synchronous client is called in a thread.
 """
 
 from collections.abc import AsyncIterable, Awaitable, Iterable, Mapping, Sequence
@@ -17,10 +16,10 @@ from longhold.errors import ConfigError, RequestRejected
 
 
 def wrap_client(client: object, name: str) -> Model:
-    """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
+    """Wrap an Anthropic or OpenAI SDK client as a model. A `Model` is returned unchanged."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
-    # Imported here because a session needs one of them, and only if it is given a client.
+    # Imported here because a session needs at most one of them.
     match _sdk_of(client):
         case "anthropic", kind:
             from longhold.core.models.anthropic import AnthropicModel, ThreadedAnthropic
@@ -46,14 +45,13 @@ _CLIENTS = tuple(
     (sdk, kind) for sdk in ("anthropic", "openai") for kind in (_ASYNC, "SyncAPIClient")
 )
 OPENAI_HOST = "api.openai.com"
-"""Takes only `max_completion_tokens`; most other servers know only `max_tokens`."""
+"""Accepts only `max_completion_tokens`; most other servers accept only `max_tokens`."""
 
 DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
-"""Whose words a list of messages, a request and an answer are in."""
 
 
 def dialect_of(client: object) -> DialectName | None:
-    """Return the dialect of an SDK's client; of OpenAI's, that of its chat endpoint."""
+    """Return the dialect of an SDK client. For OpenAI clients it is Chat Completions."""
     match _sdk_of(client):
         case "anthropic", _:
             return "anthropic"
@@ -67,7 +65,7 @@ def is_openais_own(client: object) -> bool:
 
 
 async def read_response(response: object) -> Reply:
-    """Read an answer in whatever form an SDK gives it, a stream read to its end included."""
+    """Read an answer in any form an SDK returns, including a stream."""
     if isinstance(response, dict | Reply):
         return reply_from(response)
     for name in ("get_final_message", "get_final_completion", "get_final_response"):
@@ -107,7 +105,6 @@ def reply_from_events(events: Sequence[object]) -> Reply:
 
 
 def reply_from(response: object) -> Reply:
-    """Read a finished answer: an SDK's object, a dict, or a reply."""
     if isinstance(response, Reply):
         return response
     raw = _dump_plain(response)
@@ -135,7 +132,7 @@ def _dump_plain(response: object) -> JsonObject:
 
 
 def _from_chat(raw: JsonObject) -> Reply:
-    """Read a whole answer of a chat endpoint as a stream of one chunk."""
+    """Convert a complete chat answer by treating it as a stream of one chunk."""
     first = next(iter(objects(raw["choices"])), {})
     message = fields_of(first.get("message"))
     calls = [call | {"index": i} for i, call in enumerate(objects(message.get("tool_calls")))]

@@ -1,4 +1,4 @@
-"""What models behind a provider's SDK share: the client, how a stream is read, and its absence."""
+"""Base classes for models behind a provider's SDK, and loading of optional packages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -16,21 +16,20 @@ from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import ConfigError, RequestRejected
 
 CONNECT_SECONDS = 5.0
-"""A host that does not take the connection by then is down; the SDKs' own default."""
+"""The default of both SDKs. A slower host is down."""
 READ_SECONDS = 600.0
-"""The longest silence on the socket, the SDKs' default; `steady` usually gives up earlier."""
+"""The default of both SDKs for silence on the socket. `steady` usually gives up earlier."""
 NO_KEY = "none"
-"""Sent to servers on this machine, which ask for a key and take any."""
+"""Sent to local servers, which require a key but accept any."""
 
 
 class SdkModel:
-    """A model behind an SDK's client, whose own retries are off."""
+    """A model behind an SDK client whose own retries are disabled."""
 
     PACKAGE: ClassVar[str]
     CLIENT: ClassVar[str]
     ASSEMBLY: ClassVar[type[Assembly | ChatAssembly]]
     REQUEST_ID: ClassVar[str]
-    """The header that names a request."""
     STREAMING: ClassVar[JsonObject] = {"stream": True}
 
     def __init__(
@@ -60,7 +59,7 @@ class SdkModel:
             try:
                 headers = stream.response.headers
                 kind = headers.get("content-type", "text/event-stream")
-                if not kind.startswith("text/event-stream"):  # it came from some other server
+                if not kind.startswith("text/event-stream"):  # some other server answered
                     raise RequestRejected(
                         f"the server answered with {kind!r}, not a stream; check base_url"
                     )
@@ -92,7 +91,7 @@ class SdkModel:
             )
 
     def _route(self, request: Request) -> tuple[Any, JsonObject]:
-        """Return the SDK's method for a request, and what to call it with."""
+        """Return the SDK method for a request, and its arguments."""
         raise NotImplementedError
 
     def _events(self, stream: Any, assembly: Any) -> AsyncIterator[JsonObject]:
@@ -100,10 +99,7 @@ class SdkModel:
 
 
 class ThreadedModel(SdkModel):
-    """A model behind a synchronous client: called in a thread, its answer yielded when it is whole.
-
-    An aborted call runs to its end in the thread.
-    """
+    """Calls a synchronous client in a thread. An aborted call runs to its end."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         create, kwargs = self._route(request)
@@ -113,12 +109,12 @@ class ThreadedModel(SdkModel):
             yield event
 
     async def count(self, request: Request) -> int | None:
-        """Answer None: sizes are estimated where a thread would have to wait for them."""
+        """Return None, so that sizes are estimated instead of waiting for a thread."""
         return None
 
 
 def load_extra(module: str, *, extra: str) -> ModuleType:
-    """Import an optional package, or say how to install it; `import longhold` never does."""
+    """Import an optional package, or raise a `ConfigError` that says how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

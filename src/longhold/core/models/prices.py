@@ -1,8 +1,8 @@
-"""What tokens cost, per model and, where prices changed, per date.
+"""Token prices per model and date.
 
-A price comes from the user's file, from our table, or from the price package where it is installed:
-for other models, for past days, and for all models once it is newer than our table. A model without
-a published price has None, never a guess.
+Sources: the user's file, the table here, and the package `genai-prices` if installed (for other
+models, past days, and all models once it is newer than the table). The price of a model without a
+published price is None, never a guess.
 """
 
 import os
@@ -31,20 +31,18 @@ Factor = Annotated[float, Meta(ge=0)]
 
 
 class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Multiples of the prices for a request whose prompt is longer than a line."""
+    """Price multipliers for requests whose prompt exceeds a length."""
 
     above_prompt_tokens: Annotated[int, Meta(ge=0)]
     prompt_multiplier: Factor = 1.0
     output_multiplier: Factor = 1.0
     read_multiplier: Factor | None = None
-    """For the rare model whose reads rise by another factor than the rest of the prompt."""
+    """For models whose cache reads rise by a different factor than the rest of the prompt."""
     write_multiplier: Factor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """US dollars for one request or for a sum of them, by what they were spent on."""
-
     read: float = 0.0
     write_5m: float = 0.0
     write_1h: float = 0.0
@@ -84,7 +82,6 @@ class Prices:
         )
 
     def price(self, tokens: Tokens) -> Cost:
-        """Price one request; the length of its prompt selects the tier."""
         paid = self.select_tier(tokens.prompt_tokens)
         return Cost(
             read=tokens.cache_read_tokens * paid.read / TOKENS_PER_PRICE,
@@ -106,7 +103,6 @@ class Prices:
 
 
 KNOWN_MODELS = 512
-"""Cached prices: more models and days than sessions name."""
 
 
 class _Step(Protocol):
@@ -129,7 +125,6 @@ def is_newer_than(checked: tuple[int, ...]) -> bool:
 
 @lru_cache(maxsize=KNOWN_MODELS)
 def from_library(model: str, at: date) -> Prices | None:
-    """Look up a model's prices on a day; None without the package or the model."""
     if find_spec("genai_prices") is None:
         return None
     snapshot = import_module("genai_prices.data_snapshot").get_snapshot()
@@ -143,7 +138,7 @@ def from_library(model: str, at: date) -> Prices | None:
 
 
 def _prices(listed: dict[str, Decimal | _Tiered]) -> Prices | None:
-    """Convert the package's prices; what has no price of its own costs what input costs."""
+    """Convert the package's prices. A missing price defaults to that of input."""
     if "input_mtok" not in listed or "output_mtok" not in listed:
         return None
     input = listed["input_mtok"]
@@ -187,8 +182,8 @@ def _rise(price: Decimal | _Tiered, line: int) -> float:
 
 
 CHECKED_AGAINST = (0, 2, 1)
-"""The price package this table agrees with; a newer one is asked first."""
-LONG_PREMIUM_ENDED = date(2026, 3, 13)  # the 4.6 models cost more past 200K until this day
+"""The `genai-prices` version this table agrees with. A newer package takes precedence."""
+LONG_PREMIUM_ENDED = date(2026, 3, 13)  # until then the 4.6 models cost more past 200K
 
 
 def from_table(name: str, at: date) -> Prices | None:
@@ -200,7 +195,7 @@ def from_table(name: str, at: date) -> Prices | None:
 def _build_prices(
     input: float, read: float, output: float, *tiers: Tier, hour_ratio: float = 2.0
 ) -> Prices:
-    """Writes cost 1.25 times the input; Claude's for an hour twice of it."""
+    """Writes cost 1.25 times the input price, Claude's 1-hour writes twice the input price."""
     return Prices(
         input=input,
         write_5m=input * 1.25,
@@ -246,13 +241,13 @@ TABLE: dict[str, Prices] = {
 
 
 FILE = "prices.toml"
-READ_VERSIONS = 4  # the file as it was and as it is; tests have some more
+READ_VERSIONS = 4  # the old and the new file, and a few more in tests
 
 Dollars = Annotated[float, Meta(ge=0)]
 
 
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prices as the file has them; what has no price of its own costs what input costs."""
+    """Prices in the user's file. A missing price defaults to that of input."""
 
     input: Dollars
     output: Dollars
@@ -284,7 +279,7 @@ def _from_overrides(name: str) -> Prices | None:
 
 @lru_cache(maxsize=READ_VERSIONS)
 def _path(*_where: str | None) -> str:
-    """Cached for each value of the variables that decide it."""
+    """Cached per value of the environment variables that determine it."""
     return str(home() / FILE)
 
 
@@ -298,17 +293,17 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
 
 
 SEARCH_USD = 0.01
-"""Ten dollars for a thousand web searches, whatever the model."""
+"""10 dollars per 1,000 web searches, for every model."""
 FAST_MULTIPLIER = 2.0
 FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
-"""Models that can be asked to answer faster, at a multiple of every price."""
+"""Models with a fast mode, which multiplies every price."""
 
-_canonical = lru_cache(maxsize=512)(canonical_name)  # asked for every answer of a session
+_canonical = lru_cache(maxsize=512)(canonical_name)  # called for every answer
 _FREE = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
 
 
 def prices(model: str, at: date | None = None) -> Prices | None:
-    """Look up a model's prices of today or of a day; None if none are published."""
+    """Look up a model's prices for a day (default: today). None if unpublished."""
     spelt = model.strip().lower()
     if spelt.startswith("local/"):
         return _FREE
@@ -333,7 +328,7 @@ def cost(
     output_tokens: int = 0,
     at: date | None = None,
 ) -> Cost | None:
-    """Price a request that nobody made, or that reports no usage."""
+    """Price a hypothetical request, or one that reports no usage."""
     usage = Usage(
         input_tokens=uncached_tokens,
         cache_read_tokens=read_tokens,
@@ -347,7 +342,7 @@ def cost(
 def usage_cost(
     model: str, usage: Usage, at: date | None = None, *, is_fast: bool = False
 ) -> Cost | None:
-    """Price what one request used; writes that are not said to be for an hour are for 5 minutes."""
+    """Price one request's usage. Cache writes of unspecified lifetime count as 5-minute writes."""
     listed = prices(model, at)
     if listed and is_fast and _canonical(model) in FAST_MODELS:
         listed = listed.select_tier(usage.prompt_tokens).times(FAST_MULTIPLIER)
@@ -360,7 +355,7 @@ def _usage_cost(listed: Prices, usage: Usage) -> Cost:
 
 
 def price_call(model: str, usage: Usage, at: date | None = None) -> Tally:
-    """Price one call at a day's prices; a model without a published price costs nothing here."""
+    """Price one call at a day's prices. A model without a published price adds 0 dollars."""
     listed, prompt = prices(model, at), usage.prompt_tokens
     bare = Tokens(input_tokens=prompt, output_tokens=usage.output_tokens)
     return Tally(

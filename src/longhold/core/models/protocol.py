@@ -1,8 +1,8 @@
-"""What every model looks like from outside: it streams events for a request.
+"""The interface of every model: it streams events for a request.
 
-Deltas are for showing; what counts is `BlockFinished`, which the loop starts tools from, and the
-`Reply` that `Finished` carries. A stream that ends without `Finished` is broken. Waiting, retrying
-and checking the order of events are left to `retry` and `steady`.
+Deltas are for display. `BlockFinished` starts tools, and `Finished` carries the final `Reply`. A
+stream without `Finished` is broken. `retry` and `steady` add waiting, retries and checks of the
+event order.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
@@ -17,7 +17,7 @@ from longhold.errors import ModelError, StreamBroken
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     kwargs: JsonObject
-    """Exactly what `client.messages.create` takes, without `stream`."""
+    """The arguments of `client.messages.create`, without `stream`."""
     betas: tuple[str, ...] = ()
 
 
@@ -25,22 +25,19 @@ class Request:
 class Reply:
     response_id: str
     model: str
-    """The model that answered, as it calls itself."""
     content: Content
     stop_reason: str
     usage: Usage
     stop_sequence: str | None = None
     diagnostics: JsonObject | None = None
-    """Why the prompt cache missed, when the provider says."""
+    """Why the prompt cache missed, if the provider reports it."""
     context_management: JsonObject | None = None
-    """What the provider cleared on its side."""
     request_id: str = ""
     extra: JsonObject = field(default_factory=dict)
-    """Unknown fields of the message, as they came."""
 
     @property
     def applied(self) -> tuple[JsonObject, ...]:
-        """What the provider cleared of the prompt on its side, edit by edit."""
+        """The context edits that the provider applied to the prompt."""
         edits = (self.context_management or {}).get("applied_edits")
         edits = edits if isinstance(edits, list) else ()
         return tuple(edit for edit in edits if isinstance(edit, dict))
@@ -48,7 +45,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The provider accepted the request; the prompt is paid for from here on."""
+    """The provider accepted the request. From here on the prompt is billed."""
 
     response_id: str
     model: str
@@ -69,7 +66,7 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """Something came over the wire that need not be shown: the stream is alive."""
+    """Something arrived that need not be shown. The stream is alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +77,10 @@ class BlockFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarted:
-    """The attempt failed and another follows: what was shown of this answer is void."""
+    """The attempt failed and another follows. Discard everything shown of this answer."""
 
     attempt: int
-    """The number of the attempt that failed, from 1."""
+    """Number of the failed attempt, from 1."""
     wait_seconds: float
     error: ModelError
 
@@ -106,10 +103,10 @@ class Model(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """Yield the answer as it comes; failures are `ModelError`s."""
+        """Yield the answer as it arrives. Failures are `ModelError`s."""
 
     async def count(self, request: Request) -> int | None:
-        """Ask the provider how many tokens the prompt has; None where it cannot say."""
+        """Ask the provider for the prompt's token count, or return None if it cannot count."""
 
     async def close(self) -> None:
         """Release connections and memory."""
@@ -123,7 +120,6 @@ async def collect(events: AsyncIterable[Event]) -> Reply:
 
 
 def play(reply: Reply) -> Iterator[Event]:
-    """Yield a finished answer as the events it could have come in."""
     yield Started(response_id=reply.response_id, model=reply.model, usage=reply.usage)
     for index, block in enumerate(reply.content):
         match block:

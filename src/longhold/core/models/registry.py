@@ -1,4 +1,4 @@
-"""Which class answers for a name. A provider is a setting: its prefix says whose API it is.
+"""Open a model by name. The prefix of the name selects the API.
 
     claude-…, opus, sonnet, haiku, anthropic/…    the Messages API
     simulated/claude-…                            the simulator, at `base_url`
@@ -8,7 +8,7 @@
     scripted:PATH                                 a script
     chaos:SEED:NAME                               any of these, with faults injected
 
-Modules of providers are imported when asked for, so their SDKs may be missing.
+Provider modules are imported on first use, so their SDKs may be missing.
 """
 
 import re
@@ -39,10 +39,10 @@ def open_model(
     timeout_seconds: float = READ_SECONDS,
     overrides: Mapping[str, object] | None = None,
 ) -> Model:
-    """Open the model of this name.
+    """Open a model by name.
 
     Raises `ConfigError` for a name without a provider or a missing extra, and
-    `AuthenticationFailed` where a key is needed and none is set.
+    `AuthenticationFailed` if a required key is not set.
     """
     options = ModelOptions(
         base_url=base_url, api_key=api_key, timeout_seconds=timeout_seconds, overrides=overrides

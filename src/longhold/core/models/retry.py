@@ -1,8 +1,8 @@
-"""Retrying a request: when, how often, and how long to wait.
+"""Retry policy: which errors are retried, how often, and the backoff.
 
-Each failed attempt is a `Restarted` event in one stream of events. Only failures that may pass
-are tried again, and never once a tool call was yielded: the loop may have run it. Which failure
-is which is decided in `translate`.
+Each failed attempt is a `Restarted` event in the stream. Only transient failures are retried, and
+never after a tool call was yielded, because the loop may have run it. `translate` classifies
+failures.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from longhold.core.models.steady import PATIENCE, Endless, Patience, closing, gu
 from longhold.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 
 MAX_ATTEMPTS = 15
-"""Past this the waits alone exceed a minute and a half; a person should decide."""
+"""With more attempts the waits alone exceed 90 seconds; a person should decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
     attempts: int = 10
-    """Rides out an overload of about a minute."""
+    """Enough for an overload of about a minute."""
     base_seconds: float = 0.5
-    """The first wait; doubled each time, as both SDKs do."""
+    """First wait. It doubles with each attempt, as in both SDKs."""
     cap_seconds: float = 8.0
-    """The longest wait of our own choosing."""
+    """Longest wait, unless the provider requests a longer one."""
     jitter_ratio: float = 0.25
-    """Each wait is shortened by up to this share, so that clients do not retry in step."""
+    """Each wait is shortened by a random share up to this, so that clients do not retry in step."""
     obey_seconds: float = 300.0
-    """If a provider asks for a longer wait than this, the error is raised instead."""
+    """If a provider requests a longer wait, the error is raised instead."""
     total_seconds: float = 600.0
-    """All waits for one answer together; after ten minutes a person should decide."""
+    """Limit for all waits of one answer. After ten minutes a person should decide."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
@@ -49,7 +49,7 @@ def wait_seconds(
     dice: random.Random,
     waited_seconds: float = 0.0,
 ) -> float | None:
-    """Return how long to wait after the failed `attempt` (from 1), or None to give up."""
+    """Return how long to wait after failed attempt `attempt` (from 1), or None to give up."""
     may_pass = isinstance(error, ModelUnavailable | StreamBroken) and not isinstance(error, Endless)
     if not may_pass or attempt >= retries.attempts:
         return None
@@ -62,15 +62,12 @@ def wait_seconds(
 
 
 class Backoff:
-    """The failed attempts at one answer so far."""
-
     def __init__(self, retries: Retries = RETRIES, dice: random.Random | None = None) -> None:
         self.attempts = 0
         self._retries, self._dice = retries, dice or random.Random()
         self._waited_seconds = 0.0
 
     def next_seconds(self, error: ModelError) -> float | None:
-        """Count a failed attempt; return how long to wait before the next, or None to give up."""
         self.attempts += 1
         wait = wait_seconds(error, self.attempts, self._retries, self._dice, self._waited_seconds)
         self._waited_seconds += wait or 0.0
@@ -87,7 +84,7 @@ async def stream_with_retries(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
-    """Stream an answer, starting over while that can help and no tool call was yielded."""
+    """Stream an answer, restarting after transient failures until a tool call was yielded."""
     backoff = Backoff(retries, dice)
     while True:
         handed_on_tool = False

@@ -1,6 +1,7 @@
-"""A model that gives the answers of a script: for tests, demos and examples.
+"""A model that plays the answers of a script, for tests, demos and examples.
 
-`read_script` also reads the scripts of the simulator. Answers are separated by `---` and consist of lines:
+`read_script` also reads the simulator's scripts. Answers are separated by `---` and consist of
+lines:
 
     think: The file is probably short.
     text: Let me look.
@@ -13,13 +14,11 @@
     text: It defines one function,
       and nothing calls it.
 
-An indented line continues the text above it, without the two spaces; blank lines between are kept.
-`#` begins a comment line. `block: {json}` is any other block, `error:` a status or one of `WORDS`.
-`error: 529 2` is short for `retry-after=2`.
-
-An error alone fails the request; after blocks it breaks the answer midway. Ids and usage that a
-script leaves out are made up the same way every time. `requests` keeps what was asked, and `stalled`
-is set where an answer stalls.
+An indented line continues the text above without the two spaces; blank lines between are kept. `#`
+starts a comment line, `block: {json}` is any other block, and `error:` takes a status or one of
+`WORDS` (`error: 529 2` is short for `retry-after=2`). An error alone fails the request; after
+blocks it breaks the answer midway. Missing ids and usage are generated reproducibly. `requests`
+records the requests.
 """
 
 import asyncio
@@ -48,15 +47,15 @@ from longhold.core.models.translate import ProviderFault, explain
 from longhold.errors import ConfigError, ModelRefused, PromptTooLong, RequestRejected, StreamBroken
 
 CHARS_PER_TOKEN = 4
-"""For answers whose script gives no usage; a made-up model needs no better estimate."""
+"""For answers without usage in the script."""
 
 INDENT = "  "
-"""Of a line that continues the one above; more indentation, as of code, is kept."""
+"""Indent of a continuation line. Further indentation, as in code, is kept."""
 
 KEYWORDS = ("text", "think", "tool", "block", "usage", "stop", "error")
 
 WORDS = ("too-long", "refused", "broken", "stalled")
-"""Failures that are not a status. `too-long` may be followed by tokens needed and allowed."""
+"""Failures other than a status. `too-long` may be followed by the tokens needed and allowed."""
 
 _USAGE_FIELDS = {
     "input": "input_tokens",
@@ -117,7 +116,7 @@ class ScriptedModel:
         return _estimate_tokens(request.kwargs)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     async def _fail(self, error: str, *, has_begun: bool = False) -> None:
         if error.split()[0] == "stalled":
@@ -147,7 +146,6 @@ def _raise(error: str, *, has_begun: bool) -> None:
 
 
 def read_status(error: str) -> tuple[int, dict[str, str]]:
-    """Return the status of an `error:` line and its headers; a bare number is `retry-after`."""
     word, *rest = error.split()
     headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
     if rest and rest[0].replace(".", "", 1).isdigit():
@@ -156,7 +154,6 @@ def read_status(error: str) -> tuple[int, dict[str, str]]:
 
 
 def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Reply:
-    """Complete an answer: ids that no other conversation has, usage, a reason to stop."""
     seed = msgspec.json.encode([request.kwargs.get("messages"), turn])
     stem = blake2b(seed, digest_size=8).hexdigest()
     content = tuple(
@@ -184,7 +181,7 @@ def _estimate_tokens(value: JsonObject) -> int:
 
 
 def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
-    """Read a script; a line that cannot be read raises `ConfigError` with its number."""
+    """Read a script. An invalid line raises `ConfigError` with its number."""
     answers: list[ScriptedAnswer] = []
     draft = ScriptedAnswer()
     for number, line in _logical_lines(script):
@@ -203,7 +200,6 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
 
 
 def _logical_lines(script: str) -> list[tuple[int, str]]:
-    """Number the lines, join indented ones to the line above, leave out comments and other blanks."""
     lines: list[tuple[int, str]] = []
     blanks = 0
     for number, line in enumerate(script.splitlines(), start=1):

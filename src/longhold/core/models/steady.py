@@ -1,7 +1,7 @@
-"""A stream that is checked: in time, in order, each block once, finished at the end.
+"""Check a stream: on time, in order, each block once, finished at the end.
 
-A typed error is raised as soon as the stream stalls, contradicts itself or ends early. A repeated
-block is dropped here, so that no tool is started twice.
+A stall, contradiction or early end raises a typed error immediately. Repeated blocks are dropped,
+so that no tool runs twice.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from longhold.errors import ModelError, ModelUnavailable, StreamBroken
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     first_event_seconds: float = 600.0
-    """A long prompt is read before the first event; both SDKs wait this long by default."""
+    """The default of both SDKs. The provider reads the whole prompt before the first event."""
     stall_seconds: float = 120.0
-    """Providers ping every few seconds while they think, so this much silence is a dead line."""
+    """Providers ping every few seconds while the model thinks; longer silence is a dead link."""
     answer_seconds: float = 3600.0
-    """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens a second."""
+    """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens per second."""
     answer_events: int = 4_000_000
-    """Events and characters of one answer; the longest has about 600,000 characters."""
+    """Events plus characters of one answer. The longest has about 600,000 characters."""
 
 
 PATIENCE = Patience()
@@ -38,7 +38,6 @@ PATIENCE = Patience()
 async def guard_stream(
     events: AsyncIterator[Event], patience: Patience = PATIENCE
 ) -> AsyncIterator[Event]:
-    """Pass events on; raise as soon as they stall, contradict each other or end early."""
     so_far = _SoFar()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
     size = 0
@@ -64,7 +63,7 @@ async def _await_next(
     try:
         async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
             event = await anext(events, None)
-        # events that are already buffered never let the timer run
+        # the timer never fires while buffered events arrive
         if clock() < deadline or event is None:
             return event
     except TimeoutError as error:
@@ -82,7 +81,7 @@ def _silence(what: str, *, has_begun: bool) -> ModelError:
 
 
 class Endless(StreamBroken):
-    """An answer that does not end is not asked for again: the next one would not, either."""
+    """The answer does not end. It is not retried, because the next one would not end either."""
 
 
 class _SoFar:
@@ -95,7 +94,7 @@ class _SoFar:
         return self._started is not None
 
     def accept(self, event: Event) -> bool:
-        """Return whether the event is new; raise if it contradicts what came before."""
+        """Return whether the event is new. Raise if it contradicts an earlier one."""
         match event:
             case Started():
                 return self._accept_start(event)
@@ -125,7 +124,7 @@ class _SoFar:
 
 
 class closing:
-    """Close a generator at once, so that its connection does not wait for the garbage collector."""
+    """Close a generator on exit, instead of leaving its connection to the garbage collector."""
 
     def __init__(self, events: AsyncIterator[Event]) -> None:
         self._close = getattr(events, "aclose", None)

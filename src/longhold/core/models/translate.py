@@ -1,9 +1,8 @@
-"""Providers' failures as our errors: the one place that knows their wording.
+"""Convert providers' failures to Longhold's errors; the only module that knows their wording.
 
-An exception of either SDK or of the HTTP client under them, or an error body inside a stream,
-becomes a `ModelError` of the right kind, with the numbers and the waiting time the provider gave.
-Classes are recognised by name, so that no SDK is imported. An exception that is not a provider's
-is None here: it is a bug and must be seen as one.
+An exception of either SDK or its HTTP client, or an error body in a stream, becomes a `ModelError`
+with the token counts and wait time the provider gave. Classes are matched by name, so no SDK is
+imported. Any other exception is a bug and is not converted.
 """
 
 import json
@@ -45,7 +44,7 @@ _STATUS_OF_TYPE = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""What an error event inside a stream would have been as a status."""
+"""HTTP statuses equivalent to the error types of error events."""
 
 _PROBLEMS = {
     429: "rate limited",
@@ -87,12 +86,12 @@ _TOO_LONG_WORDS = (
         re.I,
     ),
 )
-"""Anthropic, OpenAI and vLLM, llama.cpp, Gemini's chat endpoint, Bedrock, Ollama."""
+"""Wordings of Anthropic, OpenAI and vLLM, llama.cpp, Gemini's chat endpoint, Bedrock, Ollama."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFault:
-    """What a provider reported when it failed, not yet interpreted."""
+    """A provider's error report, not yet interpreted."""
 
     status: int | None = None
     kind: str = ""
@@ -105,7 +104,7 @@ class ProviderFault:
 
 @contextmanager
 def translate_errors(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise exceptions of SDKs as our own; `has_begun` tells whether an answer broke midway."""
+    """Convert SDK exceptions. `has_begun` returns whether part of an answer had arrived."""
     try:
         yield
     except Exception as error:
@@ -116,13 +115,13 @@ def translate_errors(has_begun: Callable[[], bool] = lambda: False) -> Iterator[
 
 
 def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | None:
-    """Return our error for an SDK's exception; None if it is not a provider's."""
+    """Return the `ModelError` for an SDK exception, or None if it is not a provider's."""
     if isinstance(error, ModelError):
         return error
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError):
         return StreamBroken(f"the provider sent what cannot be read ({error}); send it again")
-    # OpenAI's SDK raises its bare root class when it finds no key at all
+    # OpenAI's SDK raises its base class if there is no key
     if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
     if names & {"APIConnectionError", "RequestError"}:
@@ -134,7 +133,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
 
 
 def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
-    """Return what a provider's failure means; once an answer has begun, it is a broken stream."""
+    """Interpret a provider's failure. A transient one during an answer is a broken stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
         broken = StreamBroken(
@@ -148,7 +147,7 @@ def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
 
 
 def refusal(reply: Reply) -> ModelRefused | None:
-    """Return the error for an answer in which the model declined; it has to be paid for."""
+    """Return the error for an answer in which the model declined. Such an answer is billed."""
     if reply.stop_reason != "refusal":
         return None
     details = fields_of(reply.extra.get("stop_details"))
@@ -178,7 +177,7 @@ def _meaning(fault: ProviderFault) -> ModelError:
 
 
 def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[ModelError], str]:
-    """Choose among the failures that sending the same again cannot mend."""
+    """Classify a failure that a retry cannot fix."""
     if fault.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(fault.message):
         return ModelRefused, f"the provider blocked this: {said}; change what is asked"
     if status in {401, 402, 403} or fault.code in _ACCOUNT_CODES:
@@ -205,7 +204,7 @@ def _find_too_long(fault: ProviderFault, status: int | None, said: str) -> Promp
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Read how long the provider asks to wait: milliseconds, seconds or a date."""
+    """Read the wait the provider requests, in milliseconds, in seconds or as a date."""
     known = {name.lower(): value for name, value in headers.items()}
     try:
         if "retry-after-ms" in known:
@@ -251,7 +250,6 @@ def read_fault(
     headers: Mapping[str, str] | None = None,
     request_id: str = "",
 ) -> ProviderFault:
-    """Find type, code and message in an error body, wrapped in `error` or not."""
     whole = body if isinstance(body, dict) else {}
     inner = whole.get("error", whole)
     if not isinstance(inner, dict):

@@ -1,9 +1,8 @@
-"""Every number Longhold acts on, with its default and its reason, in one place.
+"""All settings, each with its default and reason.
 
-Sources, later ones win: the defaults, `settings.toml` in the home directory, the project's
-`.longhold/settings.toml`, the environment (`LONGHOLD_GROUP_KEY`). An unknown name or a value
-that is not allowed raises `ConfigError`, which says where it stands and what is allowed.
-Budgets in tokens are for a 200K window and shrink with smaller ones; see `view.window`.
+Later sources win: defaults, `settings.toml` in the home directory, `.longhold/settings.toml` in the
+project, environment variables (`LONGHOLD_GROUP_KEY`). Unknown names and invalid values raise
+`ConfigError`. Token budgets assume a 200K window and shrink with it; see `view.window`.
 """
 
 from longhold.core.settings.agent import (

@@ -1,4 +1,4 @@
-"""The model and the agent around it: window, cache, costs, prompt, agents, gateway, terminal."""
+"""Settings of the model and the agent: window, cache, costs, prompt, agents, gateway, terminal."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -29,8 +29,6 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
-    """Where the lines lie in a model's window."""
-
     limit_tokens: int = setting(0, "the model's window; 0 asks the model table", low=0)
     allow_long: bool = setting(True, "use windows over 200K where the model has one")
     reserve_tokens: int = setting(
@@ -54,15 +52,13 @@ class WindowSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaugeSettings:
-    """How the size of the context is estimated between two reports of the provider."""
+    """How the context size is estimated between the provider's usage reports."""
 
     calibrate: bool = setting(True, "learn from each answer's usage what a character weighs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSettings:
-    """How the provider's prompt cache is kept warm."""
-
     on: bool = setting(True, "mark what the provider should keep; off sends no marker at all")
     lifetime: str = setting(
         "auto",
@@ -78,7 +74,7 @@ class CacheSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSettings:
-    """What may be spent before a run ends cleanly; 0 is no limit."""
+    """Spending limits, after which a run ends cleanly. 0 means no limit."""
 
     max_usd: float = personal(0.0, "dollars per session", low=0)
     max_tokens: int = personal(0, "tokens per session, read and written", low=0)
@@ -238,7 +234,6 @@ class GatewaySettings:
 
 
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
-"""How freely tools may run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""Files written whole or not at all, and files and directories only the user can read.
+"""Atomic file writes, and files and directories that only the user can read.
 
-Content goes to a file beside the target, reaches the disk, and takes the target's name in one
-step: a process killed at any point leaves the old file or the new one, never half of one.
+Each function writes and syncs a temporary file in the target's directory, then renames it. A
+process killed at any point leaves the old file or the new one.
 
-- `write_private`: a file of ours, mode 0600, in directories of mode 0700
+- `write_private`: a file of Longhold, mode 0600, in directories of mode 0700
 - `write_new`: a file that must not exist yet, from pieces
-- `replace_content`: a file of the user's; its mode, its owner and links to it are kept
+- `replace_content`: a user's file; keeps its mode and owner, and symlinks to it
 """
 
 import contextlib
@@ -22,20 +22,20 @@ from longhold.errors import SessionExists, StoreError
 
 MARK = ".longhold-"
 PARTIAL = ".partial"
-"""Unfinished files are named `.<name>.longhold-<process>-<random>.partial`."""
+"""Temporary files are named `.<name>.longhold-<process>-<random>.partial`."""
 NAME_CHARS = 100
-"""Of the target's name, so that the longest name a file may have leaves room for the rest."""
+"""Characters kept of the target's name, so that the rest fits the file name limit."""
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 
 
 class Overtaken(Exception):
-    """Another process changed the file while its new content was being made."""
+    """Another process changed the file while its new content was being prepared."""
 
 
 @contextlib.contextmanager
 def explain_errors(path: Path) -> Iterator[None]:
-    """Raise what the system refuses as a `StoreError` that says what to do."""
+    """Convert `OSError` to a `StoreError` that says what to do."""
     try:
         yield
     except StoreError:
@@ -60,7 +60,7 @@ def store_error(path: Path, error: OSError) -> StoreError:
 
 
 def private_directory(path: Path) -> Path:
-    """Make a directory and its missing parents, each with mode 0700; existing ones keep theirs."""
+    """Create a directory and missing parents with mode 0700. Existing ones keep their mode."""
     with explain_errors(path):
         missing = [place for place in (path, *path.parents) if not place.exists()]
         for place in reversed(missing):  # `parents=True` would make the parents world-readable
@@ -76,13 +76,13 @@ def write_private(
     is_synced: bool = True,
     before_rename: Callable[[], None] = lambda: None,
 ) -> os.stat_result:
-    """Replace a private file and set its time; a link in its place is replaced, not followed."""
+    """Replace a private file and set its mtime. A symlink is replaced, not followed."""
     private_directory(path.parent)
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     with explain_errors(path), _open_beside(path, PRIVATE_FILE) as (unfinished, file):
         file.write(data)
         file.flush()
-        # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
+        # In nanoseconds, so that a manual change in the same clock tick still differs.
         moment = time.time_ns() if at is None else round(at * 1e9)
         os.utime(file.fileno(), ns=(moment, moment))
         if is_synced:
@@ -93,7 +93,7 @@ def write_private(
 
 
 def write_new(path: Path, pieces: Iterable[bytes]) -> int:
-    """Write a new private file and return its size; raise `FileExistsError` rather than replace one."""
+    """Write a new private file and return its size, or raise `FileExistsError`."""
     if os.path.lexists(path):
         raise _exists_error(path)
     with _open_beside(path, PRIVATE_FILE) as (unfinished, file):
@@ -104,7 +104,7 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
             os.link(unfinished, path)  # unlike a rename, this never replaces a file
         except FileExistsError:
             raise
-        except OSError:  # a file system without links
+        except OSError:  # a file system without hard links
             if os.path.lexists(path):
                 raise _exists_error(path) from None
             unfinished.rename(path)
@@ -112,10 +112,9 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
 
 
 def replace_content(path: Path, content: bytes, expected: os.stat_result | None) -> os.stat_result:
-    """Replace a file if it still has the status `expected` (None: if there is none yet).
+    """Replace a file if its status is still `expected` (None: if it does not exist yet).
 
-    Links are followed to the file they name. Hard links and extended attributes of the old file
-    are lost: the name gets a new file.
+    Symlinks are followed. Hard links and extended attributes are lost with the old file.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +134,7 @@ def replace_content(path: Path, content: bytes, expected: os.stat_result | None)
 
 
 def sweep(root: Path) -> None:
-    """Remove what killed processes left unfinished anywhere below a directory."""
+    """Remove temporary files of dead processes anywhere below a directory."""
     _remove_unfinished(root.rglob(f".*{MARK}*{PARTIAL}"))
 
 
@@ -151,7 +150,7 @@ def is_running(pid: int) -> bool:
 
 @contextlib.contextmanager
 def _open_beside(target: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
-    """Open a new file beside the target; it is gone afterwards unless it was renamed."""
+    """Open a temporary file next to the target. It is removed afterwards unless renamed."""
     name = f".{target.name[:NAME_CHARS]}{MARK}{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}"
     unfinished = target.with_name(name)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -180,7 +179,7 @@ def _take_mode_and_owner(descriptor: int, like: os.stat_result) -> None:
     if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))  # after chown, which takes set-id bits away
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))  # after chown, which clears set-id bits
 
 
 def _is_as_expected(target: Path, expected: os.stat_result | None) -> bool:
@@ -193,7 +192,7 @@ def _is_as_expected(target: Path, expected: os.stat_result | None) -> bool:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name survive a power cut, where directories can be synced."""
+    """Make a rename survive power loss, on file systems that can sync directories."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,10 +1,8 @@
-"""Front matter: the fields of a Markdown file, between two `---` lines.
+"""Front matter: the fields of a Markdown file between two `---` lines.
 
-Agent definitions, skills and instruction rules are YAML, read as plain JSON values. Many such
-files are not quite YAML (a description with a colon in it): those are read line by line, and
-then only text and lists of text can be had. Aliases are refused, since a few of them can stand
-for gigabytes. Memories are always read line by line and written so that each value reads back
-as itself, whatever characters it holds.
+Agent definitions, skills and instruction rules are YAML. Invalid YAML (a description with a colon)
+is read line by line, as text and lists of text. Aliases are refused, because a few can expand to
+gigabytes. Memories are always read line by line and round-trip exactly.
 """
 
 import json
@@ -18,13 +16,13 @@ import msgspec
 from longhold.core.messages import Json, JsonObject
 
 MEMORY_HEAD_LINES = 40
-"""A memory's head that does not end by then is none: the text merely begins with dashes."""
+"""If a memory's head does not end within these lines, the text merely begins with dashes."""
 
 YAML_CHARS, YAML_BRACKETS = 32_768, 500
-"""The fields of a long definition with hooks and servers are a tenth of this; more takes seconds."""
+"""Ten times the size of a long definition with hooks and servers. More takes seconds to parse."""
 
 JSON_VALUE_CHARS = 65_536
-"""As long as a memory may be; a longer value is kept as text instead of being decoded."""
+"""The size limit of a memory. A longer value stays text and is not decoded."""
 
 FieldValue: TypeAlias = str | list[str] | dict[str, str]
 
@@ -33,7 +31,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9(][^#\n]*\Z")
 
 
 class UnreadableFrontMatter(ValueError):
-    """The front matter says nothing that could be a definition."""
+    """The front matter contains no definition."""
 
 
 def parse(text: str) -> tuple[JsonObject, str]:
@@ -42,7 +40,7 @@ def parse(text: str) -> tuple[JsonObject, str]:
 
 
 def read_front(text: str) -> tuple[JsonObject, str]:
-    """Read a definition: `permissionMode` and `permission-mode` are the same key."""
+    """Read a definition. Keys are normalised: `permissionMode` equals `permission-mode`."""
     head, body = _split(text)
     if head is None:
         raise UnreadableFrontMatter("it does not begin with fields between two --- lines")
@@ -52,7 +50,7 @@ def read_front(text: str) -> tuple[JsonObject, str]:
 
 
 def parse_memory(text: str) -> tuple[dict[str, FieldValue], str]:
-    """Split a memory into fields and body; values are text or JSON, unknown keys stay."""
+    """Split a memory into fields and body. Values are text or JSON, and unknown keys are kept."""
     head, body = _split(text, MEMORY_HEAD_LINES)
     if head is None:
         return {}, text
@@ -105,7 +103,6 @@ def _loader() -> Any:
 
 
 def _parse_lines(head: str, read: Callable[[str], FieldValue]) -> dict[str, FieldValue]:
-    """Read `key: value` lines; indented and dashed lines continue the value above them."""
     written: dict[str, list[str]] = {}
     key = ""
     for line in head.split("\n"):
@@ -146,7 +143,7 @@ def _as_text(value: object) -> FieldValue:
 
 
 def _replace_surrogates(value: object) -> str:
-    """Replace lone surrogates, which JSON can spell and UTF-8 cannot hold."""
+    """Replace lone surrogates, which JSON can express but UTF-8 cannot."""
     return str(value).encode("utf-8", "replace").decode()
 
 
@@ -173,7 +170,6 @@ def text_in(fields: JsonObject, key: str) -> str:
 
 
 def names_in(fields: JsonObject, key: str) -> tuple[str, ...] | None:
-    """Return a field as names: a list, or words between commas; None if there is no such field."""
     value = fields.get(key)
     if value is None:
         return None

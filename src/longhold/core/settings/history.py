@@ -1,4 +1,4 @@
-"""What becomes of the history: the log, the stages in the order they run, memories, pages."""
+"""Settings of the history: log, stages in the order they run, memories, pages."""
 
 from dataclasses import dataclass
 
@@ -95,8 +95,6 @@ class DreamSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSettings:
-    """How much of a session is in its page (`longhold inspect --html`); `serve` opens the rest."""
-
     text_bytes: int = setting(
         2_000_000,
         "texts of all messages together: the page of the longest session stays under 3 MB",
@@ -109,8 +107,6 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillSettings:
-    """When a tool's result goes to disk, and what of it is shown."""
-
     on: bool = setting(True, "put results that are over their budget on disk")
     result_chars: int = setting(
         50_000,
@@ -140,8 +136,6 @@ class SpillSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearSettings:
-    """When old tool results are cleared."""
-
     on: bool = setting(True, "clear old results of tools whose output can be had again")
     keep_results: int = setting(5, "the newest results are still being worked with", low=1)
     smallest_tokens: int = setting(
@@ -195,8 +189,6 @@ class ClearSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollapseSettings:
-    """When spans of finished work are shown as a line."""
-
     on: bool = setting(False, "fold spans instead of compacting; the two exclude each other")
     target_ratio: float = setting(
         0.70,
@@ -209,8 +201,6 @@ class CollapseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotesSettings:
-    """How notes are kept while a session runs, and when they stand for history."""
-
     on: bool = setting(True, "keep notes beside the work")
     model: bool = setting(
         True,
@@ -243,8 +233,6 @@ class NotesSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSettings:
-    """How history becomes a summary."""
-
     on: bool = setting(True, "compact at all, by hand or by itself")
     reactive_only: bool = setting(
         False, "wait until the provider says the prompt is too long; uses more of the window"

@@ -1,4 +1,4 @@
-"""How this installation is called by other programs."""
+"""The command with which other programs run this installation."""
 
 import shutil
 import sys
@@ -7,6 +7,6 @@ NAME = "longhold"
 
 
 def program() -> str:
-    """Return how a client calls this installation."""
+    """Return the shell command for this installation, even if its script is not on the PATH."""
     found = shutil.which(NAME)
     return found if found and " " not in found else f"{sys.executable} -m {NAME}"

@@ -1,4 +1,4 @@
-"""Which project a directory belongs to, and the name it is filed under."""
+"""Which project a directory belongs to, its slug, and safe reading of project files."""
 
 import hashlib
 import os
@@ -10,26 +10,26 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLO
 
 
 class UnusableFile(Exception):
-    """The file cannot be used; the message tells the user why."""
+    """The file cannot be used. The message gives the user the reason."""
 
 
 def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> str:
-    """Read a text file, with line ends normalised and without a byte order mark.
+    """Read a text file, normalise line ends and drop a byte order mark.
 
-    Links are followed, but not out of `within`, which has none itself. Only regular files are
-    opened, without blocking and without following a link put there in the meantime.
+    Symlinks are followed, but not out of `within`, which must be a resolved path. Only regular
+    files are opened, without blocking, and a symlink swapped in after the check is not followed.
     """
     try:
         real = path.resolve(strict=True)
         if within is not None and not real.is_relative_to(within):
             raise UnusableFile("it leads out of the project")
-        if not stat.S_ISREG(real.stat().st_mode):  # opening a device can already do something
+        if not stat.S_ISREG(real.stat().st_mode):  # opening a device can have side effects
             raise UnusableFile("it is not a regular file")
         content = _content(real, limit_bytes)
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise UnusableFile(reason) from None
-    except RuntimeError as error:  # a loop of links
+    except RuntimeError as error:  # a symlink loop
         raise UnusableFile(str(error)) from None
     if len(content) > limit_bytes:
         raise UnusableFile(f"it is larger than {limit_bytes:,} bytes")
@@ -43,7 +43,7 @@ def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> st
 
 
 def _content(path: Path, limit_bytes: int) -> bytes:
-    """Read at most one byte more than allowed; some files misreport their size."""
+    """Read at most one byte over the limit, because some files misreport their size."""
     with os.fdopen(os.open(path, _FLAGS), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnusableFile("it is not a regular file")
@@ -51,13 +51,11 @@ def _content(path: Path, limit_bytes: int) -> bytes:
 
 
 SLUG_CHARS = 180
-"""Longer names are cut; with the hash behind them they still fit what file systems allow."""
+"""Longer names are cut, so that name and hash fit file system limits."""
 MARKER_BYTES = 8_192
-"""A `.git` file holds one path."""
 
 
 def project_root(directory: Path) -> Path:
-    """Return the git root above a directory; a worktree belongs to its main repository."""
     directory = directory.resolve()
     for place in (directory, *directory.parents):
         marker = place / ".git"
@@ -75,9 +73,9 @@ def checkout_top(directory: Path) -> Path:
 
 
 def _main_worktree(marker: Path) -> Path | None:
-    """Return the repository of a worktree, if that repository names this worktree as its own.
+    """Return a worktree's repository if that repository lists this worktree.
 
-    Anybody can write a file that names somebody else's repository.
+    Anyone can write a `.git` file that names someone else's repository.
     """
     try:
         named = read_text(marker, MARKER_BYTES).strip().removeprefix("gitdir:").strip()
@@ -92,7 +90,7 @@ def _main_worktree(marker: Path) -> Path | None:
 
 
 def slug(path: Path) -> str:
-    """Make a file name of a path: readable, with a hash because `a-b` and `a/b` read alike."""
+    """Return a readable file name for a path, with a hash because `a-b` and `a/b` look the same."""
     text = str(path)
     name = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:SLUG_CHARS]
     mark = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]

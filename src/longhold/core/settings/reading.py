@@ -1,4 +1,4 @@
-"""All settings by group, read from files and the environment, and checked."""
+"""Read all settings from files and the environment, and validate them."""
 
 import dataclasses
 import difflib
@@ -49,14 +49,14 @@ from longhold.core.settings.setting import SettingSpec, Value
 from longhold.errors import ConfigError, StoreError
 
 KEY_PARTS = 32
-"""Of a dotted key: settings have two, and the parser takes the square of their number."""
+"""Limit for parts of a dotted key. Settings have two, and parsing time is quadratic."""
 
 _PART = r"""\s*+\.\s*+(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?:{_PART}){{{KEY_PARTS}}}")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a document; raise a `ValueError` for what is none, or is deeper than any of ours."""
+    """Parse TOML. Raise `ValueError` if it is invalid or nested too deeply."""
     if _LONG_KEY.search(text):
         raise ValueError(f"a key has more than {KEY_PARTS} parts")
     try:
@@ -66,15 +66,15 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 SettingName = tuple[str, str]
-"""A setting's group and key."""
+"""Group and key."""
 
 FILE_BYTES = 1 << 20
-"""All settings with their reasons are a fiftieth of this."""
+"""Fifty times the size of all settings with their reasons."""
 LARGEST = 2**53
-"""Beyond this a number is a slip, and arithmetic with fractions fails."""
+"""Larger numbers are typing errors and break float arithmetic."""
 
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
-"""Tables of the same files that other modules read and check."""
+"""Tables in the same files that other modules read and check."""
 
 # fmt: off
 REMOVED: dict[str, dict[str, float]] = {
@@ -117,7 +117,7 @@ REMOVED: dict[str, dict[str, float]] = {
         "handover_seconds": 1},
     "telemetry": {"content_chars": 4_000},
 }
-"""Former settings by group, with the value that is now a constant where it is used."""
+"""Former settings by group, with the value that is now a constant."""
 # fmt: on
 
 
@@ -152,8 +152,6 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSetting:
-    """One setting as `longhold config` prints it."""
-
     name: str
     value: Value
     default: Value
@@ -162,7 +160,7 @@ class ShownSetting:
 
 
 def home() -> Path:
-    """Return where Longhold keeps its files: `LONGHOLD_HOME`, or `.longhold` in the user's home."""
+    """Return the directory for Longhold's files: `LONGHOLD_HOME` or `~/.longhold`."""
     chosen = os.environ.get("LONGHOLD_HOME")
     try:
         place = Path(chosen).expanduser() if chosen else Path.home() / ".longhold"
@@ -173,7 +171,7 @@ def home() -> Path:
 
 
 def _check_owner(place: Path) -> None:
-    """Refuse a home that others can write to: they would be writing our settings and hooks."""
+    """Reject a home directory that others can write to: they could change settings and hooks."""
     try:
         status = place.stat()
     except OSError:
@@ -222,7 +220,6 @@ def _specs() -> dict[SettingName, SettingSpec]:
 
 
 def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
-    """Gather the values that are set, each with where it was set last."""
     files = [home() / "settings.toml"]
     if project is not None:
         places = dict.fromkeys((project_root(project), project.resolve()))
@@ -236,7 +233,7 @@ def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
 
 
 def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, Value]]:
-    """Read the settings in a file: the user's own, or a project's `within` its checkout."""
+    """Read the settings in the user's file or, with `within` its checkout, a project's file."""
     try:
         tables = parse_toml(read_text(file, FILE_BYTES, within=within))
     except (ValueError, UnusableFile) as error:
@@ -261,7 +258,6 @@ def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tu
 
 
 def _parse_value(name: SettingName, text: str) -> Value:
-    """Read a text, as an environment variable has it, as the type of the setting's default."""
     like = _specs()[name].default if name in _specs() else ""
     if isinstance(like, bool):
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower(), text)
@@ -276,7 +272,6 @@ def _parse_value(name: SettingName, text: str) -> Value:
 def _check_value(
     name: SettingName, value: object, where: str, *, is_project: bool = False
 ) -> Value:
-    """Return a setting's value, or raise a `ConfigError` that says why it cannot be."""
     group, key = name
     if name not in _specs():
         raise ConfigError(f"{where}: {_explain_unknown(group, key)}")
@@ -334,7 +329,6 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> Value:
-    """Write a setting as `group.key` with a value as typed; return the value it has now."""
     group, _, key = name.partition(".")
     if group not in _groups():
         raise _unknown_group(group, str(file))

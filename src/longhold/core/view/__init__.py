@@ -1,4 +1,4 @@
-"""What the model sees: a fold over the log, and how large it is."""
+"""What the model sees, folded from the log, and its size."""
 
 from longhold.core.view.view import View, fold, fold_stepwise
 

@@ -1,6 +1,6 @@
-"""Which blocks may stand on the user's side of a conversation, and which on the model's.
+"""Which blocks are allowed on the user's side and on the model's side.
 
-A block that an API would refuse where it stands is written as text, so that it is not lost.
+A block that the API would refuse in its place is converted to text, so that it is not lost.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,12 +25,10 @@ from longhold.core.messages.rules import is_malformed, resolve_block
 
 
 def to_spoken(content: Iterable[Block]) -> SpokenContent:
-    """Return content for the user's side; what an API would refuse there becomes text."""
     return tuple(map(_to_spoken_block, content))
 
 
 def to_answer(content: Iterable[Block]) -> AnswerContent:
-    """Return content for the model's side; what an API would refuse there becomes text."""
     return tuple(map(_to_answer_block, content))
 
 
@@ -55,11 +53,11 @@ def _write_out(block: Block) -> Text:
 
 
 MOST_CHARS = 128
-"""Providers' own ids have up to 64; a longer one would be in every request from there on."""
+"""Provider ids have up to 64 characters. A longer one would cost tokens in every later request."""
 
 
 def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:
-    """Rename the tool uses of an answer whose ids are empty, too long, or taken already."""
+    """Rename tool uses whose ids are empty, too long or already taken."""
     renamed: dict[str, str] = {}
     seen: set[str] = set()
     content = []

@@ -1,8 +1,7 @@
-"""The entries a view was folded from: the newest as they are, older ones packed.
+"""The entries of a view: recent ones as objects, older ones compressed.
 
-Old entries are needed seldom: to undo, to search, to begin a count anew. Packed they take a tenth
-of the memory, so that a session of thousands of turns stays nearly as small as a short one. Whoever
-needs something of all entries at every turn follows them with a `LogCursor`.
+Old entries are rarely needed (undo, search, recounts) and take a tenth of the memory compressed.
+Code that needs all entries every turn follows them with a `LogCursor`.
 """
 
 import zlib
@@ -14,14 +13,14 @@ import msgspec
 from longhold.core.log.entries import AnyEntry
 
 BLOCK = 256
-"""Entries packed together: enough for a good ratio, and read again in a few milliseconds."""
+"""Entries per block: enough to compress well, and decoded in a few milliseconds."""
 RECENT = 2_048
-"""Entries kept as they are: more than a window of ordinary size shows."""
+"""Entries kept as objects, more than an ordinary window shows."""
 LEVEL = 6
-"""Of compression: a block takes a few milliseconds every thirty turns, and a quarter less memory."""
+"""Compression level: a few milliseconds every thirty turns, and a quarter less memory."""
 
 Block: TypeAlias = bytes | tuple[AnyEntry, ...]
-"""Entries packed, or as they are if something in them cannot be written."""
+"""Compressed entries, or the entries themselves if they cannot be encoded."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[AnyEntry, ...])
@@ -33,12 +32,11 @@ class _Parts(NamedTuple):
 
 
 class EntryList(Sequence[AnyEntry]):
-    """Entries in order, to be appended to by one thread and read by any."""
+    """A sequence of entries. One thread may append, any may read."""
 
     def __init__(self, entries: Iterable[AnyEntry] = (), packed: tuple[Block, ...] = ()) -> None:
         self._parts = _Parts(packed, list(entries))
         self._unpacked: tuple[Block, tuple[AnyEntry, ...]] = ((), ())
-        """The block that was read last."""
 
     def append(self, entry: AnyEntry) -> None:
         blocks, recent = self._parts
@@ -47,7 +45,7 @@ class EntryList(Sequence[AnyEntry]):
             self._parts = _Parts((*blocks, _pack(recent[:BLOCK])), recent[BLOCK:])
 
     def copy(self) -> "EntryList":
-        """Return the list as it is now, for another thread; what is packed is shared."""
+        """Return a snapshot for another thread. Compressed blocks are shared."""
         blocks, recent = self._parts
         return EntryList(recent, blocks)
 

@@ -1,6 +1,6 @@
-"""The gauge of a view, kept up to date, and what answers teach it.
+"""Keep a view's gauge up to date, and calibrate it from answers.
 
-What was learnt is kept per model, for all sessions of a store, so that the next session starts with it.
+Calibrations are stored per model for all sessions of a store, so that new sessions start with them.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,20 +20,14 @@ from longhold.core.view.tokens import Calibration, Gauge, ReportedSize
 from longhold.core.view.window import scale_tokens, window_for
 
 LESSONS = 1_000
-"""Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
+"""Answers to learn from. The weights settle long before, and each answer takes 0.1 ms."""
 BELIEVED_RATIO = 3.0
-"""A reported size further than this from the estimate is a mistake: no tokenizer in use is further
-than 2.5 times from it.
-"""
+"""A report beyond this ratio to the estimate is an error. Tokenizers differ up to 2.5 times."""
 BELIEVED_TOKENS = 20_000
-"""What a reported size may be off in addition: providers add prompts of their own for tools and
-safety.
-"""
+"""Additional tolerance, because providers add their own prompts for tools and safety."""
 
 
 class ViewSize:
-    """What a gauge says of a view; the margin is worked out when it is asked for."""
-
     def __init__(self, gauge: Gauge, total: Measure) -> None:
         self.gauge, self.total = gauge, total
         self.tokens = gauge.size_tokens(total)
@@ -44,7 +38,7 @@ class ViewSize:
 
 
 class Follower:
-    """A gauge that is kept up to date with a view; call `follow` after each change."""
+    """A gauge that follows a view. Call `follow` after each change."""
 
     def __init__(
         self,
@@ -54,24 +48,20 @@ class Follower:
         window: WindowSettings | None = None,
     ) -> None:
         self._recall = recall
-        """Gives what is known about a model when its first answer comes."""
+        """Returns the stored calibration of a model, called for its first answer."""
         self._settings = settings or GaugeSettings()
         self._window = window or WindowSettings()
         self.calibrations: dict[str, Calibration] = {}
-        """What was learnt here, by model."""
         self._reported: ReportedSize | None = None
         self._before: Gauge | None = None
-        """The gauge before the last answer: while that comes in pieces, each is judged anew."""
+        """The gauge before the last answer, from which each part of that answer is judged."""
         self._gauge: Gauge | None = None
         self._recalled: dict[str, Calibration] = {}
-        """What was known from elsewhere, by model; read once."""
 
         self._doubted = 0
-        """The answer whose reported size is not believed."""
         self._size: ViewSize | None = None
 
     def follow(self, view: View) -> Gauge:
-        """Learn from the view's last answer and return the gauge."""
         reported = view.reported
         if reported is None or reported.n == self._doubted:
             return self._gauge or self.estimate(view)
@@ -84,18 +74,16 @@ class Follower:
         return self._gauge
 
     def size(self, view: View) -> ViewSize:
-        """Return the size of the view, measured once for as long as nothing changes."""
         gauge, total, known = self.follow(view), view.total, self._size
         if known is None or known.gauge is not gauge or known.total != total:
             known = self._size = ViewSize(gauge, total)
         return known
 
     def estimate(self, view: View) -> Gauge:
-        """Return a gauge that believes no report: everything is estimated."""
+        """Return a gauge that ignores reported sizes."""
         return Gauge(calibration=self._calibration(view.model))
 
     def doubt(self, view: View) -> None:
-        """Estimate everything until the next answer reports a size."""
         if view.reported is not None:
             self._doubted = view.reported.n
             self._reported, self._before, self._gauge = None, None, self.estimate(view)
@@ -123,7 +111,7 @@ class Follower:
         )
 
     def _bound_reported(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
-        """Bound a reported size by our own estimate; a provider may report anything."""
+        """Limit a reported size by the estimate, because a provider may report anything."""
         limit = window_for(calibration.model, self._window).limit_tokens
         slack = scale_tokens(BELIEVED_TOKENS, limit)
         own = max(0.0, calibration.weigh(measure))
@@ -137,7 +125,7 @@ class Follower:
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
-    """Fold a history and learn from its answers on the way; from the last `LESSONS` of a long one."""
+    """Fold a history and learn from its answers, from at most the last `LESSONS`."""
     history, follower = list(entries), follower or Follower()
     answers = [entry.n for entry in history if isinstance(entry, Replied)]
     first = answers[-LESSONS] if len(answers) > LESSONS else 0
@@ -149,7 +137,6 @@ def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tup
 
 
 def load_calibration(shared: SharedRecords, model: str) -> Calibration:
-    """Load what was learnt about a model; what is unreadable or outdated counts as nothing."""
     try:
         found = msgspec.json.decode(shared.read(_name(model)), type=Calibration)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

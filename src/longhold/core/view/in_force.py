@@ -1,9 +1,8 @@
-"""Which entries are in force: what undo and redo have left of a log.
+"""Which entries of a log are in force after undo, redo and rewind.
 
-Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act on the
-same targets again by themselves. And a size that a provider reported between an entry and its undo
-was that of another view, so the gauge must not trust it. A rewind takes what was said since an
-entry, and the summaries that cover some of it.
+Undoing an entry undoes everything that rests on it. It is also a veto: stages do not act on the
+same targets again by themselves. The gauge ignores sizes reported between an entry and its undo. A
+rewind removes later messages, and summaries that cover any of them.
 """
 
 from bisect import bisect_left
@@ -34,17 +33,14 @@ from longhold.core.log.entries import (
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The entries that are not in force, and what follows from that."""
-
     dead: frozenset[int] = frozenset()
-    """Numbers of entries that were undone or rest on one that was."""
+    """Numbers of entries that were undone or rest on an undone entry."""
     vetoes: frozenset[int | str] = frozenset()
     """Message numbers and tool use ids that undone entries acted on."""
     spans: tuple[tuple[int, int], ...] = ()
-    """From an entry to its undo or redo, in order and apart from one another."""
 
     def is_distrusted(self, n: int) -> bool:
-        """Return whether the size reported at entry `n` is that of a view that was undone since."""
+        """Return whether the size reported at entry `n` belongs to a view that was undone since."""
         i = bisect_left(self.spans, (n,)) - 1
         return i >= 0 and n < self.spans[i][1]
 
@@ -61,7 +57,6 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
     spans: list[tuple[int, int]] = []
     gone: set[int] = set()
     said: list[int] = []
-    """Entries that a rewind may take, in order."""
     for entry in entries:
         if isinstance(entry, _TAKEN_BACK):
             said.append(entry.n)
@@ -89,11 +84,11 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
 
 
 _TAKEN_BACK = (Said, Replied, Ran, Asked)
-"""What a rewind takes. A request that was sent since is no measure of what is left."""
+"""Entries a rewind removes. Requests are included, since they no longer measure the view."""
 
 
 def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Join overlapping spans, so that a number is found in one of them by bisection."""
+    """Join overlapping spans, so that bisection finds the span of a number."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if joined and first < joined[-1][1]:
@@ -106,16 +101,15 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def _rests_on_any(
     entry: ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
 ) -> bool:
-    """Return whether an entry rests on one of these; only earlier entries count.
+    """Return whether an entry rests on one of these earlier entries.
 
-    Snips and pins hold for those of their messages that a rewind left.
+    Snips and pins stay valid for the messages that a rewind left.
     """
     spared = gone if isinstance(entry, Snipped | Pinned) else ()
     return any(n in dead and n < entry.n and n not in spared for n in references(entry))
 
 
 def references(entry: ViewChange) -> tuple[int, ...]:
-    """List the numbers of the entries that a view change rests on."""
     match entry:
         case Snipped(targets=targets) | Pinned(targets=targets):
             return targets + entry.rests_on
@@ -127,7 +121,6 @@ def references(entry: ViewChange) -> tuple[int, ...]:
 
 
 def targets(entry: ViewChange) -> frozenset[int | str]:
-    """Return what a view change acts on: message numbers and tool use ids."""
     match entry:
         case Spilled(tool_use_id=id):
             return frozenset({id})

@@ -1,7 +1,7 @@
-"""An item list: items in order, with a running measure, rendered only where they changed.
+"""Items in order, with a running measure and incremental rendering.
 
-The view decides what an entry does; the list does it. An item has the `order` of the first entry
-it stands for, so it is found by bisection. The cost of a change depends on what it touches.
+The view decides what an entry does; the list does it. An item's `order` is the first entry it
+represents, so it is found by bisection. The cost of a change depends only on what it touches.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,19 +16,19 @@ from longhold.core.view.items import Item, Result, Round, Spoken, join, stand_in
 
 
 class ItemList:
-    """Items in order; `put` and `splice` keep the measure and the rendered messages up to date."""
+    """Items in order. `put` and `splice` update the measure and the rendered messages."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.measure: Measure = NOTHING
         self.home: dict[int, int] = {}
-        """For entries that are shown by another's item: that item's order."""
+        """Orders of the items that show entries without an item of their own."""
         self.uses: dict[str, int] = {}
-        """For each tool use: the order of the round that called it last."""
+        """For each tool use: the order of the last round that called it."""
         self._orders: list[int] = []
         self._messages: list[Message] = []
         self._before: list[tuple[int, int]] = []
-        """For each rendered item: how many messages stood before it, and how long the last was."""
+        """For each rendered item: the number of messages before it, and the length of the last."""
 
     def item_of(self, n: int) -> Item | None:
         i = self.index_of(n)
@@ -39,19 +39,18 @@ class ItemList:
         return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
-        if self._orders and self._orders[-1] == order:  # the newest is asked for most
+        if self._orders and self._orders[-1] == order:  # the most frequent case
             return len(self._orders) - 1
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
 
     def index_of(self, n: int) -> int | None:
-        """Find the item that shows entry `n`; a summary in its place does not."""
+        """Find the item that shows entry `n`. A summary that replaces it does not count."""
         home = self.home.get(n, n)
         i = self.index(home)
         return i if i is not None and self.items[i].id in (n, home) else None
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Return the positions of all items from one entry to another, as a half-open range."""
         return bisect_left(self._orders, self._order(first)), bisect_right(
             self._orders, self._order(last)
         )
@@ -79,7 +78,6 @@ class ItemList:
         return self.replace(owner.with_changed(tool_use_id, change))
 
     def clear(self, entry: Cleared) -> int | None:
-        """Put texts in place of results; return the index of the first round with one."""
         shown = stand_ins(entry)
         orders = sorted({self.uses[id] for id in shown if id in self.uses})
         touched = [i for i in map(self.index, orders) if i is not None]
@@ -95,10 +93,7 @@ class ItemList:
         return touched[0] if touched else None
 
     def count_compactable(self) -> int:
-        """Count the leading items that a full compaction may cover.
-
-        What the user said last and was not answered stays, and so does an open round.
-        """
+        """Count the leading items a compaction may cover: no unanswered message or open round."""
         items, end = self.items, len(self.items)
         while end and isinstance(items[end - 1], Spoken):
             end -= 1
@@ -109,7 +104,6 @@ class ItemList:
         return end if is_waiting else len(items)
 
     def remove(self, numbers: Iterable[int], *, keep: Item | None) -> int | None:
-        """Take items out, except for one; return the index of the first that is gone."""
         gone = []
         for n in numbers:
             i = self.index_of(n)
@@ -119,9 +113,9 @@ class ItemList:
         return min(gone, default=None)
 
     def end_turn(self, ended: int) -> int:
-        """Hide the thinking of the turn that ends from a model that is not shown it again.
+        """Hide the ending turn's thinking from a model that does not keep it.
 
-        `ended` is the order at which the turn before ended; return that at which this one does.
+        `ended` is the order at which the previous turn ended. Return that of this turn.
         """
         last = ended
         for i in range(len(self.items) - 1, -1, -1):
@@ -140,13 +134,13 @@ class ItemList:
         return self.replace(owner.with_inputs({short.tool_use_id: short.input}))
 
     def drop_thinking(self, items: Iterable[Item | None]) -> None:
-        """Send no thinking of these rounds any more: the prefix it is bound to changed."""
+        """Stop sending the thinking of these rounds, because the prefix it is bound to changed."""
         for item in items:
             if isinstance(item, Round) and not item.drops_thinking:
                 self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
     def measure_undeleted(self, ids: Iterable[str]) -> Measure:
-        """Measure what a provider reads more of these results if it ignores our cache edits."""
+        """Measure what the provider reads in addition if it ignores these cache edits."""
         total = NOTHING
         for id in ids:
             owner = self.round_of(id)
@@ -178,7 +172,7 @@ class ItemList:
         self.uses = {id: home for id, home in self.uses.items() if home >= order}
 
     def messages(self) -> Sequence[Message]:
-        """Return the messages as they are kept: they change with the items."""
+        """Return the live list of messages, which changes with the items."""
         messages = self._messages
         for item in self.items[len(self._before) :]:
             self._before.append((len(messages), len(messages[-1].content) if messages else 0))
@@ -191,12 +185,11 @@ class ItemList:
         return (self._before[i][0] if i < len(self._before) else len(self._messages)) - 1
 
     def _order(self, n: int) -> int:
-        """An entry stands with the item that shows it, else by its own number."""
         item = self.item_of(n)
         return item.order if item else n
 
     def _forget(self, i: int) -> None:
-        """Drop the rendering from item `i` on, unmerging what it was merged into."""
+        """Drop the rendering from item `i` on, undoing merges."""
         if i >= len(self._before):
             return
         count, blocks = self._before[i]

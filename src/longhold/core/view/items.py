@@ -1,9 +1,8 @@
-"""What a view is made of: messages on the user's side, and rounds.
+"""The items of a view: messages on the user's side, and rounds.
 
-A round is one answer of the model with the results of the tools it called, so that no cut between
-items can separate a tool use from its result. Each item renders to fragments of messages in two
-projections: `sent` (what is in the request) and `seen` (what the model reads of it; they differ
-only where the provider removes something itself). Items are frozen; a change makes a new one.
+A round is one answer with the results of its tool calls, so no cut between items separates them.
+Items are frozen and render to message fragments in two projections: `sent` (in the request) and
+`seen` (read by the model). They differ only where the provider removes something.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,21 +32,20 @@ from longhold.core.messages.measure import NOTHING, Measure, measure_content
 Projection: TypeAlias = Literal["sent", "seen"]
 
 NO_RESULT = "No result is recorded: the tool may still be running, or have been interrupted."
-"""Stands in for a result that never came, so that every tool use is answered."""
+"""Replaces a missing result, because every tool use needs one."""
 
 CLEARED_RESULT = "A result stood here and was taken out to make room."
-"""Stands in for a result that was cleared or spilled without a word in its place."""
+"""Replaces a result that was cleared or spilled without a placeholder."""
 
 EMPTY_RESULT = "{tool} finished without output."
-"""Stands in for an empty result; some models take an empty one for the end of their turn."""
+"""Replaces an empty result, which some models take for the end of their turn."""
 
 
 class Spoken(Struct, frozen=True, kw_only=True, gc=False):
-    """A message on the user's side: said, or put there by a compaction."""
+    """A message on the user's side, written by someone or inserted by a compaction."""
 
     id: int
     order: int
-    """Where it stands: the number of the first entry it stands for."""
     content: Content
     kind: Literal["said", "summary", "line", "restored", "late"] = "said"
     hidden: bool = False
@@ -64,8 +62,6 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StandIn(Struct, frozen=True, kw_only=True, gc=False):
-    """A text shown in place of a result, and why it is there."""
-
     text: str
     how: How | Literal["spilled"]
     measure: Measure = NOTHING
@@ -82,8 +78,6 @@ def stand_ins(entry: Cleared) -> dict[str, StandIn]:
 
 
 class Result(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool's result with what was decided about it since."""
-
     id: int
     tool_use_id: str
     content: ResultContent
@@ -110,7 +104,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, spilled=shown)
 
     def clear(self, shown: StandIn) -> "Result":
-        """Clear the result; one that is no longer sent stays so if the provider clears it too."""
+        """Clear the result. If it is already rewritten, clearing by the provider is ignored."""
         if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
             return self
         return structs.replace(self, cleared=shown)
@@ -122,7 +116,6 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return self.spilled
 
     def block(self, projection: Projection, tool: str = "The tool") -> ToolResult:
-        """Render the result as a block; an empty one names the tool."""
         instead = self.placeholder(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
@@ -132,7 +125,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def _in_place(self, instead: StandIn) -> ResultContent:
-        """Put a text in the content's place; spilling takes only text away, pictures stay."""
+        """Replace the content. Spilling replaces only text and keeps images."""
         text = instead.text if instead.text.strip() else CLEARED_RESULT
         stays = drop_text(self.content) if instead.how == "spilled" else ()
         return (Text(text=text), *stays) if stays else text
@@ -144,7 +137,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Round(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer of the model and the results of its tools, which no cut can separate."""
+    """One answer of the model and the results of its tools. Cuts never separate them."""
 
     id: int
     order: int
@@ -155,15 +148,14 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     stop_reason: str = ""
     usage: Usage | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """For each tool use with an id of ours: the one the provider gave it."""
+    """Longhold's tool use ids, mapped to the provider's."""
     answer_measure: Measure = NOTHING
     results_measure: Measure = NOTHING
     drops_thinking: bool = False
-    """Its thinking was bound to a prefix that has changed since, and is not sent any more."""
+    """Its thinking is no longer sent, because the prefix it was bound to changed."""
     is_past: bool = False
-    """It belongs to an earlier turn of a model that is not shown the thinking of those."""
+    """It belongs to an earlier turn, and the model does not keep that thinking."""
     inputs: dict[str, JsonObject] = {}
-    """What is sent instead of long inputs, by tool use."""
 
     @property
     def measure(self) -> Measure:
@@ -173,7 +165,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return self.drops_thinking or (projection == "seen" and self.is_past)
 
     def without_thinking(self) -> "Round":
-        """Measure the answer as if it had no thinking."""
         spoken = tuple(block for block in self._said() if not is_thought(block))
         if len(spoken) == len(self.content):
             return self
@@ -185,7 +176,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(changed, answer_measure=measure_content(shown))
 
     def _said(self) -> tuple[Block, ...]:
-        """The content as it is sent, thinking included."""
         if not self.inputs:
             return tuple(self.content)
         return tuple(
@@ -227,7 +217,6 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return next((r for r in self.results if r.tool_use_id == tool_use_id), None)
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
-        """Yield the answer, then the results of its tools in the order they were called."""
         answer = _answer(self._said(), self.hides_thinking(projection))
         if not answer:
             return
@@ -242,7 +231,7 @@ Item: TypeAlias = Spoken | Round
 
 
 def make_late(entry: Ran) -> Spoken:
-    """Make a message of a result that came after its place was sent without it."""
+    """Create a message for a result that arrived after its round was sent without it."""
     lead = Text(text=f"A result came late for tool use {entry.tool_use_id}:")
     body = (Text(text=entry.content),) if isinstance(entry.content, str) else entry.content
     return Spoken(
@@ -276,7 +265,6 @@ def _fill_empty(content: ResultContent, tool: str) -> ResultContent:
 
 
 def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
-    """Leave out blanks, and thinking that leads to nothing or is no longer valid."""
     kept = [block for block in content if not is_blank(block)]
     if hides_thinking:
         kept = [block for block in kept if not is_thought(block)]
@@ -297,11 +285,10 @@ def _with_results(use: ToolUse, results: dict[str, Result], projection: Projecti
 
 
 OPENING = "(The earlier part of this conversation is not available.)"
-"""A list may not begin with the assistant; this is put first where one would."""
+"""Inserted if the messages would begin with the assistant, which the API rejects."""
 
 
 def join(messages: list[Message], fragment: Message) -> None:
-    """Add a fragment to messages, merging it with the last one if the role is the same."""
     if not messages:
         if fragment.role == "assistant":
             messages.append(Message("user", (Text(text=OPENING),)))

@@ -1,8 +1,8 @@
-"""The gauge: how full the context is, and how certain that is.
+"""The gauge: an estimate of the context size and its uncertainty.
 
-The size is the last one a provider reported plus the weight of what came after. What a unit
-weighs starts from defaults fitted on recorded sessions and is calibrated, per model, by every
-answer: a small Kalman filter over one factor per class, bounded, that ignores outliers.
+The size is the last reported one plus the weight of later content. Weights start from defaults
+fitted on recorded sessions. Every answer calibrates them per model, with a bounded Kalman filter
+over one factor per class that ignores outliers.
 """
 
 import math
@@ -19,7 +19,7 @@ from longhold.core.models.capabilities import capabilities
 CLASSES = Measure.__struct_fields__
 Row = tuple[float, ...]
 Weights = Row
-"""Tokens per unit of each class of `Measure`, in its order."""
+"""Tokens per unit of each `Measure` class, in its order."""
 
 _FITTED = {
     "spaced": (0.25, 0.71),
@@ -40,30 +40,30 @@ _FITTED = {
     "results": (19.5, 8.0),
     "media_tokens": (1.0, 1.0),
 }
-"""By class: the weights for Claude, and for o200k."""
+"""Weights by class, for Claude and for o200k."""
 CLAUDE: Weights = tuple(_FITTED[name][0] for name in CLASSES)
-"""Fitted on recorded sessions of the 4.5 and 4.6 models; `wide` and `foreign` are guesses."""
+"""Fitted on recorded sessions of the 4.5 and 4.6 models. `wide` and `foreign` are guesses."""
 O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
-"""Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
+"""Fitted on o200k counts of code, prose and tool output. Framing weights are guesses."""
 
-FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
-GUESSED_DOUBT = 0.25  # tokenizers that were not measured are up to a half apart
-CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what that may be off
-NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
-NOISE_TOKENS = 25.0  # and whatever its size
-SURPRISE = 2.0  # deviations past which a growth teaches ever less: something unlogged was in it
-FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use, so no size, is further off
-DRIFT = 1e-5  # variance added per lesson, so that a calibration never stops listening
-SMALLEST_LESSON_TOKENS = 100.0  # below, frames and rounding say more than the text
-SETTLED_LESSONS = 500  # from here on a growth within the noise is no news
+FITTED_DOUBT = 0.06  # deviation of sessions from weights fitted on others
+GUESSED_DOUBT = 0.25  # unmeasured tokenizers differ by up to half
+CLASS_DOUBT_SHARE = 0.5  # deviation of a class, relative to that of the common factor
+NOISE_RATIO = 0.03  # residual error of a growth after fitting
+NOISE_TOKENS = 25.0  # plus this constant
+SURPRISE = 2.0  # deviations beyond which a growth counts less: it contains something unlogged
+FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no known tokenizer differs more
+DRIFT = 1e-5  # variance added per lesson, so that a calibration keeps learning
+SMALLEST_LESSON_TOKENS = 100.0  # below this, framing and rounding dominate
+SETTLED_LESSONS = 500  # from here on growth within the noise is ignored
 
-MARGIN_RATIO = 0.05  # the margin's shape: a share of what is estimated
-MARGIN_TOKENS = 50.0  # plus what hidden reminders cost, whatever the size
-BOUND = 0.95  # the share of growths that should stay below estimate plus margin
+MARGIN_RATIO = 0.05  # the margin's shape: a share of the estimate
+MARGIN_TOKENS = 50.0  # plus the cost of hidden reminders
+BOUND = 0.95  # share of growths to keep below estimate plus margin
 BOUND_DEVIATIONS = 1.65  # the same for a normal error
 FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
-SPREAD_STEP = 0.1  # one growth past the margin widens it by a tenth, twenty within take that back
-SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session ruins the next
+SPREAD_STEP = 0.1  # a growth past the margin widens it by 10 %; twenty within it undo that
+SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that no session spoils the next
 
 
 def default_weights(model: str) -> Weights:
@@ -83,26 +83,25 @@ def weigh(measure: Measure, weights: Weights) -> float:
 
 
 def estimate_tokens(text: str, weights: Weights = O200K) -> int:
-    """Estimate a text's tokens without knowing the model; within a tenth on prose and code."""
+    """Estimate a text's tokens without knowing the model, within 10 % for prose and code."""
     return round(weigh(measure_text(text), weights)) + 1
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What one model's answers have taught; plain JSON on disk."""
+    """What one model's answers have taught, stored as JSON."""
 
     model: str
     defaults: Weights
     """The weights that the factors multiply."""
     factors: Row
     covariance: tuple[Row, ...]
-    """How unsure each factor is, and how the doubts hang together."""
     spread: float = FIRST_SPREAD
-    """The margin in units of its shape; it follows the errors seen."""
+    """The margin in units of `_shape`, adapted to observed errors."""
     lessons: int = 0
 
     @classmethod
     def create(cls, model: str) -> "Calibration":
-        """Start from the defaults, with an uncertainty that fits how they were found."""
+        """Start from the defaults, with an uncertainty that depends on their origin."""
         able = capabilities(model)
         is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
         common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
@@ -122,7 +121,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return _dot(self._parts(measure), self.factors)
 
     def margin_tokens(self, measure: Measure) -> float:
-        """Return by how much the size may be too small, in nineteen of twenty cases."""
+        """Return a bound on the underestimate that holds in 95 % of cases."""
         if measure == NOTHING:
             return self.spread * MARGIN_TOKENS
         parts = self._parts(measure)
@@ -134,7 +133,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
 
     def observe(self, measure: Measure, tokens: float) -> "Calibration":
-        """Learn from a growth that a provider counted, and from how far off we were."""
+        """Learn from growth counted by a provider, and adapt the margin to the error."""
         expected = self.weigh(measure)
         if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
             return self
@@ -145,11 +144,11 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def learn(self, measure: Measure, tokens: float) -> "Calibration":
-        """Move the factors towards what a provider counted: one step of a Kalman filter.
+        """Move the factors toward a provider's count, by one step of a Kalman filter.
 
-        Past `SURPRISE` deviations the pull shrinks with the distance, so an outlier moves
-        little, and a tokenizer that really is different still gets through in time. Once settled,
-        only a growth that the noise does not explain teaches.
+        Beyond `SURPRISE` deviations the pull shrinks with the distance: outliers have little
+        effect, but a different tokenizer wins in time. Once settled, growth within the noise is
+        ignored.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
@@ -158,7 +157,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
         error, noise = tokens - expected, NOISE_RATIO * expected + NOISE_TOKENS
         if self.lessons >= SETTLED_LESSONS and abs(error) <= noise:
             return self
-        reach = [_dot(row, parts) for row in self.covariance]  # of each factor with this estimate
+        reach = [
+            _dot(row, parts) for row in self.covariance
+        ]  # covariance of each factor with this estimate
         variance = _dot(parts, reach) + noise**2
         trust = min(1.0, SURPRISE**2 * variance / (error * error)) if error else 1.0
         pull = trust * error / variance
@@ -186,28 +187,24 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
-    """The size of a view: a reported one, and the weight of what the view gained since."""
+    """The size of a view: a reported size plus the weight of later content."""
 
     calibration: Calibration
     reported_tokens: float = 0.0
-    """The last known size; nothing is known as long as no answer came."""
     then: Measure = NOTHING
-    """The view's measure at that size."""
     is_reported: bool = False
     is_framed: bool = False
-    """The measure has the whole request, so that what it is off by is about what it has."""
+    """The measure covers the whole request, so the error concerns only what is in it."""
 
     @classmethod
     def create(cls, model: str) -> "Gauge":
-        """Start without any usage: everything is estimated."""
         return cls(calibration=Calibration.create(model))
 
     def size_tokens(self, total: Measure) -> int:
-        """Weigh the view, corrected by how far off its weight was when a size was reported.
+        """Weigh the view, corrected by the error of its weight at the last report.
 
-        The correction fades with what has left the view since: it was about that. Subtracting it
-        from the rest would leave nothing of a short summary; adding it would have one that leaves
-        no room. Only what the measure never had, an imported log's frame, does not leave.
+        The correction fades as content leaves the view, because it was about that content. In full
+        it would make a short summary look empty or too large. An imported log's frame never leaves.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))
@@ -232,11 +229,10 @@ class Gauge(Struct, frozen=True, kw_only=True):
         is_framed: bool = False,
         learns: bool = True,
     ) -> "Gauge":
-        """Learn from an answer's usage, unless it is not to, and start from it.
+        """Learn from an answer's usage (if `learns`) and use it as the new base.
 
-        `before` is the view's measure without any piece of the answer, `reply` the whole
-        answer's. Output tokens count for the reply only once they are final; those of a
-        piece stored in mid-stream are a lower bound.
+        `before` is the view's measure without the answer, `reply` that of the whole answer. Output
+        tokens count only once final, because those of a part stored mid-stream are a lower bound.
         """
         calibration = self.calibration
         if self.is_reported and learns:
@@ -259,7 +255,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
         )
 
     def switched(self, calibration: Calibration) -> "Gauge":
-        """Go on with another model, whose tokenizer sees the same text at another size."""
+        """Switch to another model, whose tokenizer counts the same text differently."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0
         reported = self.reported_tokens * scale
@@ -267,7 +263,6 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
 
 def _shape(tokens: float) -> float:
-    """Return the unit of margins for an estimate of this size."""
     return MARGIN_RATIO * abs(tokens) + MARGIN_TOKENS
 
 
@@ -280,12 +275,12 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 class ReportedSize(Struct, frozen=True, kw_only=True):
-    """The last size a provider reported, and what the view measured when it was asked."""
+    """The last size a provider reported, and the view's measure at that request."""
 
     n: int
     model: str
     usage: Usage
     then: Measure
-    """The view's measure before the answer that carried the usage."""
+    """The view's measure before the answer that reported the usage."""
     is_framed: bool = False
-    """The measure has the whole request; an imported log lacks system prompt and tools."""
+    """The measure covers the whole request. An imported log lacks system prompt and tools."""

@@ -1,8 +1,8 @@
 """The view: what the model sees, folded from the log entry by entry.
 
-`fold(entries)` returns a view; `view.apply(entry)` keeps it up to date at a cost that depends on
-what the entry touches, not on the length of the history. Any entries can be folded: what cannot be
-applied is `damage`. Undo folds the whole log again, without the undone entries and what rests on them.
+`fold(entries)` returns a view. `view.apply(entry)` updates it at a cost that does not depend on the
+length of the history. Any entries fold; those that cannot be applied are listed in `damage`. Undo
+folds the whole log again without the undone entries.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -54,14 +54,13 @@ from longhold.core.view.tokens import ReportedSize
 
 
 class View:
-    """The items the model sees, in order. Read it; only `apply` changes it."""
+    """The items the model sees, in order. Only `apply` changes it."""
 
     def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
         self.history: EntryList = history if history is not None else EntryList()
         self._begin(in_force or InForce())
 
     def _begin(self, in_force: InForce) -> None:
-        """Begin without items, before the first entry."""
         self.in_force = in_force
         self.frame: Framed | None = None
         self.configured: Configured | None = None
@@ -70,21 +69,18 @@ class View:
         self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
         self.answered: Asked | None = None
-        """The last request whose answer reported usage: it is in the provider's cache."""
+        """The last request whose answer reported usage, so the provider's cache has it."""
         self.edits: tuple[Cleared, ...] = ()
-        """Deletions in the provider's cache, oldest first."""
         self.damage: list[tuple[int, str]] = []
-        """Entries that could not be applied, by number, and why."""
         self._list = ItemList()
         self._began, self._pins = set[str](), set[int]()
         self._is_chosen = False
-        """The model was chosen by an entry; what answers call themselves does not change it."""
+        """An entry chose the model, so the model names in answers do not change it."""
         self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
         self._turn_end = 0
-        """The order of the last item of the turns that ended."""
         self._sealed = 0
-        """The last round that was sent while some of its results were missing."""
+        """The last round sent without some of its results."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -95,16 +91,16 @@ class View:
         return self._list.measure + self.frame.measure if self.frame else self._list.measure
 
     def messages(self) -> list[Message]:
-        """Return the messages to send, rendering only what changed since the last call."""
+        """Return the messages to send, rendering only changes since the last call."""
         return list(self.sent)
 
     @property
     def sent(self) -> Sequence[Message]:
-        """The messages to send as they are kept, which the next entry may change."""
+        """The live list of messages to send, which the next entry may change."""
         return self._list.messages()
 
     def message_from(self, order: int) -> int:
-        """Return the index of the message in which the first item at or after this order ends."""
+        """Return the index of the message where the first item from `order` on ends."""
         self._list.messages()
         return self._list.message_from(order)
 
@@ -118,9 +114,9 @@ class View:
         return self._list.round_of(tool_use_id)
 
     def find_call(self, id: str) -> str | None:
-        """Return under which id a provider's call is here, None if there is no such call.
+        """Return the id under which a provider's call is known here, or None.
 
-        A renamed call is meant by the id it was given while it has no result.
+        While a renamed call has no result, the provider's id refers to it.
         """
         waiting = self.open_round()
         if waiting is not None and waiting.renamed:
@@ -131,20 +127,17 @@ class View:
 
     @property
     def called(self) -> Collection[str]:
-        """The ids of all tool uses there were, visible or not."""
         return self._list.uses.keys()
 
     def is_pinned(self, item: Item) -> bool:
-        """Return whether compactions keep this item verbatim."""
         return item.order in self._pins
 
     def open_round(self) -> Round | None:
-        """Return the last round if some of its tools have no result yet."""
         item = self.item_of(self._last_round)
         return item if isinstance(item, Round) and item.missing() else None
 
     def list_interrupted(self) -> list[ToolUse]:
-        """List tool uses that began and never returned: interrupted, not to be rerun."""
+        """List tool uses that began but have no result. They were interrupted and are not rerun."""
         last = self.open_round()
         return [use for use in last.missing() if use.id in self._began] if last else []
 
@@ -169,12 +162,12 @@ class View:
         self._take(entry)
 
     def let_go(self, before: int) -> None:
-        """Drop history, and items below an order: for a reader of what is new."""
+        """Drop the history and items below an order, for readers of new entries only."""
         self.history = EntryList()
         self._list.drop_before(before)
 
     def _take(self, entry: AnyEntry) -> None:
-        """Let an entry act; one that cannot is damage and changes nothing that is shown."""
+        """Apply an entry. One that fails is recorded as damage and changes nothing shown."""
         act = _ACTS.get(type(entry))
         if act is None or entry.n in self.in_force.dead:
             return
@@ -215,7 +208,7 @@ class View:
             self._begin_round(entry)
 
     def _is_piece_of(self, last: Round, entry: Replied) -> bool:
-        """Return whether an answer goes on: servers repeat ids, so a request in between parts them."""
+        """Return whether an entry continues an answer. A request in between separates same ids."""
         is_same = entry.response_id == last.response_id and not self.has_asked_since(last)
         is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
         return is_same and is_named and last.order != self._sealed
@@ -257,7 +250,6 @@ class View:
         self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
 
     def _note_reported_size(self, entry: Replied) -> None:
-        """Take the size an answer reports, as that of the view before its first piece."""
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.is_distrusted(self._last_round):
             self.reported = ReportedSize(
@@ -269,10 +261,7 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register the tool uses of an answer, leaving out those whose id is taken.
-
-        The engine renames those; only logs that something else wrote have any.
-        """
+        """Register an answer's tool uses. Only foreign logs have taken ids, which are dropped."""
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
@@ -286,7 +275,7 @@ class View:
         self._began.add(entry.tool_use_id)
 
     def _ran(self, entry: Ran) -> None:
-        """Answer a tool use; one that was sent without a result gets it as a message instead."""
+        """Add a tool's result, as a separate message if its round was already sent without it."""
         owner = self.round_of(entry.tool_use_id)
         if owner is None:
             return
@@ -319,9 +308,9 @@ class View:
         before, first = self._list.measure, self._list.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
-        elif entry.how == "server":  # the prompt that the last usage is of was already without it
+        elif entry.how == "server":  # the last reported prompt already lacked it
             self._correct_reported(self._list.measure - before)
-        elif ignored != NOTHING:  # that prompt had what the next one has not
+        elif ignored != NOTHING:  # the last reported prompt still had it, the next will not
             self._correct_reported(ignored)
         touched = [first, *map(self._list.shorten_input, entry.inputs)]
         self._list.drop_thinking([self.item_of(n) for n in entry.thinking])
@@ -349,7 +338,7 @@ class View:
     def _stand_for_span(
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
-        """Put one item in place of a span, except for pinned items and an open round and after."""
+        """Replace a span with one item, except pinned items and anything from an open round on."""
         lo, hi = self._list.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
@@ -398,7 +387,7 @@ def fold(entries: Iterable[AnyEntry]) -> View:
 
 
 def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
-    """Yield the growing view after each entry, knowing from the start what will be undone."""
+    """Yield the growing view after each entry, already without the entries undone later."""
     history = list(entries)
     view = View(EntryList(history), find_in_force(history))
     for entry in history:
@@ -424,4 +413,4 @@ _ACTS: dict[type, Callable[[View, Any], None]] = {
     Titled: View._apply_titled,
     Asked: View._asked,
 }
-"""What each kind of entry does to a view; kinds that are not here leave it as it is."""
+"""How each kind of entry changes a view. Other kinds do not change it."""

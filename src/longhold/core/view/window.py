@@ -1,9 +1,9 @@
-"""How much a model can take, and the lines within it.
+"""A model's context window and the thresholds within it.
 
         0 ─────────────── warning ── auto ───── blocking ── effective ── limit
                           20K before  13K before  3K before   less the reserve
 
-Every distance is for a 200K window and shrinks in proportion for smaller ones.
+All distances are for a 200K window and shrink in proportion for smaller ones.
 """
 
 import math
@@ -18,39 +18,36 @@ from longhold.core.settings import WindowSettings
 from longhold.errors import ConfigError
 
 AUTO_BUFFER_TOKENS = 13_000
-"""Below the window's end, so that a whole answer can still arrive after the check."""
+"""Distance from the end of the window, so that a whole answer fits after the check."""
 ERROR_BUFFER_TOKENS = 20_000
-"""How far before the auto line the context is shown in red."""
+"""Distance from the compaction threshold at which the context is shown in red."""
 
 Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
 COST = "cost"
-"""An auto line that is placed where compacting costs least; prices are known elsewhere."""
+"""Places the compaction threshold where it costs least. Another module knows the prices."""
 
 WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
-"""Sizes that models are offered with, for a client that shows only how much it sent."""
+"""Common window sizes, to guess that of a client from the size of its requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A model's window and its lines, all in tokens from the start."""
-
     limit_tokens: int
     reserve_tokens: int
     effective_tokens: int
-    """What may be filled: the limit less the room for a summary."""
     auto_tokens: int
-    """From here on room is made without being asked, if `auto` is on."""
+    """The compaction threshold. From here context is freed automatically if `auto` is on."""
     warning_tokens: int
     error_tokens: int
     blocking_tokens: int
-    """From here on nothing is sent until room is made."""
+    """From here nothing is sent until context is freed."""
     auto: bool = True
 
     @property
     def base_tokens(self) -> int:
-        """What counts as full: the auto line, or all of it when auto is off."""
+        """The size that counts as full: the compaction threshold if `auto` is on."""
         return self.auto_tokens if self.auto else self.effective_tokens
 
     def percent_left(self, used_tokens: float) -> int:
@@ -78,7 +75,6 @@ def window_for(model: str, settings: WindowSettings | None = None) -> Window:
 
 
 def scale_tokens(tokens: int, limit_tokens: int) -> int:
-    """Shrink a budget that is meant for a window of 200K to a smaller one."""
     return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
 
 
@@ -106,7 +102,7 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
 
 
 def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
-    """Place the auto line where the user wants it, but never past the window's own."""
+    """Return the compaction threshold the user wants, at most the window's own."""
     own = max(1, effective_tokens - buffer_tokens)
     text = wanted.strip().replace("_", "").replace(",", "")
     if text in ("", COST):
@@ -126,10 +122,10 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
 
 
 def infer_window(history: Iterable[AnyEntry]) -> int:
-    """Return the window that a history proves its client had; 0 if it proves none.
+    """Return the window size a history proves its client had, or 0.
 
-    A client that states it is believed. One that compacted by itself did so near the end of its
-    window, whatever the model could take. A call larger than a window was not made in it.
+    A size stated by the client is trusted. A client that compacted by itself did so near the end of
+    its window. A window is at least as large as every call.
     """
     stated = full = largest = 0
     model = ""

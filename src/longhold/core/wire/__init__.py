@@ -1,1 +1,1 @@
-"""One codec per provider dialect: blocks, messages and tools in its shapes, and back."""
+"""One codec per provider dialect, for blocks, messages and tools in both directions."""

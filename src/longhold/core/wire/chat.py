@@ -1,9 +1,8 @@
-"""The chat-completions codec: requests, messages, calls and tools, both ways.
+"""The Chat Completions codec for requests, messages, calls and tools.
 
-A request always becomes the same bytes. What a chat endpoint has no place for is left out only
-where it steers (cache markers, thinking); content is never dropped: a block without a counterpart
-is written as text. `ChatWriter` writes messages to be read back: what the format cannot hold is
-left out and counted.
+The same request always encodes to the same bytes. Encoding drops cache breakpoints and thinking,
+which the endpoint cannot take, but never content: a block without a counterpart is sent as text.
+`ChatWriter` writes messages to be read back; it counts anything the format cannot hold.
 """
 
 from collections import Counter
@@ -59,7 +58,7 @@ from longhold.core.wire.messages import (
 from longhold.errors import RequestRejected
 
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
-"""Stands in for what cannot be written, so that it is not taken for absent."""
+"""Replaces content that cannot be written, so that its absence is visible."""
 
 _CALL_FIELDS = frozenset({"id", "type", "function"})
 _RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
@@ -67,7 +66,6 @@ _RESULT_FIELDS = frozenset({"role", "content", "tool_call_id", "name", "id"})
 _EFFORTS = frozenset({"low", "medium", "high"})
 
 _BREAKPOINT: JsonObject = {"mode": "explicit"}
-"""How an endpoint that takes breakpoints wants one written."""
 
 
 def encode_request(
@@ -76,10 +74,10 @@ def encode_request(
     limit_field: str = "max_completion_tokens",
     takes_breakpoints: bool = False,
 ) -> JsonObject:
-    """Convert a request; `limit_field` is what the endpoint calls the output limit.
+    """Convert a Messages API request. `limit_field` is the endpoint's name for the output limit.
 
-    Where an endpoint caches by itself, markers on messages say nothing new; those in the system
-    prompt part what sessions share from what they do not, and are said where that is possible.
+    Endpoints with automatic caching need no breakpoints in messages. Breakpoints in the system
+    prompt separate the part that sessions share, so they are kept if the endpoint takes them.
     """
     chat: JsonObject = {
         "model": kwargs["model"],
@@ -114,7 +112,6 @@ def _encode_messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[Js
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
-    """Join the blocks between markers; each marked part ends a prefix that can be reused."""
     parts: list[JsonObject] = []
     texts: list[str] = []
     for i, block in enumerate(system):
@@ -127,7 +124,6 @@ def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonObject | None:
-    """Return an answer with its text first, then its calls; None for reasoning alone."""
     texts = [block_text(block) for block in blocks if block["type"] not in UNSPOKEN | {"tool_use"}]
     calls = [
         _encode_call(block["id"], block["name"], block["input"])
@@ -141,7 +137,6 @@ def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonOb
 
 
 def _encode_user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Yield each result as a message of its own, then what the user said, with all pictures."""
     results = [block for block in blocks if block["type"] == "tool_result"]
     rest = [block for block in blocks if block["type"] != "tool_result"]
     pictures = [
@@ -177,7 +172,7 @@ def _encode_result(id: str, content: Json) -> JsonObject:
 
 
 def encode_tool(tool: JsonObject) -> JsonObject:
-    """Convert a tool's definition; a kind of chat endpoints' own stays as it is."""
+    """Convert a tool definition. Chat Completions tool types are returned unchanged."""
     if "input_schema" in tool:
         names = ("name", "description", "input_schema", "strict")
         fields = {name: tool[name] for name in names if name in tool}
@@ -253,7 +248,6 @@ def decode_answer(message: JsonObject, parse: Parse = parse_input) -> Content:
 
 
 def decode_call(raw: Json, parse: Parse = parse_input) -> ToolUse | None:
-    """Read a call; None if it is not one."""
     match raw:
         case {"function": {"name": str(name)} as function}:
             data, extra = read_arguments(function, parse), extra_of(raw, _CALL_FIELDS)
@@ -303,7 +297,6 @@ class ChatWriter:
         self._lost = lost
 
     def message(self, message: Message) -> Iterator[JsonObject]:
-        """Yield one of our messages as the several that the format makes of it."""
         if message.role == "assistant":
             yield self._answer(message.content)
             return

@@ -1,7 +1,7 @@
-"""The Messages API's shapes read without trust, and what the codecs of all dialects share.
+"""Defensive parsing of Messages API shapes, and helpers shared by the codecs.
 
-Fields a format does not know stay beside its own, or under `extra` where they would collide; a
-block it has no shape for is wrapped whole. Reading undoes both. Pictures and files are data URLs.
+Fields unknown to a format are stored next to its own, or under `extra` if the names collide. A
+block without a counterpart is wrapped whole. Reading undoes both. Images and files are data URLs.
 """
 
 import math
@@ -27,25 +27,23 @@ from longhold.core.messages.usage import count_of, fields_of
 from longhold.errors import StreamBroken
 
 MOST_DEPTH = 100
-"""No tool takes deeper input, and JSON readers give up at about a thousand."""
+"""Deeper than any tool's input. JSON parsers fail at about 1,000 levels."""
 _TOO_DEEP = "(nested too deeply)"
 _MOST_BITS = 10_000
-"""Of an integer; Python writes none much longer as text."""
+"""Limit for integers, because Python refuses to print much longer ones."""
 
 _NAMELESS = "unnamed_tool"
-"""The name of a tool use that came without one; there is no such tool, which the model is told."""
+"""Replaces the missing name of a tool use. No such tool exists, so the model gets an error."""
 
 SYSTEM_ROLES = ("system", "developer")
-"""Roles whose words hold for the whole conversation: no summary stands for them."""
+"""Their messages apply to the whole conversation, so they are never summarized."""
 
 UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
-"""Reasoning is the provider's own; another one does not take it back."""
+"""Reasoning blocks, which a different provider does not accept."""
 
 SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
-"""Options of a request that every dialect calls the same."""
 
 Parse: TypeAlias = Callable[[str], JsonObject]
-"""How the text of a call's arguments becomes a tool's input."""
 
 Speaker: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -53,7 +51,7 @@ _MISREAD = (AttributeError, TypeError, ValueError, LookupError, RecursionError, 
 
 
 def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
-    """Return a value as JSON that every reader takes: no NaN, no huge integer, not too deep."""
+    """Return a value as portable JSON: no NaN, no huge integers, limited depth."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | float):
@@ -77,7 +75,7 @@ def _number(value: int | float) -> int | float | None:
 
 
 def is_deep(value: Json, levels: int = MOST_DEPTH) -> bool:
-    """Return whether a value is nested deeper than this. Recursion could overflow the stack."""
+    """Return whether a value is nested deeper than `levels`, without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not level:
@@ -96,7 +94,7 @@ def word(value: Json) -> str:
 
 
 def text_in(value: Json) -> str:
-    """Read text; some servers send it as a list of parts."""
+    """Read text, which some servers send as a list of parts."""
     if isinstance(value, list):
         return "".join(
             text_in(part.get("text")) if isinstance(part, dict) else "" for part in value
@@ -110,7 +108,7 @@ def objects(value: Json) -> list[JsonObject]:
 
 @contextmanager
 def guard_reading() -> Iterator[None]:
-    """Raise `StreamBroken` where an answer has a shape that nobody foresaw."""
+    """Raise `StreamBroken` if reading an answer fails on an unexpected shape."""
     try:
         yield
     except _MISREAD as error:
@@ -119,7 +117,7 @@ def guard_reading() -> Iterator[None]:
 
 
 def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
-    """Parse a tool's input; text that is no JSON object is kept under `INVALID_INPUT`."""
+    """Parse a tool input. Text that is not a JSON object is kept under `INVALID_INPUT`."""
     if not text.strip():
         return otherwise if isinstance(otherwise, dict) else {}
     try:
@@ -132,7 +130,7 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
 
 
 def read_arguments(call: JsonObject, parse: Parse = parse_input) -> JsonObject:
-    """Read a call's arguments: text to be parsed, though some servers send the object itself."""
+    """Read a call's arguments, which some servers send as an object instead of text."""
     given = call.get("arguments") or ""
     return given if isinstance(given, dict) else parse(str(given))
 
@@ -142,7 +140,7 @@ def encode_input(data: Json) -> str:
 
 
 def decode_usage(value: Json, prompt: str, answer: str) -> Usage:
-    """Read OpenAI's usage, whose count of the prompt includes what was cached."""
+    """Read OpenAI's usage, whose prompt count includes cached tokens."""
     raw = fields_of(value)
     details = fields_of(raw.get(f"{prompt}_details"))
     read = count_of(details.get("cached_tokens"))
@@ -156,24 +154,23 @@ def decode_usage(value: Json, prompt: str, answer: str) -> Usage:
 
 
 def speaker_of(role: Json) -> Speaker:
-    """Return whose side a message is on; results of tools are on the user's."""
     if role in SYSTEM_ROLES:
         return "system"
     return "assistant" if role == "assistant" else "user"
 
 
 def block_in(raw: Json) -> Block:
-    """Read a block; a tool use without a proper id or name is one all the same."""
+    """Read a block. A tool use with a missing or invalid id or name remains a tool use."""
     if isinstance(raw, dict) and raw.get("type") == "tool_use":
         raw = raw | {"id": word(raw.get("id")), "name": word(raw.get("name")) or _NAMELESS}
     return block_from_wire(raw)
 
 
 _EXTRA = "extra"
-"""Where fields go whose names the format uses for something else."""
+"""Holds fields whose names the format uses for something else."""
 
 _WRAPPED = "block"
-"""The type of a part that is one of our blocks, whole, because the format has no shape for it."""
+"""Type of a part that wraps a whole block because the format has no counterpart."""
 
 TEXT_FIELDS = frozenset({"type", "text"})
 IMAGE_URL_FIELDS = frozenset({"type", "image_url"})
@@ -182,7 +179,6 @@ _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[str]) -> JsonObject:
-    """Put a block's unknown fields beside the known ones, under another name where they collide."""
     if not extra:
         return fields
     beside = {key: value for key, value in extra.items() if key not in known and key != _EXTRA}
@@ -191,7 +187,7 @@ def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[st
 
 
 def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
-    """Collect the fields that a format does not know, wherever they were put."""
+    """Collect unknown fields from both places where `with_extra` puts them."""
     left_out = known | CLIENT_MARKS
     under = record.get(_EXTRA)
     beside = {key: value for key, value in record.items() if key not in left_out}
@@ -212,14 +208,12 @@ def unwrap(part: Json) -> Block:
 
 
 def split_results(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:
-    """Part results from the rest: every format writes them first, or as messages of their own."""
     blocks = list(content)
     results = [block for block in blocks if isinstance(block, ToolResult)]
     return results, [block for block in blocks if not isinstance(block, ToolResult)]
 
 
 def url_of(source: Json) -> str | None:
-    """Return a picture's or a file's source as a URL; None if it is neither inline nor linked."""
     match source:
         case {"type": "base64", "media_type": str(kind), "data": str(data)}:
             return f"data:{kind};base64,{data}"
@@ -229,7 +223,7 @@ def url_of(source: Json) -> str | None:
 
 
 def data_url(source: JsonObject) -> str | None:
-    """Return a source as a URL, if one says all there is to it."""
+    """Return a source as a URL, or None if the URL would lose information."""
     url = url_of(source)
     return url if url is not None and source_of(url) == source else None
 
@@ -242,7 +236,6 @@ def source_of(url: str) -> JsonObject:
 
 
 def outcome_text(result: JsonObject) -> str:
-    """Return a result as text; its pictures follow in the next user message."""
     lines = []
     for part in wire_blocks(result.get("content")):
         is_picture = part["type"] in {"image", "document"}
@@ -252,7 +245,6 @@ def outcome_text(result: JsonObject) -> str:
 
 
 def block_text(block: JsonObject) -> str:
-    """Return a block as text; one without a counterpart is written as JSON."""
     match block:
         case {"type": "text", "text": str(text)}:
             return text
@@ -272,7 +264,6 @@ def rename(fields: JsonObject, old: str, new: str) -> JsonObject:
 
 
 def join_parts(parts: list[JsonObject]) -> Json:
-    """Return parts that are nothing but text as one text, others as they are."""
     is_plain = all(part.keys() == {"type", "text"} for part in parts)
     return "\n\n".join(part["text"] for part in parts) if is_plain else parts
 

@@ -1,13 +1,9 @@
-"""The Responses codec: requests, items, calls and tools, both ways.
+"""The Responses API codec for requests, items, calls and tools, and for rollout files.
 
-The conversation goes in whole with each request (`store` is the caller's to decide): nothing is
-kept on the provider's side that the log does not have. Items the Messages API has no block for,
-such as reasoning, are kept as they came and sent back as they were.
-
-A rollout, which is a file of items, is read into blocks of the Messages API: freeform, shell and
-search calls become tool uses like any other. An unknown item is kept whole, on the side where it
-stands. Fields that only serve the client (ids, states, its own metadata) are left out; others stay
-with the block, and are written next to a rollout's own. A block without a shape is wrapped whole.
+Each request sends the whole conversation, so the log lacks nothing that the provider may store.
+Items without a block type, such as reasoning, are sent back unchanged. In a rollout (a file of
+items), function, custom, shell and tool search calls become tool uses, and unknown items are kept
+whole. Reading drops fields that only serve the client, such as ids and states.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -66,13 +62,12 @@ from longhold.core.wire.messages import (
 
 REASONING = "reasoning"
 STOP_REASONS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
-"""Why an answer is incomplete, in the Messages API's words."""
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
     | {"configuration_update"}
 )
-"""Items the model reads that are no messages; they stand on the user's side."""
+"""Items the model reads that are not messages. They belong to the user's side."""
 
 _MODEL_ITEMS = frozenset({"web_search_call", "image_generation_call"})
 
@@ -91,7 +86,6 @@ _Block = TypeVar("_Block")
 
 
 def encode_request(kwargs: JsonObject) -> JsonObject:
-    """Convert a request to what `client.responses.create` takes."""
     wanted: JsonObject = {"model": kwargs["model"]}
     if system := wire_blocks(kwargs.get("system")):
         wanted["instructions"] = join_text(system)
@@ -106,7 +100,6 @@ def encode_request(kwargs: JsonObject) -> JsonObject:
 
 
 def encode_tool(tool: JsonObject) -> JsonObject:
-    """Convert a tool's definition; one that the provider runs stays as it is."""
     if "input_schema" not in tool:
         return tool
     return {"type": "function", **rename(tool, "input_schema", "parameters")}
@@ -118,7 +111,7 @@ def _group(
     part_of: Callable[[_Block], JsonObject],
     message_of: Callable[[list[JsonObject]], JsonObject],
 ) -> Iterator[JsonObject]:
-    """Yield a message's items in order; adjacent blocks that are not items make one message."""
+    """Yield a message's items in order. Adjacent blocks that are not items form one message."""
     items = ((item_of(block), block) for block in blocks)
     for is_part, group in groupby(items, lambda pair: pair[0] is None):
         if is_part:
@@ -149,7 +142,6 @@ def _encode_item(block: JsonObject) -> JsonObject | None:
 
 
 def encode_call(id: str, name: str, data: JsonObject, *, is_custom: bool = False) -> JsonObject:
-    """Write a call; a custom tool takes one text, which blocks hold as `input`."""
     if is_custom:
         text = str(data.get("input", ""))
         return {"type": "custom_tool_call", "call_id": id, "name": name, "input": text}
@@ -175,7 +167,6 @@ def _encode_text(role: str, text: str) -> JsonObject:
 
 
 def decode_item(item: JsonObject) -> tuple[Speaker, Content]:
-    """Read an item of a request, and whose side it is on."""
     kind = item.get("type") or "message"
     if kind in OUTPUT_ITEMS:
         return "user", (decode_result(item),)
@@ -191,7 +182,7 @@ def is_input_message(item: JsonObject) -> bool:
 
 
 def decode_answer(item: JsonObject) -> Iterator[Block]:
-    """Yield what one item of an answer is made of; what has no block is kept whole."""
+    """Yield the blocks of one output item. A part without a block type is kept whole."""
     match item:
         case {"type": "function_call" | "custom_tool_call" as kind}:
             given = {key: value for key, value in item.items() if value is not None}
@@ -255,7 +246,6 @@ def _decode_part(part: Json) -> Block:
 
 
 def _decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
-    """Read a call of any kind; None if it is not one."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(text)}:
             data = parse(text)
@@ -276,7 +266,7 @@ def _decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None
 
 
 def read_answer(item: JsonObject, parse: Parse) -> Content:
-    """Read an item of a rollout that the model wrote; unlike in a request, reasoning is a block."""
+    """Read a rollout item written by the model. Unlike in requests, reasoning becomes a block."""
     match item:
         case {"type": "message"}:
             return _decode_content(item.get("content"))
@@ -299,7 +289,6 @@ def _read_thinking(item: JsonObject) -> Block:
 
 
 def write_items(role: str, content: Content) -> Iterator[JsonObject]:
-    """Write a message as the items of a rollout."""
     return _group(
         content,
         partial(_write_item, role),

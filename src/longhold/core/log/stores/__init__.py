@@ -1,4 +1,4 @@
-"""Where sessions can be kept besides files: a database that many machines share."""
+"""Choose a session store: files, or a database shared by many machines."""
 
 import atexit
 import os
@@ -12,7 +12,6 @@ from longhold.core.settings import StoreSettings, load_settings
 from longhold.errors import ConfigError
 
 VARIABLE = "LONGHOLD_STORE"
-"""Names the store of every command and session that is given none."""
 
 
 def read_store_name() -> str:
@@ -20,7 +19,7 @@ def read_store_name() -> str:
 
 
 def default_store() -> Store:
-    """Return the store that `LONGHOLD_STORE` names, one for the whole process; else files."""
+    """Return the store named by `LONGHOLD_STORE`, shared within the process, else files."""
     url = read_store_name()
     return _open_shared(url, load_settings().store, os.getpid()) if url else FileStore()
 
@@ -33,7 +32,7 @@ def _open_shared(url: str, settings: StoreSettings, process: int) -> Store:
 
 
 def open_store(named: str, settings: StoreSettings | None = None) -> Store:
-    """Open the store that a URL or a directory names; the caller closes it."""
+    """Open the store at a URL or directory. The caller closes it."""
     scheme, separator, rest = named.partition("://")
     if not separator or scheme == "file":
         return FileStore(Path(rest if separator else named))
@@ -47,7 +46,6 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
 
 
 def list_migrations(url: str) -> list[str]:
-    """Return the statements that opening a database would run."""
     with _explain_import():
         from longhold.core.log.stores.postgres.database import PostgresDatabase
         from longhold.core.log.stores.postgres.schema import list_pending

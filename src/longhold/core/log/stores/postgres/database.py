@@ -1,4 +1,4 @@
-"""A database that may be away for a moment: connections, and work that is tried again."""
+"""Database connections with retries, and bodies in object storage."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ class ObjectBodies:
         self._objects = _connect(settings.bodies) if settings.bodies else None
 
     def put(self, key: int, name: str, data: bytes) -> tuple[str, int, bytes]:
-        """Return hash, size and what the database keeps of a body; a large result is put away."""
+        """Return a body's hash, size and row content, empty if it went to object storage."""
         sha256 = sha256_of(data)
         is_large = len(data) >= self._least_bytes and name.startswith(f"{DIRECTORY}/")
         if self._objects is None or not is_large:
@@ -30,7 +30,6 @@ class ObjectBodies:
         return sha256, len(data), b""
 
     def body(self, key: int, sha256: str, size: int, data: bytes) -> bytes:
-        """Return a body, given its row."""
         if data or not size:
             return bytes(data)
         if self._objects is None:
@@ -41,7 +40,6 @@ class ObjectBodies:
             raise StoreError(f"the body {sha256} is gone from object storage") from None
 
     def remove(self, key: int, sha256: str = "") -> None:
-        """Remove one body of a session, or all."""
         if self._objects is None:
             return
         listed = [meta["path"] for page in self._objects.list(self._name(key, "")) for meta in page]
@@ -63,7 +61,7 @@ def _connect(url: str) -> Any:
     try:
         return from_url(url)
     except Exception as error:
-        wrong = str(error).partition("\n")[0]  # what follows is for those who debug the library
+        wrong = str(error).partition("\n")[0]  # later lines are debug output
         raise ConfigError(
             f"store.bodies: {wrong}; give s3://…, gs://…, az://…, or "
             "file://… of a directory that is there"
@@ -72,9 +70,9 @@ def _connect(url: str) -> Any:
 
 T = TypeVar("T")
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
-"""What a connection raises that is gone, or a server that is stopping: trying again can help."""
+"""Errors of a lost connection or a stopping server, for which a retry can help."""
 CONNECT_SECONDS = 5
-"""A server that does not answer by then is away; the caller's patience decides about more tries."""
+"""A slower server is down. The caller's patience limits further attempts."""
 RETRY_SECONDS = 0.1
 
 
@@ -87,7 +85,7 @@ class PostgresDatabase:
 
     @property
     def place(self) -> str:
-        """Names the database without the password that its URL may hold."""
+        """The database without the password that its URL may contain."""
         with suppress(psycopg.ProgrammingError):
             given = conninfo_to_dict(self.url)
             return "/".join(str(given.get(part) or "") for part in ("host", "port", "dbname"))
@@ -107,7 +105,7 @@ class PostgresDatabase:
             raise ConfigError(f"LONGHOLD_STORE: {error}; give postgresql://user@host/db") from error
 
     def run(self, work: Callable[[Connection[Any]], T], *, retries: bool = True) -> T:
-        """Do something that may be done twice; while the server is away, try again."""
+        """Run idempotent work, retrying while the server is down."""
         until = time.monotonic() + self._patience_seconds
         with self._lock:
             while True:

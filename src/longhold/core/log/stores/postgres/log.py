@@ -1,7 +1,7 @@
 """A session's log in PostgreSQL, open for writing under a lease.
 
-`append` numbers an entry and queues it; `committed` waits for the commit. What lies beside a log on disk
-is a row of `bodies` here, under a name that is the same on every node.
+`append` numbers an entry and queues it; `committed` waits for the commit. Files that a log has on
+disk are rows of `bodies` here, under names that are the same on every machine.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from longhold.errors import StoreError
 
 
 class SessionRows(Protocol):
-    """What a log asks its store for, at once and without waiting for what is queued."""
+    """The store's immediate operations for a log. They bypass the write queue."""
 
     def agents(self, session: str) -> list[str]: ...
     def agent_log(self, name: str) -> AgentLog: ...
@@ -95,7 +95,7 @@ class PostgresLog(Closing):
         self.flush()
 
     def sync_soon(self) -> None:
-        self._writer.find_pending(self._lease)  # raises if nothing can be written any more
+        self._writer.find_pending(self._lease)  # raises if the lease is lost
 
     def leave(self, report: AnyEntry) -> None:
         self._beside.leave(self._lease.key, encode_report(report))
@@ -103,7 +103,7 @@ class PostgresLog(Closing):
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        """Record what was left; a commit says whether anything was, so mostly nothing is asked."""
+        """Record the reports left. Each commit returns whether there are any, to save queries."""
         if not self._lease.has_reports:
             return []
         self._lease.reports_taken()
@@ -130,7 +130,7 @@ class PostgresLog(Closing):
         return self._beside.body(self._lease.key, name)
 
     def keep_body(self, name: str, data: bytes | None) -> None:
-        """Keep a body, or remove it; before the entries that follow."""
+        """Store or remove a body, before any later entry."""
         self._check_writable()
         self._writer.put(self._lease, body=(name, data))
 
@@ -141,7 +141,7 @@ class PostgresLog(Closing):
         return list(map(self._beside.agent_log, self._beside.agents(self._lease.session)))
 
     def close(self) -> None:
-        """Commit what is left and release the lease, which happens in any case."""
+        """Commit the remaining entries and release the lease, even if committing fails."""
         if not self._is_open:
             return
         self._is_open = False
@@ -165,7 +165,7 @@ class PostgresLog(Closing):
 
 @dataclass(frozen=True, slots=True)
 class PostgresJobs:
-    """What one session puts into the queue of its database: seldom, so nothing is kept open."""
+    """One session's job queue. It is used rarely, so no connection is kept open."""
 
     url: str
     settings: StoreSettings
@@ -185,8 +185,6 @@ class Bodies(Protocol):
 
 
 class BodiesToRead:
-    """The bodies of a session that another process may be writing."""
-
     def __init__(self, beside: SessionRows, key: int) -> None:
         self._beside = beside
         self._key = key
@@ -199,8 +197,6 @@ class BodiesToRead:
 
 
 class PostgresResults(Results):
-    """The bodies of results in the database, under logical names."""
-
     def __init__(self, log: "Bodies", stored: Iterable[StoredBody]) -> None:
         super().__init__(Path())
         self._log = log

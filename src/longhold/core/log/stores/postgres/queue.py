@@ -1,8 +1,8 @@
-"""The queue of a fleet's jobs, in the database of the sessions; procrastinate runs it.
+"""Job queue for workers in the session database, run by procrastinate.
 
-A job waits once, however often it is asked for. Workers say that they live; the jobs of one that
-stopped doing so are run again by any other. That can run a job twice, which the position in the log
-and the writer's fence make harmless.
+A job is queued once, however often it is requested. Workers send heartbeats; if they stop, another
+worker reruns their jobs. A job may thus run twice, which the log position and the fence make
+harmless.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from longhold.errors import LeaseLost, LogLocked, StoreError
 SCHEMA = "longhold_jobs"
 TASK = "session"
 _LOCK = 0x686F6C65
-"""The advisory lock under which one process makes the tables while the others wait."""
+"""Advisory lock for creating the tables."""
 _OPTIONS = f"-c search_path={SCHEMA}"
 CONNECTIONS = 4
 """One listens for new jobs, the others fetch and finish them."""
 
 
 class _UntilFree(BaseRetryStrategy):
-    """Try again, without a limit, while another process writes the session; never otherwise."""
+    """Retry without limit while another process writes the session, but never other errors."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -45,7 +45,7 @@ class _UntilFree(BaseRetryStrategy):
 
 
 class JobQueue:
-    """The jobs of one tenant. Make one with `open_queue`."""
+    """The jobs of one tenant. Use `open_queue`."""
 
     def __init__(
         self, app: App, settings: StoreSettings, run: Callable[[SessionJob], Awaitable[str]]
@@ -53,7 +53,7 @@ class JobQueue:
         self._app = app
         self._settings = settings
         self._name = "t" + hashlib.sha256(settings.tenant.encode()).hexdigest()[:24]
-        """A name of any tenant that fits a channel of the database."""
+        """A hash of the tenant that is a valid channel name."""
 
         async def session(kind: Any, session: str, position: int) -> str:
             return await run(SessionJob(kind=kind, session=session, position=position))
@@ -62,7 +62,6 @@ class JobQueue:
         self._task = app.task(name=TASK, queue=self._name, retry=_UntilFree(wait_seconds))(session)
 
     async def put(self, job: SessionJob) -> bool:
-        """Queue a job; False if it waits already."""
         lock = f"{self._name}:{job.session}"
         waiting = self._task.configure(
             lock=lock, queueing_lock=f"{lock}:{job.kind}:{job.position}", queue=self._name
@@ -74,7 +73,7 @@ class JobQueue:
         return True
 
     async def work(self, *, at_once: int = 1, is_endless: bool = True) -> None:
-        """Run jobs, `at_once` side by side, until stopped by a signal, or until none is left."""
+        """Run jobs, `at_once` in parallel, until a signal arrives or none is left."""
         await self._sweep()
         ended = asyncio.Event()
         sweeping = asyncio.create_task(self._sweep_until(ended), name="longhold-sweep")
@@ -116,10 +115,7 @@ async def open_queue(
     settings: StoreSettings,
     run: Callable[[SessionJob], Awaitable[str]] = lambda job: asyncio.sleep(0, ""),
 ) -> AsyncIterator[JobQueue]:
-    """Connect to the queue of a database; its tables are made where they are missing.
-
-    `run` does a job, where one works; who only puts jobs there needs none.
-    """
+    """Connect to a database's queue, creating missing tables. `run` executes a job."""
     connector = PsycopgConnector(
         conninfo=url, kwargs={"options": _OPTIONS}, min_size=1, max_size=CONNECTIONS
     )
@@ -152,7 +148,7 @@ def _make_tables(database: PostgresDatabase) -> None:
 
 
 def _has_tables(connection: psycopg.Connection[Any]) -> bool:
-    """Look into the catalogue itself: a name that was looked up in vain stays unknown to a transaction."""
+    """Query the catalogue, because a transaction remembers failed name lookups."""
     found = connection.execute(
         "SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s",
         (SCHEMA, "procrastinate_jobs"),

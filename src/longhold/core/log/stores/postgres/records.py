@@ -1,4 +1,4 @@
-"""What the sessions of a tenant share in the database: spending, calibrations, words, mail."""
+"""Records shared by a tenant's sessions in the database: spending, calibrations, memories, mail."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -72,7 +72,7 @@ SELECT key FROM found
 
 
 class PostgresLedger:
-    """A day's spending, by the database's clock; a row for each process, so that none waits."""
+    """Spending per day, by the database's clock. One row per process avoids lock waits."""
 
     def __init__(self, database: PostgresDatabase, tenant: str, holder: Holder) -> None:
         self._database = database
@@ -80,7 +80,7 @@ class PostgresLedger:
         self._holder = holder
 
     def add(self, spent: Tally) -> None:
-        """Count what was spent; raises at once while the database is away: a turn waits for it."""
+        """Add spending. Raises immediately if the database is down, because a turn waits for it."""
         given = (self._tenant, self._holder.id, *spent.to_json().values())
         self._database.run(lambda connection: connection.execute(_SPEND, given), retries=False)
 
@@ -106,7 +106,7 @@ def _read_sums(sums: Iterable[Any]) -> Tally:
 
 
 class PostgresCommits:
-    """The commits of a project's memories; a number is given once, whoever is faster."""
+    """The commits of a project's memories. Each number goes to the first writer."""
 
     def __init__(self, database: PostgresDatabase, tenant: str, project: str, place: Path) -> None:
         self.place = place
@@ -121,7 +121,7 @@ class PostgresCommits:
         return [(n, bytes(body)) for n, body in rows]
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Commit under a number; one whose answer was lost is recognised by its bytes."""
+        """Commit under a number. If its confirmation was lost, its bytes identify it."""
         given = (*self._project, number, commit)
 
         def insert(connection: Connection[Any]) -> bool:
@@ -132,8 +132,6 @@ class PostgresCommits:
 
 
 class PostgresRecords:
-    """Those of one project of a tenant."""
-
     def __init__(
         self,
         database: PostgresDatabase,
@@ -172,10 +170,10 @@ class PostgresRecords:
 
 
 class PostgresMail:
-    """Mail between the sessions of a tenant, on whatever machines they run.
+    """Mail between a tenant's sessions on any machine.
 
-    A box numbers its mail under the lock of its row, so that what is committed late is not skipped.
-    How far a session has read is in its log, with the id of the box: it moves with the session.
+    A box numbers its mail under a row lock, so that a late commit is not skipped. The read position
+    is in the session's log, with the id of the box, so it moves with the session.
     """
 
     def __init__(self, database: PostgresDatabase, tenant: str, key: int) -> None:
@@ -203,7 +201,6 @@ class PostgresMail:
 
 
 ROWS = 500
-"""Entries in one statement while a whole session is written."""
 
 
 def load_entries(connection: Connection[Any], key: int, header: bytes, *, after: int) -> Loaded:
@@ -243,7 +240,6 @@ def fill(
     beside: Mapping[str, bytes],
     objects: ObjectBodies,
 ) -> None:
-    """Write all of a new session, within a transaction."""
     last, size, rest = 0, 0, iter(entries)
     while some := list(islice(rest, ROWS)):
         numbers, lines = [one.n for one in some], [msgspec.json.encode(one) for one in some]

@@ -1,7 +1,7 @@
-"""The tables, and how an older database comes to have them.
+"""Tables and migrations, in the schema `longhold`.
 
-Every migration is one transaction and adds only what an older version can live with, so that two
-versions can run side by side while nodes are upgraded. All names are in the schema `longhold`.
+Each migration is one transaction and only adds what older versions tolerate, so that two versions
+can run side by side during an upgrade.
 """
 
 from typing import Any
@@ -102,7 +102,7 @@ COMMENT ON TABLE longhold.commits IS 'of the memories of a project; nodes add th
 COMMENT ON TABLE longhold.spending IS 'a row for each process and day, so that none waits';
 """,
 )
-"""Version n is what the first n make. Never changed once released: a change is another one."""
+"""Version n results from the first n. A released migration never changes."""
 
 _VERSIONS = """\
 CREATE SCHEMA IF NOT EXISTS longhold;
@@ -111,11 +111,9 @@ CREATE TABLE IF NOT EXISTS longhold.versions (
     at timestamptz NOT NULL DEFAULT now()
 );"""
 _LOCK = 0x686F6C64
-"""The advisory lock under which one process migrates while the others wait."""
 
 
 def version(connection: Connection[Any]) -> int:
-    """Return the version of a database's tables; 0 if it has none."""
     try:
         row = connection.execute("SELECT max(version) FROM longhold.versions").fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -124,7 +122,7 @@ def version(connection: Connection[Any]) -> int:
 
 
 def list_pending(connection: Connection[Any]) -> list[str]:
-    """Return the statements that this version would run on a database, one text for each migration."""
+    """Return the statements this version would run on a database, one text per migration."""
     done = version(connection)
     texts = [
         f"{text.strip()}\nINSERT INTO longhold.versions (version) VALUES ({number});"
@@ -134,10 +132,7 @@ def list_pending(connection: Connection[Any]) -> list[str]:
 
 
 def migrate(connection: Connection[Any]) -> int:
-    """Bring a database's tables up to date; return how many migrations ran.
-
-    A database of a newer version is used as it is: what it added is there for newer nodes.
-    """
+    """Run missing migrations and return their number. A newer database is used unchanged."""
     if version(connection) >= len(MIGRATIONS):
         return 0
     with connection.transaction():

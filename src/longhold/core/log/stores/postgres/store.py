@@ -1,8 +1,7 @@
-"""Sessions of one tenant in a PostgreSQL database that many machines share.
+"""Sessions of one tenant in a PostgreSQL database shared by many machines.
 
-A session has one writer at a time, under a lease: opening it raises the session's fence, and only
-the newest fence may append. Tables are made when they are missing. No state is kept in a
-connection, so that a pooler such as PgBouncer may stand between.
+A session has one writer at a time, under a lease: opening it raises its fence, and only the newest
+fence may append. Missing tables are created. Connections hold no state, so PgBouncer works.
 """
 
 import hashlib
@@ -60,11 +59,10 @@ from longhold.core.settings.project import project_root, slug
 from longhold.errors import ConfigError, LogLocked, SessionExists, SessionNotFound, StoreError
 
 CLOCK_SECONDS = 1e-5
-"""Times of files and of a database differ by less."""
+"""Maximum difference between file and database timestamps."""
 
 
 def _copy_all(store: Store, copies: FileStore) -> FileStore:
-    """Copy every log that grew, and remove those of sessions that are gone."""
     known = {one.id: one.modified for one in copies.sessions()}
     for one in store.sessions():
         if abs(known.pop(one.id, 0.0) - one.modified) > CLOCK_SECONDS:
@@ -76,7 +74,6 @@ def _copy_all(store: Store, copies: FileStore) -> FileStore:
 
 
 def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
-    """Copy one session with what lies beside its log."""
     found = store.find(session)
     _copy(store, copies, found)
     directory = copies.find(found.id).directory
@@ -86,7 +83,7 @@ def _copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
 
 
 def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
-    with suppress(LogLocked, SessionExists):  # another process copies it just now
+    with suppress(LogLocked, SessionExists):  # another process is copying it
         try:
             with copies.open(one.id) as log:
                 for entry in store.load(one.id, after=last_n(log.entries)).entries:
@@ -98,7 +95,6 @@ def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
 
 
 ENDS = 40
-"""Entries at each end of a log among which its title is looked for."""
 
 _LIVE = """
 EXISTS (SELECT 1 FROM longhold.holders h WHERE h.id = s.holder AND h.until > clock_timestamp())
@@ -130,7 +126,6 @@ _WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s |
 
 class PostgresStore:
     def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
-        """Connect, and make the tables that are missing."""
         self.settings = settings or StoreSettings()
         self.tenant = self.settings.tenant
         if "\0" in self.tenant:
@@ -140,9 +135,8 @@ class PostgresStore:
         self._writer = Writer(self._database.connect, self.settings.patience_seconds, self._objects)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._open: set[str] = set()
-        """Ids of the sessions that this process writes through this store."""
         self._unreleased: dict[int, int] = {}
-        """The fence of each session that was closed and is still marked as held, by key."""
+        """Fences by key of closed sessions that the database still lists as held."""
         mark = hashlib.sha256(f"{self._database.place}\0{self.tenant}".encode()).hexdigest()[:16]
         self._scratch = home() / "stores" / mark
         self._database.run(schema.migrate)
@@ -152,7 +146,7 @@ class PostgresStore:
         return self.begin(id, Header(session=id, created=time.time(), directory=str(directory)))
 
     def begin(self, id: str, header: Header) -> PostgresLog:
-        """Begin a session, or an agent's log, which has its session's id in its own."""
+        """Create a session, or an agent's log, whose id contains its session's id."""
 
         def insert(connection: Connection[Any]) -> Lease:
             self._holder.begin(connection)
@@ -283,7 +277,6 @@ class PostgresStore:
         return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
 
     def find(self, session: str) -> StoredSession:
-        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
         if session == "newest":
             if here := self.sessions(Path.cwd(), limit=1):
                 return here[0]
@@ -353,7 +346,7 @@ class PostgresStore:
                     for table in ("entries", "bodies", "reports", "boxes", "mail"):
                         query = f"DELETE FROM longhold.{table} WHERE session = ANY(%s)"
                         connection.execute(query, (keys,))
-                    for key in keys:  # if that fails, the rows stay, and it can be tried again
+                    for key in keys:  # a failure rolls the rows back, so that it can be retried
                         self._objects.remove(key)
 
             self._database.run(remove)
@@ -363,7 +356,7 @@ class PostgresStore:
         return _copy_one(self, copies, session) if session else _copy_all(self, copies)
 
     def close(self) -> None:
-        """Commit what is queued, release every session, and disconnect."""
+        """Commit queued changes, release all sessions, and disconnect."""
         self._writer.close()
         with suppress(StoreError):
             self._database.run(self._holder.close, retries=False)
@@ -397,7 +390,7 @@ class PostgresStore:
         self._database.run(lambda connection: connection.execute(query, (key, report)))
 
     def release(self, lease: Lease) -> None:
-        """Let the next writer in; while the database is away, that is left for the next time."""
+        """Release a session. If the database is down, the next release does it."""
         self._open.discard(lease.session)
         self._unreleased[lease.key] = lease.fence
         given = (list(self._unreleased), list(self._unreleased.values()))
@@ -426,7 +419,6 @@ class PostgresStore:
         return self.tenant, id, project, msgspec.json.encode(header)
 
     def _key(self, id: str) -> tuple[int, bytes]:
-        """Return where a session of exactly this id is, with its header."""
         rows = self._database.rows(
             "SELECT key, header FROM longhold.sessions WHERE tenant = %s AND id = %s",
             (self.tenant, id),

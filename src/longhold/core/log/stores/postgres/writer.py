@@ -1,9 +1,8 @@
-"""Group commit: one thread of a process commits what all of its logs hand over, in batches.
+"""Group commit: one thread per process commits the changes of all its logs in batches.
 
-Each batch is one transaction. A session's entries go in only if its fence is still ours and its
-last number is the one we know, under a lock of its row, so that no writer that was replaced adds
-anything behind the new one. A connection that breaks is opened again and the batch tried once
-more: what had been committed before the answer was lost is recognised by its bytes.
+Each batch is one transaction. Under a row lock, entries are appended only if the session's fence
+and last number are the expected ones, so a replaced writer adds nothing. After a broken connection
+the batch is retried; entries already committed are recognised by their bytes.
 """
 
 import os
@@ -24,7 +23,7 @@ from longhold.core.log.stores.postgres.database import LOST, ObjectBodies
 from longhold.errors import LeaseLost, StoreError
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
-"""Between tries; most restarts of a server take a few seconds."""
+"""Backoff between attempts. Most server restarts take a few seconds."""
 
 Connect: TypeAlias = Callable[[], Connection[Any]]
 
@@ -63,27 +62,23 @@ WHERE b.session = g.session AND b.name = g.name RETURNING b.session, b.sha256
 
 @dataclass(slots=True)
 class QueuedChanges:
-    """What one log handed over and is not committed yet."""
-
     entries: list[tuple[int, bytes]] = field(default_factory=list)
     bodies: dict[str, bytes | None] = field(default_factory=dict)
-    """By name; None removes one."""
     done: "Future[None]" = field(default_factory=Future)
 
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """The right to write one session, as long as its fence is the newest."""
+    """The right to write one session, while its fence is the newest."""
 
     key: int
     fence: int
     session: str
     has_reports: bool = False
-    """Something waits in the outbox."""
     lost: StoreError | None = None
     waiting: QueuedChanges | None = None
     newest: "Future[None] | None" = None
-    """Of the last changes handed over; None once they are committed."""
+    """Future of the last queued changes, None once they are committed."""
 
     def add(self, entry: tuple[int, bytes] | None, body: tuple[str, bytes | None] | None) -> None:
         if self.waiting is None:
@@ -104,7 +99,7 @@ class Lease:
             self.newest = None
 
     def fail(self, error: StoreError) -> None:
-        """Nothing more is written: what comes next would leave a gap."""
+        """Refuse further writes, which would leave a gap."""
         self.lost = error
         self.hand_over().done.set_exception(error)
 
@@ -133,7 +128,7 @@ class Writer:
         entry: tuple[int, bytes] | None = None,
         body: tuple[str, bytes | None] | None = None,
     ) -> None:
-        """Queue a change; all changes of a lease are committed in order."""
+        """Queue a change. The changes of a lease are committed in order."""
         with self._wake:
             if lease.lost is not None:
                 raise lease.lost
@@ -149,14 +144,13 @@ class Writer:
             self._wake.notify()
 
     def find_pending(self, lease: Lease) -> "Future[None] | None":
-        """Return what is done once everything is committed; None if that is so already."""
+        """Return a future for the commit of all queued changes, or None if nothing is pending."""
         with self._wake:
             if lease.lost is not None:
                 raise lease.lost
             return lease.newest
 
     def close(self) -> None:
-        """Commit what is queued and end the thread."""
         with self._wake:
             self._is_closed = True
             self._wake.notify()
@@ -177,7 +171,6 @@ class Writer:
             self._connection.close()
 
     def _commit(self, batch: Batch) -> None:
-        """Try until the batch is decided, or patience ends."""
         began, wait_seconds = time.monotonic(), FIRST_WAIT_SECONDS
         while batch:
             try:
@@ -202,7 +195,6 @@ class Writer:
     def _resolve(
         self, lease: Lease, changes: QueuedChanges, written: dict[int, bool | None]
     ) -> bool:
-        """Tell who waits; False if the change must be tried again."""
         if lease.key in written:
             has_reports = written[lease.key]
             if has_reports is None:
@@ -223,7 +215,6 @@ class Writer:
             changes.done.set_exception(error)
 
     def _try(self, batch: Batch) -> dict[int, bool | None]:
-        """Commit what may be written; return by session whether reports wait, None: try again."""
         connection = self._connected()
         with connection.transaction():
             ours = _lock_ours(connection, [one for one in batch if one[1].bodies])
@@ -259,7 +250,6 @@ def _takeover_error(session: str) -> LeaseLost:
 
 
 def _lock_ours(connection: Connection[Any], batch: Batch) -> set[int]:
-    """Lock the rows of the sessions that are still ours."""
     if not batch:
         return set()
     keys, fences = [one.key for one, _ in batch], [one.fence for one, _ in batch]
@@ -300,7 +290,7 @@ def _append(connection: Connection[Any], batch: Batch) -> dict[int, bool | None]
 def _verdict(
     connection: Connection[Any], lease: Lease, changes: QueuedChanges
 ) -> dict[int, bool | None]:
-    """Say what became of entries that were not taken: done before, to be tried again, or lost."""
+    """Classify entries that were not appended: committed before, to be retried, or lost."""
     row = connection.execute(
         "SELECT fence, last_n FROM longhold.sessions WHERE key = %s FOR UPDATE", (lease.key,)
     ).fetchone()
@@ -320,14 +310,14 @@ def _verdict(
 
 
 RENEWALS = 3
-"""In the time of one lease, so that one that is late or lost costs nothing."""
+"""Renewals per lease period, so that a late or lost one does no harm."""
 _RENEW = """
 INSERT INTO longhold.holders (id, name, until)
 VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s))
 ON CONFLICT (id) DO UPDATE SET until = excluded.until
 """
 _FORGET = "DELETE FROM longhold.holders WHERE until < clock_timestamp() - interval '1 day'"
-"""Rows of processes that died; nobody is kept out by them."""
+"""Rows of dead processes. They no longer block anyone."""
 
 
 class Holder:
@@ -340,7 +330,7 @@ class Holder:
         self._thread: threading.Thread | None = None
 
     def begin(self, connection: Connection[Any]) -> None:
-        """Become known before the first session is taken."""
+        """Register this process before it takes its first session."""
         if self._thread is None:
             self._renew(connection)
             connection.execute(_FORGET)
