@@ -26,16 +26,12 @@ FRAME_TOKENS = 15_000
 FRAME_STEP_TOKENS = 5_000
 """A measured frame is rounded up to this, so that one more tool does not move the threshold."""
 RESTORED_TOKENS = 30_000
-"""Files, plan and skills restored after a compaction.
-
-With frame and summary this gives 50,000, the median of 26 recorded compactions.
-"""
+"""Files, plan and skills. The total, 50,000, is the median of 26 recorded compactions."""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
 NEEDS = CostSettings()
 COMPACTION_NEEDS = 0.6
 """Mean number of results that are needed again after a compaction and were not restored."""
 COMPACTION_NEED_TOKENS = 3_500
-"""Total size of those results."""
 WORK_TOKENS = 30_000
 """Space for the current work after a compaction: 95 % of 417 turns needed less."""
 Choice = Literal["send_all", "clear_first", "compact_first"]
@@ -49,7 +45,6 @@ class Option:
     per_call_usd: float
     """Cost of the call after that, with a warm cache."""
     expected_usd: float
-    """Cost of all calls until the session ends or the cache expires again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +56,7 @@ class ResumeAdvice:
 
     @property
     def cheapest(self) -> Choice:
-        """The option with the lowest expected cost.
-
-        A tie goes to the option that loses least content.
-        """
+        """The lowest expected cost. A tie goes to the option that loses least content."""
         choices: tuple[Choice, ...] = ("send_all", "clear_first", "compact_first")
         return min(choices, key=lambda name: getattr(self, name).expected_usd)
 
@@ -81,9 +73,9 @@ def cold_resume_advice(
     lives_seconds: float | None = None,
     forecast: Forecast | None = None,
 ) -> ResumeAdvice | None:
-    """Price sending all, clearing first and compacting first; None if the model has no price.
+    """Price the three options; None if the model has no price.
 
-    `lives_seconds` overrides the cache breakpoint's lifetime for providers with their own.
+    `lives_seconds` overrides the lifetime for providers with their own.
     """
     listed = prices(model)
     if listed is None:
@@ -115,7 +107,6 @@ def _option(
 
 
 def _summary_usd(listed: Prices, tokens: float, warm_tokens: float, summary_tokens: int) -> float:
-    """Price writing a summary. Its prompt is never read again, so no cache write is charged."""
     flat = listed.select_tier(round(tokens))
     prompt = warm_tokens * flat.read + (tokens - warm_tokens) * flat.input
     return (prompt + summary_tokens * flat.output) / TOKENS_PER_PRICE
@@ -134,9 +125,8 @@ def cheapest_line(
 ) -> int:
     """Find the compaction threshold with the lowest cost per call, at most `window.auto_tokens`.
 
-    A context grows repeatedly from its compacted size to the threshold. A low threshold pays for
-    more summaries and for what they lose. A high one pays for carrying the context. A length at
-    which prices rise is a natural threshold.
+    A low threshold pays for more summaries and for what they lose. A high one pays for carrying the
+    context. A length at which prices rise is a natural threshold.
     """
     listed = prices(model)
     forecast = forecast or Forecast()
@@ -164,8 +154,7 @@ def cheapest_line(
 def window_at_cost(model: str, settings: Settings, frame: Framed | None = None) -> Window:
     """Return a model's window, with the cheapest compaction threshold if `auto_line` is `cost`.
 
-    The threshold depends on the frame's cache lifetime and on its size, which compactions do not
-    change.
+    It depends on the frame's cache lifetime and size, which compactions do not change.
     """
     frame = frame or Framed()
     frame_tokens = _frame_tokens(model, frame.measure)

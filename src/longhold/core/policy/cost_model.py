@@ -34,13 +34,12 @@ GROWTH_WEIGHT_CALLS = 5.0
 class Forecast:
     """The expected rest of a session: calls, pauses and growth.
 
-    The number of further calls is geometric, and a pause is equally likely before any call. In the
-    recorded sessions about as many calls follow after 10 calls as after 100, and one pause does not
-    predict the next. `payback` needs only the mean.
+    Further calls are geometric, and a pause is equally likely before any call. In the recorded
+    sessions about as many calls follow after 10 calls as after 100, and one pause does not predict
+    the next.
     """
 
     calls: float = USUAL_CALLS
-    """Mean number of calls after the next one."""
     cold_share: float = USUAL_COLD_SHARE["5m"]
     """Share of calls that find the cache expired."""
     growth_tokens: float = USUAL_GROWTH_TOKENS
@@ -66,11 +65,7 @@ def expect(
     removable_tokens: int = 0,
     lifetime: Lifetime = "5m",
 ) -> Forecast:
-    """Forecast the rest of a session from its calls so far.
-
-    `grown_tokens` is the total that all calls added. `removable_tokens` is the part of it that
-    edits can remove, now or later.
-    """
+    """Forecast a session from its calls. Both token counts are totals over all calls."""
     usual_cold = USUAL_COLD_SHARE[lifetime]
     grown = GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens
     growth = grown / (GROWTH_WEIGHT_CALLS + calls)
@@ -105,10 +100,7 @@ class CacheState:
         return max((end for end in self.marked if end <= tokens), default=0)
 
     def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "CacheState":
-        """Return the state this long after the last call started.
-
-        `lives_seconds` overrides the cache breakpoint's lifetime for providers with their own.
-        """
+        """Return the later state; `lives_seconds` is a provider's own lifetime."""
         lives = seconds_of(self.lifetime) if lives_seconds is None else lives_seconds
         return self if idle_seconds < lives else CacheState(lifetime=self.lifetime)
 
@@ -144,16 +136,12 @@ class CostModel:
     lifetime: Lifetime = "5m"
 
     def call_usd(self, prompt_tokens: float, read_tokens: float) -> float:
-        """Price a prompt that is partly read and otherwise written.
-
-        Output is left out: edits do not change it.
-        """
+        """Price a partly cached prompt. Output is left out, because edits do not change it."""
         step = step_at(self.listed, prompt_tokens)
         written = (prompt_tokens - read_tokens) * step.write(self.lifetime)
         return (read_tokens * step.prices.read + written) / TOKENS_PER_PRICE
 
     def next_usd(self, prompt_tokens: float) -> float:
-        """Price the next call: it reads this prompt and writes the growth."""
         return self.call_usd(prompt_tokens + self.forecast.growth_tokens, prompt_tokens)
 
     def ahead_usd(self, prompt_tokens: float) -> float:
@@ -178,10 +166,10 @@ class CostModel:
         return total / TOKENS_PER_PRICE
 
     def _find_first_past(self, line_tokens: int, prompt_tokens: float) -> float:
-        """Return which future call is the first with a longer prompt than `line_tokens`.
+        """Return the number of the first future call whose prompt exceeds `line_tokens`.
 
-        The result is fractional: growth is a mean, so the crossing is assumed halfway between two
-        calls. Whole numbers would make waiting look like a gamble.
+        The number is fractional. Growth is a mean, so whole numbers would make waiting look like a
+        gamble.
         """
         growth, room = self.forecast.growth_tokens, line_tokens - prompt_tokens
         if room < 0:
@@ -190,7 +178,6 @@ class CostModel:
 
 
 def _tail(fixed: float, slope: float, ratio: float, first: float) -> float:
-    """Sum ratio**j * (fixed + slope * j) over all j >= first."""
     if math.isinf(first):
         return 0.0
     rest = 1 - ratio
@@ -212,10 +199,7 @@ of 43, few sessions) count as files.
 NEEDED_REREAD = 0.08
 """The rate for a file that was partly read again since: 89 of 1,110, at any age."""
 HALVING_CALLS = 50
-"""Calls in which a rate halves.
-
-After 10, 20, 40 and 80 calls, the measured rates for files were 0.225, 0.182, 0.130 and 0.078.
-"""
+"""Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80."""
 
 
 def needed_rate(kind: ToolKind, age_calls: int) -> float:
@@ -236,10 +220,7 @@ WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEdit:
-    """A change of the history: its position and its effect on the prompt's length."""
-
     at_tokens: int
-    """Length of the prompt before the first byte that changes."""
     until_tokens: int
     """End of the last change in the current prompt. The next edit begins there."""
     removed_tokens: int
@@ -306,10 +287,9 @@ def _waiting_usd(
 ) -> float:
     """Return how much more the edit gains at its best later moment than now.
 
-    After an edit now the session can edit again later, and waiting postpones that too. That option
-    is worth the gain of repeating the edit on later growth, at an interval that follows from the
-    prices of the edited prompt. A length at which prices rise is a deadline: calls beyond it add to
-    the price of waiting.
+    Waiting also postpones the next edit, which is worth the gain of repeating this one on later
+    growth. A length at which prices rise is a deadline: calls beyond it add to the price of
+    waiting.
     """
     shorter = prompt_tokens - edit.net_tokens
     level = replace(costs, listed=step_at(costs.listed, shorter).prices)
@@ -327,7 +307,6 @@ def _waiting_usd(
 
 
 def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: int, wait: int) -> float:
-    """Price the extra cost of calls past a price step while waiting."""
     growth, stays = costs.forecast.growth_tokens, costs.forecast.stays_warm
     if step_at(costs.listed, prompt_tokens + wait * growth).prices == level.listed:
         return 0.0
@@ -341,10 +320,7 @@ def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: int, wait: in
 def _repeated_usd(
     costs: CostModel, edit: HistoryEdit, prompt_tokens: int, cache: CacheState
 ) -> float:
-    """Value the state after the edit: edits repeated at the best interval.
-
-    The next edit begins where this one ends, at the same distance from a cache breakpoint.
-    """
+    """Value the state after the edit: edits repeated at the best interval."""
     shorter = prompt_tokens - edit.net_tokens
     settled = edit.until_tokens - edit.net_tokens
     kept = cache.count_readable(edit.at_tokens)

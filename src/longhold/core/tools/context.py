@@ -1,8 +1,4 @@
-"""The state that the tools of one session share.
-
-It holds the working directory, the files read, the todos, the plan and the running commands. A fork
-works on a copy.
-"""
+"""The state that the tools of one session share. A fork works on a copy."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -50,14 +46,13 @@ class ToolContext:
     root: Path
     """The session's start directory. `cd` returns here if the current directory is deleted."""
     home: Path
-    """Directory of plans and of the user's skills."""
+    """Longhold's directory, with plans and the user's skills."""
     scratch: Path
     """Directory for tool output: created on demand, private to the user."""
     session: str = "session"
     directory: Path = field(default_factory=Path)
     """Base of relative paths and working directory of commands; the root until a `cd`."""
     more_roots: tuple[Path, ...] = ()
-    """Further directories in which the agent works."""
     files: Files = field(default_factory=Files)
     todos: tuple[Todo, ...] = ()
     plan: PlanMode = field(default_factory=PlanMode)

@@ -1,7 +1,7 @@
 """Describe tools by name: Longhold's own and those of common agents.
 
-Used for imported transcripts and third-party tools. Unlisted tools have the kind "other", and their
-results are never cleared. The user declares further tools in one setting.
+Unlisted tools have the kind "other", and their results are never cleared. The user declares further
+tools in one setting.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,16 +37,12 @@ class Described:
 
     @property
     def is_clearable(self) -> bool:
-        """True if the output can be produced again, or only confirms.
-
-        Background output is delivered once, so a shell tool is clearable only if it has a command.
-        """
+        """True if the output can be had again or only confirms. Background output comes once."""
         if self.clearable is not None:
             return self.clearable
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 
     def paths_in(self, given: JsonObject) -> tuple[str, ...]:
-        """Return the paths that a call names. Values that are not strings are skipped."""
         found: list[str] = []
         for name in self.path_inputs:
             value = given.get(name)

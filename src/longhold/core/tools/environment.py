@@ -1,7 +1,6 @@
 """The environment of the agent's commands and of hooks: the user's, without model API keys.
 
-The model reads command output, so a command must not be able to print the key that pays for the
-model. Relative PATH entries are dropped: programs are the same in every directory.
+The model reads command output, so a command must not be able to print the key that pays for it.
 """
 
 import os

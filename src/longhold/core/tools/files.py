@@ -1,8 +1,7 @@
 """The files an agent has read: which lines, and in which state.
 
 Decides whether a file may be written (it was read and has not changed since) and whether another
-read would return anything new. The least recently used files are dropped first. Symlinks to one
-file count as one.
+read would return anything new. Symlinks to one file count as one file.
 """
 
 import hashlib
@@ -24,7 +23,6 @@ class Stamp:
     modified_ns: int
     inode: int
     sha256: str = ""
-    """Empty for a file too large to hash."""
 
     def same_content(self, other: "Stamp") -> bool:
         if self.sha256 and other.sha256:

@@ -52,7 +52,6 @@ class Tool:
     run: Callable[[JsonObject, "ToolContext"], Awaitable[Outcome]]
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
-    """The input that is a shell command; empty if the tool has none."""
     is_read_only: Callable[[JsonObject], bool] = lambda _given: False
     """Whether this call changes nothing. Such calls may run in parallel."""
     limit_chars: int | None = LIMIT_CHARS

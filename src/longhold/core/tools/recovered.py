@@ -38,7 +38,6 @@ def is_restored_file(text: str) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
     path: str
-    """As written in the call."""
     at: float
     n: int
     first: int = 1
@@ -167,5 +166,3 @@ def _check_unchanged(path: Path, at: float) -> SeenFile | None:
     except OSError:
         return None
     return SeenFile(path=path, stamp=stamp_of(status, content))
-
-

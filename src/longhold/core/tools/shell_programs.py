@@ -1,8 +1,8 @@
 """Find every command that a script might run, including nested ones.
 
-Examples are commands behind `sudo`, `env` or `xargs`, in `bash -c` and `eval`, and after `find
--exec`. Only deny rules use the result, so it finds too much rather than too little. Allow rules
-match the commands as written. A script whose commands cannot be known is opaque.
+Examples are commands behind `sudo` or `xargs`, in `bash -c`, and after `find -exec`. Only
+prohibitions use the result, so it finds too much rather than too little. Allow rules match commands
+as written. A script whose commands cannot be known is opaque.
 """
 
 import re
@@ -25,7 +25,6 @@ _INTERPRETERS = split_words(
     "python python2 python3 pypy pypy3 perl ruby node deno bun php lua luajit tclsh expect awk gawk"
     " mawk nawk sed m4 dc ed ex vi vim nvim emacs less more man gdb sqlite3 psql mysql osascript make"
 )
-"""They run programs from a text in their own language."""
 _SPAWNS = re.compile(
     r"system|popen|subprocess|spawn|exec|eval|fork|pty|ctypes|import|require|child_process|qx\b|`"
     r"|\bos\b|getattr|compile|decode|chr\b|unpack|open\s*\(?.*\||\|\s*getline|\|\s*\"|/e\b|![a-z]|shell",
@@ -56,7 +55,6 @@ def program(name: str) -> str:
 
 
 def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield each command that could run, first as written, then the ones it carries."""
     for command in script.commands:
         yield command
         yield from _list_tails(command)
@@ -157,7 +155,6 @@ def _hides(command: Command) -> bool:
 
 
 def _is_fed(command: Command, name: str) -> bool:
-    """Return whether a shell or interpreter reads its program from a stream."""
     if name not in _SHELLS | _INTERPRETERS | {".", "source", "busybox"} or name in (
         "sed",
         "less",
@@ -175,7 +172,6 @@ def _is_fed(command: Command, name: str) -> bool:
 
 
 def _code(command: Command) -> Iterator[str]:
-    """Yield the inline programs of other languages in a command's words."""
     name = program(command.name)
     if name not in _INTERPRETERS and not name.startswith(("python", "perl", "ruby")):
         return

@@ -66,8 +66,6 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """All commands of a text in reading order, and the doubts about it."""
-
     commands: tuple[Command, ...]
     doubts: frozenset[Doubt]
 
@@ -299,7 +297,6 @@ class _Reader:
         return Word(text=text, is_literal=literal, has_glob=glob, is_quoted=quoted)
 
     def _expands_otherwise(self, raw: str, text: str, braces: bool) -> bool:
-        """Detect braces, and tildes that depend on the shell's state."""
         has_braces = braces and raw not in ("{", "{}")
         has_tilde = raw.startswith("~") and text != "~" and not text.startswith("~/")
         if has_braces or has_tilde:
@@ -346,7 +343,6 @@ class _Reader:
         return "".join(pieces), literal
 
     def _expansion(self) -> tuple[str, bool]:
-        """Read an expansion: a dollar, a backtick or a process substitution."""
         start, pair = self.at, self.text[self.at : self.at + 2]
         if pair in ("$(", "<(", ">("):
             self._substitution(self._find_closing(self.at + 2, "(", ")"))

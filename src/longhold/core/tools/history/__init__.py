@@ -1,5 +1,1 @@
-"""Search and reopen anything that left the model's view.
-
-`history` answers a `question` from a growing log, and `tool` offers that to the model. `catalogue`,
-`records`, `index` and `pages` serve `history`. Nothing here changes the view.
-"""
+"""Search and reopen anything that left the model's view, without changing the view."""

@@ -1,7 +1,4 @@
-"""Tables of a log's calls, results, files and steps.
-
-Each entry is taken once. Answers are entry numbers. The text is read from the entry itself.
-"""
+"""Tables of a log's calls, results, files and steps, by entry number."""
 
 import re
 from collections.abc import Iterable
@@ -26,7 +23,6 @@ from longhold.core.messages.text import one_line
 from longhold.core.tools.describe import description_of
 
 TARGET_CHARS = 120
-"""Enough of a command or path to recognise a call."""
 
 _NUMBER = re.compile(r"\s*#?(\d{1,12})\s*")
 """Twelve digits: no log has longer entry numbers."""
@@ -36,7 +32,6 @@ _SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
     n: int
-    """The answer that contains the call."""
     use: ToolUse
 
     @property
@@ -73,11 +68,9 @@ class Catalogue:
     swept: dict[str, str] = field(default_factory=dict)
     """Deleted bodies and the reason for each."""
     steps: dict[int, Step] = field(default_factory=dict)
-    """By the number of each entry of an answer."""
     places: dict[int, int] = field(default_factory=dict)
     """The ordinal of the step or message to which an entry belongs."""
     _step: Step | None = None
-    """The latest step, which may continue."""
     _count: int = 0
 
     def take(self, entry: AnyEntry) -> None:

@@ -1,7 +1,7 @@
 """Search a session's whole log and open any part of it verbatim.
 
-The log grows while the session runs. Each question first catches up with new entries and costs no
-more than that. Bodies are read from the session's directory. Only a private index is written.
+The log grows while the session runs. A question costs only the entries that are new since the last
+one. Only a private index is written.
 """
 
 from bisect import bisect_left
@@ -57,9 +57,7 @@ from longhold.core.view.items import Round
 from longhold.errors import NotInHistory
 
 HITS = 12
-"""Records listed per page, best first."""
 SNIPPET_CHARS = 200
-"""Enough of a line to recognise it."""
 INDEX_LIMIT_CHARS = 8 << 20
 """Word search covers only the beginning of a longer body."""
 Entries = Sequence[AnyEntry]
@@ -109,7 +107,6 @@ class History:
             limit_chars=INDEX_LIMIT_CHARS,
         )
         self._last: _Whole | None = None
-        """The last opened record, so that reading its next page needs no new read."""
         self._lock = Lock()
 
     def search(
@@ -144,19 +141,13 @@ class History:
         return match.score * question.weight_of(self._kinds(entry)) if entry else 0.0
 
     def _kinds(self, entry: AnyEntry) -> frozenset[str]:
-        """Return an entry's kinds.
-
-        Results of the History tool have none, so they are never found.
-        """
+        """Return an entry's kinds. Results of History have none, so they are never found."""
         call = self._catalogue.call_of(entry)
         tool = call.use.name if call else ""
         return kinds_of(entry, tool) if tool != HISTORY else frozenset()
 
     def shown(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Return the numbers still visible to the model.
-
-        Call it on the thread that changes the view.
-        """
+        """Return the visible numbers. Call it on the thread that changes the view."""
         return frozenset(filter(self._shows, numbers))
 
     def listing(
@@ -171,8 +162,7 @@ class History:
     ) -> FoundRecords:
         """Describe some of the matches, with those outside the view first.
 
-        A short record is followed by the next ones. Records already in another passage are skipped,
-        and so are identical passages, such as a file that was read twice.
+        A short record is followed by the next ones. Records already shown are skipped.
         """
         hits: list[RecordHit] = []
         covered: set[int] = set()
@@ -202,7 +192,6 @@ class History:
     def open(
         self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0
     ) -> OpenedRecord:
-        """Return a page of a record, a tool use's result, or a span of records."""
         with self._lock:
             whole = self._assemble_whole(id)
         try:
@@ -277,10 +266,7 @@ class History:
         return passage[:limit_chars]
 
     def _make_searchable(self, entry: AnyEntry) -> Searchable | None:
-        """Return a record's searchable text.
-
-        The text of a result begins with its call, and the answer leaves that call out.
-        """
+        """Return a record's text. The text of a result begins with its call."""
         if isinstance(entry, Replied):
             known = self._catalogue.results
             return Searchable(

@@ -1,10 +1,8 @@
 """Full-text search over a log with SQLite FTS5. The index can be deleted at any time.
 
 Passages of about 1,000 characters are indexed, so that a few words count as much in a long result
-as in a short one. Words match by stem, camel-case names also by their parts. The file is private
-and holds no text. It is rebuilt if it is damaged, or has another version or session. Without a
-usable file the index is in memory. Calls of the History tool are not indexed, because they contain
-the words searched for.
+as in a short one. The file holds no text and is rebuilt if damaged. Calls of the History tool are
+not indexed, because they contain the words searched for.
 """
 
 import os
@@ -35,7 +33,6 @@ from longhold.core.tools.history.question import (
 from longhold.core.tools.history.records import Searchable
 
 VERSION = 2
-"""Index format. An index of another version is rebuilt."""
 
 BUSY_SECONDS = 2.0
 """How long to wait for another process before using an index in memory."""
@@ -163,10 +160,7 @@ class Index:
         return self._check(_connect(":memory:"))
 
     def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """Initialise an empty index, or reject a file that is another database.
-
-        There is no journal on disk: a crash costs an index that is rebuilt, never a log.
-        """
+        """Initialise an empty index, or reject another database. A crash costs only a rebuild."""
         try:
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("PRAGMA synchronous = OFF")

@@ -37,7 +37,6 @@ class LineRange:
 class RecordPage:
     text: str
     lines: tuple[int, int]
-    """First and last line shown, whole or in part."""
     chars: tuple[int, int]
     of_lines: int
     of_chars: int
@@ -46,7 +45,6 @@ class RecordPage:
 
 
 def page(whole: LineRange, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> RecordPage:
-    """Cut a page out of a text; a limit of 0 means no limit."""
     if lines and chars:
         raise NoSuchRange("give lines or chars, not both")
     if chars:
@@ -112,7 +110,6 @@ OVERLAP_CHARS = 150
 
 
 def passages(text: str) -> Iterator[tuple[int, int]]:
-    """Divide a text into overlapping passages, at line breaks where possible."""
     start = 0
     while start < len(text):
         stop = min(start + PASSAGE_CHARS, len(text))

@@ -18,10 +18,7 @@ from longhold.core.tools.protocol import ToolKind
 from longhold.errors import NotInHistory
 
 NEAR = {1: 0.4, -1: 0.4, 0: 0.3, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
-"""Share of a word's weight by the distance in steps at which the word is found.
-
-A neighbouring step counts for more than the same step, because a long result has many words.
-"""
+"""Share of a word's weight by step distance. Its own step counts less: results are long."""
 RANKED = 600
 """Number of best passages whose surroundings are scored."""
 PASSAGE_BITS = 16
@@ -32,7 +29,6 @@ PASSAGE_BITS = 16
 class PassageMatch:
     n: int
     passage: int = 0
-    """The best passage, counted from 0."""
     score: float = 0.0
 
 
@@ -78,7 +74,6 @@ def _nearness(step: int, steps: AbstractSet[int]) -> float:
 
 
 QUERY_WORDS = 64
-"""Limit for the words of a pasted page."""
 
 _PARTS = re.compile(r'(?:(?<!\S)(file|kind):)?(?:"([^"]*)"|(\S+))', re.IGNORECASE)
 _TOOLS: dict[ToolKind, str] = {"write": "edit", "shell": "command"}
@@ -100,7 +95,6 @@ LESS = {"summary": 0.7, "read": 0.8}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryQuestion:
     text: str = ""
-    """The words and phrases as the model wrote them."""
     words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     """A record must contain every phrase, apart from case and word forms."""
@@ -161,7 +155,6 @@ def _kind(name: str) -> str:
 
 
 def kinds_of(entry: AnyEntry, tool: str) -> frozenset[str]:
-    """Return the kinds of an entry; `tool` is the tool whose result it is."""
     match entry:
         case Said():
             return frozenset({"aside" if entry.hidden or entry.role == "system" else "user"})

@@ -1,8 +1,7 @@
 """Log entries as text, and the result types of history questions.
 
-A result's text is verbatim. Images and documents are returned separately, with a line in their
-place. A body on disk is found by file name only, so that a branched or moved session finds its own
-copy. Its hash must match the log.
+A result's text is verbatim. A body on disk is found by file name only, so that a branched or moved
+session finds its own copy. Its hash must match the log.
 """
 
 import sys
@@ -107,20 +106,16 @@ class Record:
     kind: RecordKind
     text: str
     media: Media = ()
-    """Images and documents, which the text only mentions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searchable:
-    """The searchable text of a record; for a result, its call comes first."""
-
     text: str
     body: int = 0
     """Offset of the record's text, after the call."""
 
 
 def record_of(entry: AnyEntry) -> Record | None:
-    """Return an entry's content, or None for kinds of entries without content."""
     match entry:
         case Said(content=content):
             kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
@@ -203,10 +198,8 @@ class RecordHit:
     """The line with the most words; 0 for answers and for questions without words."""
     snippet: str = ""
     passage: str = ""
-    """The matching lines, which may include the call of a result."""
 
     def describe(self, *, marks_view: bool = True) -> str:
-        """Describe the record on one line; `marks_view` adds "in view" to visible records."""
         call = f" of {self.tool} {self.tool_use_id}" if self.tool else ""
         target = f": {self.target}" if self.target else ""
         when = (
@@ -241,7 +234,6 @@ class OpenedRecord:
     media: Media = ()
     """Images and documents of the record, with the first page only."""
     trouble: str = ""
-    """Which part could not be read, and why."""
 
 
 class Missing(Exception):

@@ -1,7 +1,7 @@
 """The History tool: the model searches and reopens what left its view.
 
-An answer never exceeds a page and states how to continue. A reopened text is framed by its exact
-length and a closing line, so that the model takes it for a record, not a request.
+A reopened text is framed by its exact length and a closing line, so that the model takes it for a
+record, not a request.
 """
 
 import asyncio
@@ -25,7 +25,6 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.errors import LongholdError
 
 SMALLEST_PAGE_CHARS = 1_000
-"""A smaller page would be mostly frame."""
 LEAST_HIT_CHARS = 300
 """Minimum space for each match. Its description takes about half."""
 
