@@ -60,7 +60,6 @@ class ToolContext:
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
     """The environment of commands, without model API keys."""
     report: Callable[[str], None] = lambda _line: None
-
     """Called with one line of progress while a tool runs."""
     count_tokens: Callable[[str], int] = lambda text: estimate_tokens(text, CLAUDE)
     is_fork: bool = False
