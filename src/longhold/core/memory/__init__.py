@@ -1,1 +1,1 @@
-"""Memory that lasts: a versioned store of Markdown files, recall that fits, dreams that can be undone."""
+"""Long-term memory: a versioned store of Markdown files, recall, and dreams that can be undone."""

@@ -1,9 +1,8 @@
-"""A branch of the store: changes that are made all at once, or not at all.
+"""A branch of the store: changes that are merged as one commit, or not at all.
 
-Reads see the store as it was when the branch began, with the branch's own changes on top. Nothing
-is on disk until it is merged, so a killed process leaves no trace. Merging is one commit, checked
-as a whole first; if a memory was changed elsewhere meanwhile, that is a conflict and nothing is
-merged. Extractions and dreams work on branches.
+Reads see the store as it was when the branch began, plus the branch's changes. Nothing is on disk
+until the merge, so a killed process leaves no trace. A memory that changed elsewhere meanwhile is a
+conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,35 +18,31 @@ from longhold.core.messages.words import words_of
 
 
 class Pages(Protocol):
-    """What the memory tool reads and writes: the store directly, or a branch."""
+    """The store or a branch, as the memory tool reads and writes it."""
 
     def versions(self) -> dict[str, str]: ...
     def read(self, file: str) -> str: ...
     def search(self, query: str, limit: int) -> Mapping[str, str]:
-        """Return the files that match the words of a query, best first, with descriptions."""
+        """Return the matching files, best first, with descriptions."""
         ...
 
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        """Make changes; return what the model should know besides, if anything."""
+        """Make changes; return a remark for the model, or ''."""
         ...
 
 
 class ChangeRules(Protocol):
-    """What may be changed on a branch."""
-
     def violations(self, branch: "Branch") -> Mapping[str, str]:
-        """Return the files that may not be changed as they are, each with the reason."""
+        """Return the files whose changes are forbidden, each with the reason."""
         ...
 
     def remarks(self, branch: "Branch", files: Iterable[str]) -> Sequence[str]:
-        """Say what is amiss with these files, though they may be changed so."""
+        """Return problems with these files that do not forbid the changes."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direct:
-    """Pages on which every change is a commit of its own."""
-
     store: MemoryStore
     by: CommitAuthor
 
@@ -67,7 +62,7 @@ class Direct:
 
 class Branch:
     def __init__(self, store: MemoryStore, rules: ChangeRules | None = None) -> None:
-        """Begin a branch; a change that breaks a rule is refused when it is made."""
+        """Begin a branch. A change that breaks a rule is refused immediately."""
         self.store = store
         self._rules = rules
         store.adopt()
@@ -84,7 +79,7 @@ class Branch:
         return dict(sorted(found.items()))
 
     def read(self, file: str) -> str:
-        """Return a file as this branch has it; the index as it would be."""
+        """Return a file as this branch has it. The index is generated."""
         if file == INDEX:
             return make_index(map(IndexLine.of, self.memories()), self.store.limits)
         change = self._changes.get(file)
@@ -108,7 +103,7 @@ class Branch:
         return {file: self.memory(file).description for file in dict.fromkeys(found)}
 
     def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
-        """Add changes, all or none; each is checked as the store would check it, then by the rules."""
+        """Add changes, all or none, checked by the store and then by the rules."""
         before = dict(self._changes)
         self._add(changes, why)
         if self._rules is None:
@@ -142,11 +137,11 @@ class Branch:
         return list(self._changes).index(file)
 
     def put(self, memory: Memory) -> None:
-        """Write a memory, whatever the branch's rules say."""
+        """Write a memory, bypassing the branch's rules."""
         self._add([MemoryChange(file=memory.file, text=memory.text, expected="")])
 
     def remove(self, file: str, reason: str) -> None:
-        """Remove a memory, whatever the branch's rules say."""
+        """Remove a memory, bypassing the branch's rules."""
         self._add([MemoryChange(file=file, text=None, expected="", reason=reason)])
 
     def changes(self) -> list[MemoryChange]:

@@ -1,8 +1,7 @@
-"""The store's files on disk: written from the history, and checked for edits made by hand.
+"""The store's files on disk: written from the history, and checked for manual edits.
 
-Files are written after each commit; what a killed process left unwritten is written when the store
-is next opened. A file that is neither what was last written nor what should be written was edited
-by hand: it is reported and never overwritten.
+Files are written after each commit, and after a crash when the store is next opened. A file edited
+by hand is reported and never overwritten.
 """
 
 import contextlib
@@ -17,10 +16,10 @@ from longhold.core.memory.paths import INDEX, check_place
 from longhold.core.settings.files import sweep, write_private
 
 CheckoutStep: TypeAlias = Callable[[str], None]
-"""Called at each point at which a process may die; tests die there."""
+"""Called at each point at which a process may die. Tests crash there."""
 
 SYNCED_EACH = 64
-"""For more files one sync of the whole disk is faster than one each."""
+"""For more files one sync of the whole disk is faster than one per file."""
 
 
 def no_step(_point: str) -> None:
@@ -33,10 +32,9 @@ class Checkout:
         self._sql = database
         self._step = step
         self.problems: dict[str, str] = {}
-        """Files that cannot be adopted, and why."""
 
     def bring_up(self) -> None:
-        """Write what commits changed; safe to run again at any time."""
+        """Write the files that commits changed. Idempotent."""
         if not self._behind():
             return
         with self._sql.writing():
@@ -53,7 +51,6 @@ class Checkout:
         self._step("files")
 
     def recover(self) -> None:
-        """Finish what a killed process left unfinished."""
         sweep(self.root)
         self.bring_up()
 
@@ -81,11 +78,10 @@ class Checkout:
             return 0.0
 
     def put_back(self, file: str, version: str) -> None:
-        """Replace what was made of a file by hand with its current version; '' removes it."""
+        """Replace a manual edit with the current version; '' removes the file."""
         self._put(file, version, is_synced=True)
 
     def _behind(self) -> list[tuple[str, str, str]]:
-        """Return files whose version on disk is not the current one, as (file, have, want)."""
         rows = self._sql.all(
             "SELECT t.file, coalesce(d.sha, ''), t.sha FROM current t LEFT JOIN on_disk d"
             " ON d.file = t.file WHERE d.sha IS NOT t.sha"
@@ -116,7 +112,7 @@ class Checkout:
         return self.root / INDEX if file == INDEX else check_place(self.root, file)
 
     def _text_of(self, file: str) -> str | None:
-        """Read a file; one that is not text, or has a forbidden name, becomes a problem."""
+        """Read a file. A file that is not text, or has a forbidden name, becomes a problem."""
         try:
             return self._place(file).read_bytes().decode()
         except FileNotFoundError:
@@ -127,7 +123,6 @@ class Checkout:
 
 
 def _remove(path: Path, root: Path) -> None:
-    """Remove a file, and directories below the root that become empty."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     for parent in path.parents:
@@ -140,7 +135,7 @@ def _remove(path: Path, root: Path) -> None:
 
 
 def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the Markdown files below a directory by relative name, without links and hidden ones."""
+    """Yield the Markdown files below a directory, without symlinks and hidden files."""
     places = [root]
     while places:
         with contextlib.suppress(FileNotFoundError), os.scandir(places.pop()) as found:

@@ -1,9 +1,7 @@
-"""The commits of a memory store, in one SQLite file that is private to the user.
+"""The commits of a memory store, in one private SQLite file.
 
-It holds every text that ever existed, every commit with author, reason, before and after, which
-text is current, what is on disk, how often each memory was used, and the search index. A commit is
-one transaction, so a killed process leaves the old state or the new one. The Markdown files beside
-it are written from here and survive its loss.
+It keeps every text that ever existed. A commit is one transaction, so a killed process leaves the
+old state or the new one. The Markdown files are written from here and survive its loss.
 """
 
 import difflib
@@ -31,7 +29,6 @@ BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 SCHEMA_VERSION = 1
 
 DatabaseRow: TypeAlias = tuple[Any, ...]
-"""A row as SQLite returns it; the caller knows the types of the columns."""
 
 _SCHEMA = """
 CREATE TABLE texts (sha TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -66,10 +63,8 @@ CREATE VIRTUAL TABLE words USING fts5(
 
 
 class Database:
-    """An open history; reads see the last commit, writes are serialised."""
-
     def __init__(self, path: Path, *, wait_seconds: float) -> None:
-        """Open or create it; `wait_seconds` is how long a call blocks while another process writes."""
+        """Open or create it; a call blocks up to `wait_seconds` while another process writes."""
         self.path = path
         private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -83,7 +78,7 @@ class Database:
                 raise
 
     def _prepare(self) -> None:
-        """Create the tables of a new file; refuse one that a newer version wrote."""
+        """Create the tables of a new file. Refuse a file from a newer version."""
         version = self._version()
         if version > SCHEMA_VERSION:
             raise StoreError(f"{self.path} was written by a newer version; update Longhold")
@@ -114,10 +109,9 @@ class Database:
 
     @contextmanager
     def writing(self, *, is_lasting: bool = True) -> Iterator[None]:
-        """Run the block as one transaction, rolled back on any error; inside another, as part of it.
+        """Run one transaction, or join the current one; roll back on any error.
 
-        Without `is_lasting` the result survives the process but perhaps not a power failure, and
-        the commit does not wait for the disk.
+        Without `is_lasting` the commit does not wait for the disk, so a power failure may lose it.
         """
         if self._sql.in_transaction:
             yield
@@ -160,14 +154,14 @@ class MemoryChange:
     text: str | None
     """The new content; None removes the memory and leaves a tombstone."""
     expected: str
-    """The version this change was made from, '' for none; any other version is a conflict."""
+    """The version this change was made from, '' for none. Any other version is a conflict."""
     reason: str = ""
-    """Why it is removed; required for removals."""
+    """Required for removals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedChange:
-    """One file that was written or removed, with its versions; '' is none."""
+    """One written or removed file with its versions; '' means none."""
 
     file: str
     before: str
@@ -183,7 +177,6 @@ class Commit:
     why: str
     changes: tuple[CommittedChange, ...]
     undoes: int = 0
-    """The commit that this one reverts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +185,6 @@ class Tombstone:
     version: str
     reason: str
     evidence: tuple[str, ...]
-    """What the removed memory rested on."""
     by: CommitAuthor
     at: float
     commit: int
@@ -233,7 +225,7 @@ class CommitHistory:
         )
 
     def tombstones(self) -> list[Tombstone]:
-        """Return what was removed and not written again since, newest first."""
+        """Return the removed memories that were not written again, newest first."""
         rows = self._sql.all(
             "SELECT c.file, c.before, c.reason, k.by, k.at, k.id, t.text FROM changes c"
             ' JOIN commits k ON k.id = c."commit" JOIN texts t ON t.sha = c.before'
@@ -256,7 +248,7 @@ class CommitHistory:
         ]
 
     def list_vetoed(self, by: CommitAuthor) -> frozenset[str]:
-        """Return files whose change by an author was undone and which did not change since."""
+        """Return files whose change by an author was undone and which have not changed since."""
         rows = self._sql.all(
             "SELECT c.file FROM commits undo JOIN commits k ON k.id = undo.undoes AND k.by = ?"
             ' JOIN changes c ON c."commit" = undo.id JOIN current t'
@@ -298,10 +290,9 @@ class CommitWriter:
         self._version = CommitHistory(database).version
         self._at = at
         self.id = 0
-        """The commit's number, once it has begun."""
 
     def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
-        """Return the changes that change something; raise if one was made from an old version."""
+        """Return the effective changes. Raise if one was made from an old version."""
         chosen: list[MemoryChange] = []
         for change in changes:
             current = self._version(change.file)
@@ -333,7 +324,6 @@ class CommitWriter:
             self._file(change.file, change.text)
 
     def put_index(self, text: str) -> None:
-        """Record the index if it changed; an empty one is removed."""
         if self._version(INDEX) == (sha(text) if text else ""):
             return
         self._note(INDEX, text or None, "")
@@ -368,7 +358,7 @@ class CommitWriter:
         )
 
     def _check_new(self, file: str) -> None:
-        """Refuse a name that some file systems cannot distinguish from an existing one."""
+        """Refuse a name that differs only in case, because some file systems cannot hold both."""
         alike = self._sql.all("SELECT file FROM tree WHERE file = ? COLLATE NOCASE", file)
         if alike:
             raise MemoryRefused(

@@ -1,9 +1,8 @@
-"""Dreaming: memories are put in order on a branch, whose sound part is merged as one commit.
+"""Dreaming: reorganise the memories on a branch and merge the sound part as one commit.
 
-Without a model, duplicates are merged, contradicted memories marked, dead links unlinked, changed
-sources noted and the index rebuilt by use. With one, a fork first reorganises the memories on the
-branch, under the rules of `dream_rules`: what breaks one is left out with the reason, the rest is
-kept. A fork that fails or is stopped leaves nothing. `undo` reverts the commit.
+Without a model only safe steps are taken (see `tidy`). With one, a fork first reorganises the
+branch. Changes that break a rule are dropped with the reason. A fork that fails or is stopped
+leaves nothing.
 """
 
 import re
@@ -38,7 +37,7 @@ from longhold.errors import LongholdError
 UNDONE = "the user undid what a dream did to it"
 _NAMED = re.compile(r"(?<![\w./-])[\w./-]+\.md\b")
 DREAM_TURNS = 24
-"""Answers of a model that dreams: four phases, and half a dozen looks in each."""
+"""Limit for the model's answers: four phases, about six calls each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,6 @@ class DreamRules:
     repository: Path
 
     def violations(self, branch: Branch) -> dict[str, str]:
-        """Return the changed files that may not be changed so, each with the reason."""
         vetoed = branch.store.history.list_vetoed("dream")
         found = {one.file: UNDONE for one in branch.changes() if one.file in vetoed}
         removed = [one for one in branch.changes() if one.text is None and one.file not in found]
@@ -63,7 +61,6 @@ class DreamRules:
         return found | _alike_names(branch)
 
     def remarks(self, branch: Branch, files: Iterable[str]) -> list[str]:
-        """Say what is amiss with these files and would be mended when the dream ends."""
         known = frozenset(branch.versions())
         return [
             remark
@@ -74,10 +71,7 @@ class DreamRules:
 
 
 def _leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dict[str, str]:
-    """Take back what may not be merged; return those files with the reasons.
-
-    A dream that was cut short removes nothing: what was to replace it may not be written yet.
-    """
+    """Drop forbidden changes, and the removals of an unfinished dream; return the reasons."""
     found: dict[str, str] = {}
     while wrong := rules.violations(branch) | _find_overtaken(branch):
         found |= wrong
@@ -91,10 +85,7 @@ def _leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dic
 
 
 def _keep_evidence(branch: Branch) -> dict[str, str]:
-    """Give rewritten memories their evidence back, and replacements that of what they replace.
-
-    Return the removed files, each with the memory that its reason names as the one that stays.
-    """
+    """Restore lost evidence; return removed files, each with the memory its reason names."""
     known = branch.versions()
     replaced: dict[str, str] = {}
     for change in branch.changes():
@@ -140,7 +131,6 @@ def _list_dangling(branch: Branch, file: str, known: frozenset[str], repository:
 
 
 def _alike_names(branch: Branch) -> dict[str, str]:
-    """Find new files whose names differ from others only in case, which no commit may add."""
     names: dict[str, str] = {}
     found: dict[str, str] = {}
     for file in sorted(branch.versions(), key=lambda file: (file not in branch.base, file)):
@@ -165,23 +155,19 @@ def _find_named(reason: str, known: Iterable[str]) -> str:
 
 
 STEP_CHARS = 160
-"""One line per step; the diff has the details."""
 STEPS_SHOWN = 30
-"""Steps of a dream that are kept, to be looked at while it runs."""
 
 
 class Steps(Sequence[str]):
-    """The last steps as a sequence of lines, with what they add up to."""
+    """The last steps of a dream, as lines, with totals."""
 
     def __init__(self, *, most: int = STEPS_SHOWN) -> None:
         self.phase = "starting"
-        """starting, gathering, updating, orient, consolidate, index."""
+        """One of starting, gathering, updating, orient, consolidate, index."""
         self.answers = 0
-        """Of the model."""
         self.looks = 0
         """Tool calls that only read."""
         self.files: dict[str, str] = {}
-        """The memories touched, each with the last thing done to it."""
         self.done: deque[str] = deque(maxlen=most)
 
     def add(self, phase: str, step: str) -> None:
@@ -238,7 +224,7 @@ ENOUGH = ("completed", "max_turns")
 
 
 class NotDreamt(LongholdError):
-    """A model's dream was not completed; nothing was changed."""
+    """A model's dream was not completed. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,15 +239,11 @@ class DreamReport:
     stale: tuple[str, ...]
     diff: str
     unmarked: tuple[str, ...] = ()
-    """Files whose marks named missing memories and were dropped."""
     rewritten: int = 0
-    """Memories that a model wrote or changed."""
     dropped: Mapping[str, str] = field(default_factory=dict)
-    """Files whose changes were left out, each with the reason."""
     files: tuple[str, ...] = ()
-    """All files that were written or removed."""
     usage: Usage | None = None
-    """What the model used; None without one."""
+    """The model's usage; None without a model."""
 
     @property
     def line(self) -> str:
@@ -286,7 +268,7 @@ def dream(
     steps: Steps | None = None,
     is_trial: bool = False,
 ) -> DreamReport:
-    """Put memories in order as one commit; a trial only reports what it would do."""
+    """Reorganise memories as one commit. A trial only reports its plan."""
     steps = Steps() if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store)
@@ -299,19 +281,17 @@ class Dreamer:
     ask: AskFork
     permit: Permit
     logs: Path | None
-    """The directory of the project's session logs; None where they are no files."""
+    """The directory of the project's session logs; None if they are not files."""
     since: float = 0.0
-    """When the last dream was; 0 if never."""
+    """Time of the last dream; 0 if never."""
     touched: int = 0
-    """How many sessions changed since."""
     daybook: str = ""
-    """What the user said in them."""
     tools: str = ""
-    """What it may use, as the prompt says it."""
+    """The permitted tools, as text for the prompt."""
     can_look: bool = True
-    """Some of that reads files."""
+    """Some of these tools read files."""
     prefix: Prefix | None = None
-    """The prefix to fork from; None is the conversation as it is now."""
+    """The prefix to fork from; None is the current conversation."""
 
 
 LOGS = (
@@ -338,7 +318,7 @@ async def dream_with(
     steps: Steps | None = None,
     is_trial: bool = False,
 ) -> DreamReport:
-    """Let a model put memories in order, then do the same as `dream`."""
+    """Let a model reorganise memories, then do the same as `dream`."""
     steps = Steps() if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store, rules)
@@ -351,7 +331,7 @@ async def dream_with(
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
             on_event=observer(steps),
-            is_wanted=True,  # whoever begins a dream has seen that it may cost something
+            is_wanted=True,  # because a dream begins only where its cost was accepted
             prefix=dreamer.prefix,
         )
     )
@@ -388,7 +368,7 @@ def tidy_branch(
     usage: Usage | None = None,
     is_unfinished: bool = False,
 ) -> DreamReport:
-    """Tidy a branch, on which a model may have worked, and leave out what may not be merged."""
+    """Tidy a branch, possibly after a model, and drop forbidden changes."""
     dropped = _leave_out(branch, rules, is_unfinished=is_unfinished)
     by_model = branch.changes()
     replaced = _keep_evidence(branch)
@@ -436,7 +416,6 @@ def _plan(branch: Branch, rules: DreamRules, replaced: Mapping[str, str]) -> Tid
 
 
 def _inherited_uses(uses: Mapping[str, int], merged: Mapping[str, str]) -> Counter[str]:
-    """Count the uses of each removed memory for the one that replaces it in the end."""
     counts: Counter[str] = Counter()
     for file in merged:
         kept = file

@@ -1,9 +1,8 @@
-"""When a session dreams, and how: in the background, one process at a time, with a model or not.
+"""Schedule dreams: in the background, one process at a time, with or without a model.
 
-The conditions are checked when the session is at rest, the cheapest first. A model dreams on the
-conversation's prefix if no consent is needed and the session read no untrusted text. If it fails,
-the user is told, what needs no model is done, and the dream counts as not done: it is tried again
-later. A stopped or killed dream changes nothing and leaves a report.
+Conditions are checked when the session is idle, cheapest first. A model dreams only if no consent
+is needed and the session read no untrusted text. After a failure the safe part runs without a
+model, and the dream is retried later. A stopped or killed dream changes nothing.
 """
 
 import asyncio
@@ -35,19 +34,15 @@ from longhold.core.turn.fork import AskFork, Permit, Prefix, deny_all
 from longhold.errors import LongholdError, StoreError
 
 DAYBOOK_CHARS = 12_000
-"""Of what the user said since the last dream: about 3,000 tokens, 60 messages."""
+"""Limit for the user's messages since the last dream: about 3,000 tokens, 60 messages."""
 LINE_CHARS = 200
-"""Enough to see whether a message decides or corrects something; the log has the rest."""
+"""Enough to see whether a message decides or corrects something."""
 
 
 def daybook(
     shared: SharedRecords, since: float, *, current: str, most_chars: int = DAYBOOK_CHARS
 ) -> str:
-    """List what the user said in a project's sessions since a time, newest session first.
-
-    `current` is the session that asks, which needs no telling. Of a session only the newest messages
-    that fit are listed.
-    """
+    """List the user's messages since a time, newest session first, without the `current` one."""
     pages: list[str] = []
     room = most_chars
     for session in shared.sessions_since(since):
@@ -87,17 +82,16 @@ ASKED_FIRST = (
 
 
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
-"""Makes a permit for background work that may read these places besides the session's."""
+"""Makes a permit for background work that may also read these directories."""
 
 SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
-"""Files whose mtime is when sessions were last counted, memories last put in order without the
-model that should have dreamt, and a dream last failed."""
+"""Files whose mtime is the last session count, run without the model, and failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class DreamVerdict:
     reason: str = ""
-    """Why not; '' if it is time."""
+    """Why not; '' if a dream is due."""
 
     @property
     def is_open(self) -> bool:
@@ -105,9 +99,8 @@ class DreamVerdict:
 
 
 RETRY_MINUTES = 60.0
-"""After a dream that failed or was killed: long enough for what broke to pass."""
+"""Delay after a failed or killed dream."""
 SCAN_MINUTES = 10.0
-"""Sessions are not counted again before this."""
 
 
 def time_to_dream(
@@ -123,7 +116,7 @@ def time_to_dream(
     if not settings.on:
         return DreamVerdict("dreaming is off (dream.on)")
     hours = (now - held.last) / 3_600
-    if 0 <= hours < settings.after_hours:  # a time to come is of a clock that was set since
+    if 0 <= hours < settings.after_hours:  # a future time means that the clock was set back
         return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
     minutes = (now - failed) / 60
     if 0 <= minutes < RETRY_MINUTES:
@@ -156,7 +149,6 @@ def note(directory: Path, name: str, at: float) -> None:
 class DreamJobs:
     engine: Engine
     place: Path
-    """The directory of the store."""
     commits: SharedCommits | None
     open: Callable[[], MemoryStore]
     repository: Path
@@ -206,7 +198,6 @@ class DreamJobs:
                 self._report_failure(f"process {dead.pid} was killed while it dreamt")
 
     async def _dream(self, seen: LockState, prefix: Prefix) -> None:
-        """Dream while holding the lock, unless another process was faster."""
         steps = self._steps()
         try:
             if not self._wants_model():
@@ -218,7 +209,7 @@ class DreamJobs:
         except DreamBusy:
             return
         except asyncio.CancelledError:
-            with contextlib.suppress(StoreError):  # a session that is closed takes no more entries
+            with contextlib.suppress(StoreError):  # a closed session accepts no more entries
                 self._report_failure("it was stopped", is_told=False)
             raise
 
@@ -240,7 +231,7 @@ class DreamJobs:
         self._report(report)
 
     async def _tidy_meanwhile(self, steps: Steps) -> None:
-        """Do what needs no model, as often as a whole dream; that one is still due."""
+        """Do the part that needs no model, at most once per interval. The dream is still due."""
         hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
         if 0 <= hours < self.engine.settings.dream.after_hours:
             return
@@ -250,7 +241,7 @@ class DreamJobs:
         self._report(report)
 
     async def dream_now(self, *, is_trial: bool) -> DreamReport:
-        """Dream at the user's request, whatever the schedule; errors are raised."""
+        """Dream now, whatever the schedule. Errors are raised."""
         if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
@@ -287,7 +278,7 @@ class DreamJobs:
         return steps
 
     def _wants_model(self) -> bool:
-        """Return whether a model is to dream here: nobody must consent, and it has the tool."""
+        """Return whether a model should dream: no consent is needed, and it has the tool."""
         engine = self.engine
         is_there = self.ask is not None and bool(usable_tools(engine.frame.tools))
         is_wanted = engine.settings.dream.by == "model" and is_there

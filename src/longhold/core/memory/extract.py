@@ -1,9 +1,7 @@
-"""Extraction: a fork looks through new messages and writes down what is worth remembering.
+"""Extraction: a fork reads new messages and writes down what is worth remembering.
 
-The fork changes memories on a branch, which becomes one commit or waits in the inbox; a report goes
-to the log and a line to the user. How far a session was extracted is also in the store, so a
-process that died between the commit and its report repeats nothing. A failure leaves the store and
-the cursor unchanged.
+The cursor is also in the store, so a process that died between commit and report repeats nothing. A
+failure leaves the store and the cursor unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,20 +30,19 @@ from longhold.errors import LongholdError
 
 SOURCE = "memory"
 TRIES = 2
-"""Another process may change the same memory meanwhile; a second look resolves that."""
+"""A second try resolves a conflict with another process."""
 ENOUGH = ("completed", "max_turns")
 """Ends of a fork after which every memory it wrote is complete."""
 EXTRACT_TURNS = 5
-"""Answers of the model that looks: one to read, one to write, and some to correct."""
+"""Limit for the model's answers: one to read, one to write, and some to correct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessages:
     cursor: int
-    """Its last message: where the cursor moves when this is done."""
+    """The last message. The cursor moves here afterwards."""
     messages: int
     asked: int
-    """The last message of the user in it."""
     own: tuple[str, ...] = ()
 
 
@@ -58,7 +55,6 @@ class ExtractionCursor:
     _asked: list[int] = field(default_factory=list)
     _own: list[tuple[int, str]] = field(default_factory=list)
     _open: dict[str, str] = field(default_factory=dict)
-    """Calls that change a memory, by id, with the memory's name."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
         for entry in self._position.advance(history):
@@ -76,7 +72,7 @@ class ExtractionCursor:
         return self._messages[-1] if self._messages else self.cursor
 
     def new_messages(self, upto: int) -> NewMessages | None:
-        """Return what follows the cursor up to a message; None if the user said nothing there."""
+        """Return the messages after the cursor; None if the user said nothing there."""
         asked = [n for n in self._asked if n <= upto]
         if not asked:
             return None
@@ -121,14 +117,12 @@ class Extraction:
     permit: Permit
     is_outside: Callable[[], bool]
     leave: Callable[[AnyEntry], object]
-    """Hands a report to the session's log."""
     tell: Callable[[str], None]
     can_look: bool = True
-    """The fork may use the session's tools that read."""
+    """The fork may use the session's read-only tools."""
     step: CheckoutStep = no_step
 
     async def run(self, new: NewMessages, prefix: Prefix) -> None:
-        """Extract memories from new messages, and move the cursor if that succeeds."""
         store = self.open()
         reached = read_extracted_cursor(store, self.session)
         if reached >= new.cursor:  # an earlier process died before it could report
@@ -212,7 +206,7 @@ def line(kept: KeptMemory) -> str:
 
 
 def _reason_for(session: str, cursor: int) -> str:
-    """Write the reason of a commit; `extracted_up_to` reads the cursor from it."""
+    """Write the reason of a commit. `read_extracted_cursor` parses the cursor from it."""
     return f"learnt in {session} up to #{cursor}"
 
 

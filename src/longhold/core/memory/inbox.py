@@ -1,8 +1,8 @@
-"""Consent: what a session writes is committed at once, or waits in the inbox for the user.
+"""Consent: a session's memories are committed immediately or wait in the inbox for the user.
 
-With `memory.consent = "ask"` every new memory waits; without it, those of a session that read
-untrusted text. Accepted proposals become commits; declined ones stay on record, so that they are
-not proposed again. A removal cannot wait, so where consent is needed only the user removes memories.
+They wait if `memory.consent` is "ask" or the session read untrusted text. Declined proposals are
+kept, so that they are not proposed again. A removal cannot wait, so then only the user removes
+memories.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Proposal:
     file: str
     text: str
     before: str
-    """The version it was made from; '' if there was none."""
+    """The version it was made from; '' for a new memory."""
     session: str
     is_outside: bool
     """The session had read untrusted text."""
@@ -58,10 +58,7 @@ class Inbox:
         session: str = "",
         is_outside: bool = False,
     ) -> list[Proposal]:
-        """Add proposals, except those that wait already or were declined.
-
-        A new proposal for a file replaces the one that waits for it.
-        """
+        """Add proposals, except waiting or declined ones. A newer one replaces the older."""
         ids: list[int] = []
         for change in changes:
             self._store.check(change)
@@ -100,7 +97,7 @@ class Inbox:
         return diff(proposal.file, before, proposal.text)
 
     def accept(self, id: int) -> Commit | None:
-        """Commit a proposal; raise if its memory changed since it was made."""
+        """Commit a proposal. Raise if its memory changed since."""
         proposal = self._waiting(id)
         change = MemoryChange(file=proposal.file, text=proposal.text, expected=proposal.before)
         done = self._store.commit([change], by=proposal.by, why=f"{proposal.why} (accepted)")
@@ -108,7 +105,7 @@ class Inbox:
         return done
 
     def decline(self, id: int) -> None:
-        """Decline a proposal for good: the same memory is not proposed again."""
+        """Decline a proposal permanently: the same memory is not proposed again."""
         self._waiting(id)
         self._set_state(id, "declined")
 
@@ -123,7 +120,7 @@ class Inbox:
             self._sql.all("UPDATE inbox SET state = ? WHERE id = ?", state, id)
 
     def _is_known(self, file: str, text: str) -> bool:
-        """Return whether the user has seen this memory, whatever its dates and evidence."""
+        """Return whether the user has seen this memory, ignoring dates and evidence."""
         if self._store.version(file) == sha(text):
             return True
         rows = self._sql.all("SELECT file, text FROM inbox WHERE state IN ('waiting', 'declined')")
@@ -138,22 +135,19 @@ def _essence(file: str, text: str) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMemory:
     commit: int = 0
-    """0 if nothing was committed."""
     names: tuple[str, ...] = ()
     is_asked: bool = False
-    """The changes wait in the inbox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentedMemories:
     open: Callable[[], MemoryStore]
-    """Returns the store, created on first use."""
     by: CommitAuthor
     provenance: Callable[[], Provenance]
     is_outside: Callable[[], bool]
     """Whether the session read untrusted text."""
     command: str = "longhold memory"
-    """What the user types to answer proposals."""
+    """The command with which the user answers proposals."""
 
     def versions(self) -> dict[str, str]:
         return self.open().versions()
@@ -169,7 +163,6 @@ class ConsentedMemories:
         return WAITS.format(command=self.command) if is_asked else ""
 
     def keep(self, changes: Sequence[MemoryChange], *, why: str) -> KeptMemory:
-        """Commit changes with their provenance, or propose them to the user."""
         store, provenance, is_outside = self.open(), self.provenance(), self.is_outside()
         traced = [provenance.on(change) for change in changes]
         if not must_ask(store.limits, is_outside=is_outside):
@@ -184,10 +177,10 @@ class ConsentedMemories:
         return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)
 
     def take_written(self, store: MemoryStore, written: Mapping[str, float]) -> KeptMemory:
-        """Keep files that were written into a store's directory, and when, as if through this."""
+        """Keep files that the agent wrote into the store's directory, as if through the tool."""
         if not written:
             return KeptMemory()
-        with store.database.writing():  # taken off the disk and kept, or neither
+        with store.database.writing():  # removed from disk and kept, or neither
             changes = store.take_edits(written)
             if not changes:
                 return KeptMemory()

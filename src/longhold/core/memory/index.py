@@ -1,8 +1,6 @@
-"""The index of the memories: one short line each, within limits that hold for every session.
+"""The index of the memories: one short line each, within limits for every session.
 
-Superseded memories are not listed. The others are grouped by type, the most used first; those that
-do not fit stay in the store and the memory tool's search finds them. An index read from disk is cut to the limits with
-a warning that names the limit.
+Superseded memories are not listed. The most used come first. The others remain searchable.
 """
 
 import re
@@ -18,13 +16,11 @@ from longhold.core.messages.text import byte_count, clean_text, first_bytes, one
 from longhold.core.settings import MemorySettings
 
 TITLE_CHARS = 40
-"""Of a line; the rest is for the link and the description."""
 
 _LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
 INDEX_LINES = 200
-"""The index is in every session's prompt."""
+"""Limited because the index is in every session's prompt."""
 INDEX_LINE_CHARS = 150
-"""A line says what a memory is about, not what it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +46,7 @@ class IndexLine:
 
 
 def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
-    """Write the index within the limits; a last line counts the memories that did not fit."""
+    """Write the index within the limits. A last line counts the memories that did not fit."""
     current = [one for one in rows if not one.superseded_by]
     current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
     room = _count_fitting(current, limits)
@@ -72,7 +68,7 @@ def links_in(text: str) -> list[str]:
 
 
 def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
-    """Cut an index to what a session loads, and say which limit cut it."""
+    """Cut an index to the part that a session loads, with a warning that names the limit."""
     lines = text.splitlines(keepends=True)
     kept = "".join(lines[:INDEX_LINES])
     caps = [f"{INDEX_LINES} lines"] if len(lines) > INDEX_LINES else []

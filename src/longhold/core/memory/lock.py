@@ -1,9 +1,7 @@
 """The dream lock: one dream at a time, and the time of the last one.
 
-A file in the memory directory: its mtime is the last consolidation, its text names the dreaming
-process and the time before. It is taken under a file lock and verified by reading back; whoever
-decided on an older time than the one found came too late. A dream that fails restores the time; one
-that was killed is recognised by its missing process and counts as not having happened.
+The file's mtime is the last dream. Its text names the dreaming process and the time before, so that
+a failed or killed dream does not count.
 """
 
 import contextlib
@@ -24,11 +22,10 @@ from longhold.errors import StoreError
 
 NAME = ".dream-lock"
 TURN_SECONDS = 10.0
-"""Taking the lock is a few file operations; a longer wait means the disk hangs."""
+"""Taking the lock is a few file operations. A longer wait means that the disk hangs."""
 HERE_CHARS = 12
-"""Enough to distinguish the machines of one user."""
 STALE_SECONDS = 3_600.0
-"""A lock this old whose process is gone belongs to nobody."""
+"""After this, the lock of a missing process is free."""
 
 
 class DreamBusy(StoreError):
@@ -40,15 +37,12 @@ class LockState:
     time: float
     """When the last dream ended, or this one began."""
     pid: int = 0
-    """The dreaming process; 0 if there is none."""
     started: str = ""
-    """When that process began, since process ids are reused."""
+    """Start of that process, because process ids are reused."""
     before: float = 0.0
-    """The time of the dream before this one."""
 
     @property
     def last(self) -> float:
-        """The time of the last completed dream."""
         return self.before if self.pid else self.time
 
     def is_stale(self, now: float, stale_seconds: float = STALE_SECONDS) -> bool:
@@ -56,7 +50,7 @@ class LockState:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process is not visible from here."""
+        """Whether the process is not visible from this machine."""
         return not is_running(self.pid) or _read_start(self.pid) != self.started
 
     @property
@@ -78,7 +72,7 @@ class DreamLock:
         self._clock = clock
 
     def look(self) -> LockState:
-        """Read the lock; a missing or unreadable one is free."""
+        """Read the lock. A missing or unreadable lock is free."""
         try:
             status = self._path.stat()
             words = self._path.read_text(encoding="utf-8").split()
@@ -98,10 +92,7 @@ class DreamLock:
     def hold(
         self, seen: LockState | None = None, *, is_by_hand: bool = False, is_counted: bool = True
     ) -> Iterator[LockState]:
-        """Hold the lock while dreaming; on failure, or if it does not count, the time is restored.
-
-        A dream started by hand need not wait until the lock of a dead process is stale.
-        """
+        """Hold the lock. On failure, or if not `is_counted`, the last dream's time is restored."""
         before = self._take(seen, is_by_hand)
         try:
             yield before
@@ -111,7 +102,7 @@ class DreamLock:
         self._write("", self._clock() if is_counted else before.last)
 
     def release_dead(self) -> LockState | None:
-        """Free the lock of a dream whose process died; return what it said, None if none did."""
+        """Free the lock of a dead process; return its state, or None."""
         if not self.look().is_dead:
             return None
         with self._turn():
@@ -159,7 +150,7 @@ class DreamLock:
 
 
 def _read_start(pid: int) -> str:
-    """Return when a process began, if the system says, and the machine that sees it."""
+    """Return a process's start time, if known, and the machine that sees it."""
     began = "?"
     with contextlib.suppress(OSError, IndexError):
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
@@ -168,7 +159,7 @@ def _read_start(pid: int) -> str:
 
 
 def _identify_machine() -> str:
-    """Identify the machine and pid namespace: a home directory may be shared."""
+    """Identify the machine and pid namespace, because a home directory may be shared."""
     part = "?"
     with contextlib.suppress(OSError):
         part = str(Path("/proc/self/ns/pid").readlink())

@@ -1,8 +1,7 @@
-"""One memory: a Markdown file whose front matter says what it is, where from and how certain.
+"""One memory: a Markdown file with front matter.
 
-Reading is lenient: a file without front matter is a memory named after its file. What a memory
-rests on is stored with it: `evidence` names sessions and messages, `sources` the files of the
-repository it mentions with their hashes.
+Parsing is lenient: a file without front matter is named after its file. `evidence` names sessions
+and messages, `sources` the repository files it mentions, with hashes.
 """
 
 from collections.abc import Mapping
@@ -17,33 +16,32 @@ from longhold.errors import LongholdError, StoreError
 
 
 class MemoryRefused(LongholdError, ValueError):
-    """A name or a text that may not be stored."""
+    """A name or text that may not be stored."""
 
     exit_code = 2
 
 
 class NoSuchMemory(LongholdError, LookupError):
-    """No memory has that name, or no commit that number."""
+    """No such memory or commit."""
 
     exit_code = 5
 
 
 class MemoryBusy(StoreError):
-    """Another process is writing the store; nothing was changed, and trying again may help."""
+    """Another process is writing the store. Nothing was changed, and a retry may help."""
 
 
 class MemoryConflict(StoreError):
-    """The memory changed since it was read; the later writer gets this error."""
+    """The memory changed since it was read. The later writer gets this error."""
 
 
 MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
 KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 DESCRIPTION_CHARS = 300
-"""A description is one line; more belongs in the body."""
 
 FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
-"""The years 1 to 9999: a file's mtime may be any number, a date may not."""
+"""The years 1 to 9999, because a file's mtime may be any number."""
 
 _FIELDS = "name description type created modified evidence sources superseded_by supersedes"
 
@@ -51,7 +49,6 @@ _FIELDS = "name description type created modified evidence sources superseded_by
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     file: str
-    """Its path within the store."""
     name: str
     description: str
     """One line, used by recall and the index."""
@@ -59,16 +56,14 @@ class Memory:
     created: float = 0.0
     modified: float = 0.0
     evidence: tuple[str, ...] = ()
-    """What it rests on, as `session#message`."""
+    """Origin, as `session#message`."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """The files of the repository it mentions, with hashes of their content."""
+    """Mentioned repository files, with hashes of their content."""
     superseded_by: str = ""
     """The memory that contradicts or replaces this one."""
     supersedes: tuple[str, ...] = ()
-    """The memories that this one contradicts or replaces."""
     body: str = ""
     more: Mapping[str, FieldValue] = field(default_factory=dict)
-    """Other front matter fields."""
 
     @property
     def text(self) -> str:
@@ -87,7 +82,7 @@ class Memory:
 
 
 def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
-    """Read a memory; `at` is used for missing times."""
+    """Parse a memory; `at` replaces missing times."""
     fields, body = parse_memory(text)
     name = _line(fields.get("name")) or PurePosixPath(file).stem
     modified = timestamp(_line(fields.get("modified"))) or at

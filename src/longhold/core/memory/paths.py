@@ -1,8 +1,7 @@
-"""Where memories are stored, and which file names are allowed.
+"""Directories and allowed file names of memories.
 
-Each project, identified by its git root, has one directory that subdirectories and worktrees
-share. Names come from models and repositories and are not trusted: a name that could lead outside,
-be hidden or look like another one is refused with the reason. Team memories are in the repository.
+Each project, identified by its git root, has one directory for all subdirectories and worktrees.
+Names come from models and repositories and are not trusted. Team memories are in the repository.
 """
 
 import unicodedata
@@ -14,14 +13,14 @@ from longhold.core.settings.project import project_root, slug
 
 INDEX = "MEMORY.md"
 NAME_CHARS = 100
-"""A name must fit an index line beside a title and some of the description."""
+"""A name must fit an index line next to a title and a description."""
 NAME_PARTS = 3
 """Deeper directories make memories hard to find."""
 TEAM = Path(".longhold") / "team"
 
 
 def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
-    """Return the directory of a project's memories: the chosen one, else beside its sessions."""
+    """Return the chosen directory, or else the one next to the project's sessions."""
     if not chosen:
         return home / "projects" / slug(project_root(directory)) / "memory"
     path = Path(chosen).expanduser()
@@ -54,7 +53,7 @@ def check_memory_name(name: str) -> str:
 
 
 def check_place(root: Path, name: str) -> Path:
-    """Return the path of a name below the root; raise if there is a link on the way."""
+    """Return the path of a name below the root. Raise if it passes a symlink."""
     place = root
     for part in check_memory_name(name).split("/"):
         place = place / part

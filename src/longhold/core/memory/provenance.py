@@ -1,8 +1,7 @@
-"""What a memory rests on, recorded when it is written: where it was said, and the files it names.
+"""The provenance of a memory, recorded when it is written: its message and the files it names.
 
-Whoever writes a memory, a model or an extraction, need not think of either. A source that changed
-or was removed since makes the memory doubtful, not wrong: it is shown with that remark. Memories
-are data, so paths that lead out of the repository are ignored.
+A source that changed or was removed makes the memory doubtful, not wrong. Paths that lead out of
+the repository are ignored, because memories are untrusted data.
 """
 
 import hashlib
@@ -16,9 +15,9 @@ from longhold.core.memory.memory import Memory, parse
 SOURCES = 8
 """A memory that names more files is about the project, not about them."""
 HASH_CHARS = 16
-"""64 bits distinguish versions of one file and keep memories readable."""
+"""64 bits distinguish the versions of one file and keep memories readable."""
 SOURCE_BYTES = 4 << 20
-"""A larger file is data; no memory describes one version of it."""
+"""A larger file is data that no memory describes by version."""
 
 _FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
@@ -27,7 +26,6 @@ _FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 class Provenance:
     session: str
     message: int
-    """The last message of the user."""
     repository: Path
 
     def on(self, change: MemoryChange) -> MemoryChange:
@@ -54,7 +52,7 @@ def find_in_repository(repository: Path, path: str) -> Path | None:
 
 
 def source_hash(repository: Path, path: str) -> str:
-    """Hash a file of the repository; '' if there is none or it is too large."""
+    """Hash a file of the repository; '' if it is missing or too large."""
     place = find_in_repository(repository, path)
     try:
         if place is None or place.stat().st_size > SOURCE_BYTES:

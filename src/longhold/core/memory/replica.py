@@ -1,8 +1,7 @@
-"""A store of memories whose commits are numbered elsewhere, for nodes that share them.
+"""A replica of a memory store whose commits several nodes share.
 
-The commits are the truth, a list in the sessions' store; the files and the search index of a node
-are what they add up to. A node takes over what is new before it adds a commit, under the number that
-follows; if another node was faster, it takes that one over too and tries again.
+A node pulls new commits before it adds one under the next number. If another node was faster, it
+pulls and tries again.
 """
 
 from collections.abc import Callable
@@ -43,13 +42,13 @@ class _NumberTaken(Exception):
 
 class Replica:
     def __init__(self, database: Database, commits: SharedCommits | None) -> None:
-        """`commits` are those of all nodes; None where this node is alone."""
+        """`commits` are those of all nodes; None for a single node."""
         self._database = database
         self._history = CommitHistory(database)
         self._commits = commits
 
     def pull(self) -> bool:
-        """Take over what other nodes committed; return whether there was anything."""
+        """Apply the commits of other nodes; return whether there were any."""
         if self._commits is None:
             return False
         new = self._commits.after(self._history.head)
@@ -63,7 +62,7 @@ class Replica:
         return True
 
     def committed(self, record: Callable[[], int]) -> int:
-        """Record a commit in a transaction, known to all nodes when it ends; 0 is none."""
+        """Record a commit in a transaction that also publishes it; 0 means none."""
         while True:
             self.pull()
             with suppress(_NumberTaken), self._database.writing():

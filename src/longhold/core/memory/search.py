@@ -1,8 +1,7 @@
-"""Search over memories: words first, then meaning where it is installed, then what goes together.
+"""Search memories: by words, by meaning if installed, then by neighbouring messages.
 
-Words are stemmed and ranked by BM25 over name, description and body. A word that occurs in most
-memories chooses none of them, which bounds the time, but still tells the chosen ones apart: a
-name that stands in half of all memories says who a question is about.
+A word in most memories selects none, which bounds the time. It still ranks the selected ones: a
+name in half of all memories shows whom a question is about.
 """
 
 import importlib.util
@@ -29,9 +28,9 @@ PACKAGE = "wordllama"
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 TEXT_CHARS = 4_000
-"""The beginning of a memory says what it is about."""
+"""The beginning of a memory shows its subject."""
 CENTRE_AFTER = 20
-"""With fewer memories their mean says more about each of them than about the language."""
+"""With fewer memories the mean describes them, not the language."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY, sha TEXT, vector BLOB)"
 _MISSING = (
@@ -43,14 +42,12 @@ _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
 
 class Embedding:
-    """Word vectors from an installed package."""
-
     def __init__(self, weights: "Array", tokenizer: "Tokenizer") -> None:
         self._weights = weights
         self._tokenizer = tokenizer
 
     def vectors(self, texts: Sequence[str]) -> "Array":
-        """Return one vector of length 1 for each text; zeros where no word is known."""
+        """Return one unit vector per text; zeros if no word is known."""
         import numpy as np
 
         kept = [_content_words(text[:TEXT_CHARS]) for text in texts]
@@ -108,8 +105,6 @@ def _weights(path: Path) -> "Array":
 
 
 class Vectors:
-    """The vectors of a store's memories, in memory while it is open."""
-
     def __init__(self, database: Database, embedding: Embedding) -> None:
         self._sql = database
         self._embedding = embedding
@@ -120,7 +115,7 @@ class Vectors:
     def find_closest(
         self, text: str, count: int, also: Iterable[int], head: int
     ) -> dict[int, float]:
-        """Return how close the `count` closest memories and those of `also` are to a text."""
+        """Return how close the `count` closest memories, and those in `also`, are to a text."""
         import numpy as np
 
         if head != self._head:
@@ -157,7 +152,7 @@ class Vectors:
 
 
 REACH = {1: 0.5, 2: 0.25, -1: 0.25}
-"""Share of a score that passes from message m to m + d: an answer follows what it answers."""
+"""Share of a score that passes from message m to m + d: an answer follows its question."""
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS placed (id INTEGER PRIMARY KEY, sha TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS places (session TEXT NOT NULL, message INTEGER NOT NULL,"
@@ -168,7 +163,7 @@ _EVIDENCE = re.compile(r"(.+)#(\d{1,9})")
 
 
 class Adjacency:
-    """Places of memories in sessions, by the evidence that each names."""
+    """Positions of memories in sessions, from their evidence."""
 
     def __init__(self, database: Database) -> None:
         self._sql = database
@@ -209,51 +204,45 @@ class Adjacency:
 
 
 QUERY_WORDS = 16
-"""The rarest words of a question decide; a pasted page would match everything."""
+"""The rarest words decide. A pasted page would match everything."""
 COMMON_SHARE = 0.2
-"""A word in more memories than this does not choose."""
+"""A word in a larger share of memories does not select."""
 COMMON_FLOOR = 20
 """In a small store no word is too common."""
 READ_MEMORIES = 1_000
-"""Matches to rank at most; words that would add more cost more than they contribute."""
+"""Limit for ranked matches. Words that would add more cost more than they contribute."""
 CANDIDATES = 120
-"""Matches that are looked at closely."""
 COMMON_WEIGHT = 0.1
-"""What a common word adds, as a share of the best match."""
+"""Score of a common word, as a share of the best match."""
 MEANING_WEIGHT = 0.35
-"""What the closest meaning adds, as a share of the best match by words."""
+"""Score of the closest meaning, as a share of the best match by words."""
 NEAR = 0.15
-"""A memory this close in meaning is as good as a word in common."""
+"""A memory this close in meaning counts like one matching word."""
 CLOSE = 0.25
-"""One this close bears on the question by itself: those of other subjects stay below."""
+"""A memory this close is relevant by itself. Other subjects stay below."""
 FEW_WORDS = 2
-"""One matching word of many is chance, unless the question has no more words than this."""
+"""One match among more words than this is chance."""
 AROUND = 20
-"""Best memories whose neighbours are looked at."""
 SUPERSEDED_ROOM = 3
-"""Candidates for each hit wanted, so that current memories can come before superseded ones."""
+"""Candidates per hit, so that current memories can come before superseded ones."""
 RARE_COUNT = 3
 """A word in so few memories is significant by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHit:
-    """A memory that matches a question; higher scores match better."""
+    """A memory that matches a question. Higher scores match better."""
 
     file: str
     description: str
     score: float
     is_significant: bool
-    """It matches by more than chance: in two words, a rare one, any of a short question, in a word
-    and its meaning, or closely in meaning; or it stands next to such a memory."""
+    """It matches by more than chance (see `is_enough`), or is next to such a memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The words of a question, with the memories that have each."""
-
     chosen: Mapping[str, frozenset[int]]
-    """Words that discriminate, rarest first."""
     common: Mapping[str, frozenset[int]]
     is_short: bool
 
@@ -266,12 +255,10 @@ class _Asked:
 
 
 class MemorySearch:
-    """Searches one store; keeps what can be kept between questions."""
-
     def __init__(
         self, database: Database, embedding: Callable[[], Embedding | None] = load_installed
     ) -> None:
-        """Make a search; the embedding is loaded when it is first needed."""
+        """The embedding is loaded on first use."""
         self._sql = database
         self._embedding = embedding
         self._adjacency = Adjacency(database)
@@ -293,7 +280,7 @@ class MemorySearch:
         by_words = self._score_words(asked)
         meaning: Mapping[int, float] = {}
         if self._vectors:
-            with suppress(MemoryBusy):  # what the last commits brought is found by its words alone
+            with suppress(MemoryBusy):  # then new memories are found by words only
                 meaning = self._vectors.find_closest(query, CANDIDATES, by_words, head)
         base = _fuse(by_words, meaning)
         for id in base:
@@ -314,7 +301,6 @@ class MemorySearch:
         return []
 
     def _asked(self, query: str) -> _Asked:
-        """Find the memories of each word and choose the words that discriminate, rarest first."""
         total: int = self._sql.one("SELECT count(*) FROM tree")[0]
         most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
         words = words_of(query)
@@ -330,7 +316,7 @@ class MemorySearch:
         return _Asked(chosen, common, len(words) <= FEW_WORDS)
 
     def _find_word(self, word: str, most: int) -> frozenset[int]:
-        """Return the memories that have a word; of a common one they are remembered."""
+        """Return the memories that have a word. Common words are cached."""
         if word in self._common:
             return self._common[word]
         rows = self._sql.all("SELECT rowid FROM words WHERE words MATCH ?", f'"{word}"')

@@ -1,7 +1,7 @@
-"""Long-term memory in a session: its tool, its place in the prompt, what is recalled and learnt.
+"""Long-term memory in a session: its tool, prompt section, recall, extraction and dreams.
 
-Recall is a stage; extraction and dreams are background jobs that begin when a piece of work is
-done. Their reports reach the log through the engine. Nothing that goes wrong here ends a turn.
+Extraction and dreams are background jobs that begin when the session is idle. No failure here ends
+a turn.
 """
 
 import sqlite3
@@ -51,17 +51,13 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError
 
 EXTRACT = "memory"
-"""The job, and the name of its failures in the log."""
 STOPPED = "it was stopped: the session ended"
 TROUBLE = (LongholdError, OSError, sqlite3.Error)
-"""What a store that is damaged, locked or full may raise."""
+"""Errors of a damaged, locked or full store."""
 
 
 class LazyStore:
-    """The private store, created on first use, and the team's memories if `memory.team` is on.
-
-    A session that neither reads nor writes a memory creates no files.
-    """
+    """The private store and the team's memories. No files are created before first use."""
 
     def __init__(
         self,
@@ -71,7 +67,7 @@ class LazyStore:
         commits: SharedCommits | None = None,
         claim: Callable[[MemoryStore], None] = lambda _store: None,
     ) -> None:
-        """`claim` takes what the agent wrote into the directory itself, before it is adopted."""
+        """`claim` takes the agent's own file edits before they are adopted."""
         self.place = place
         self._limits = limits
         self._commits = commits
@@ -81,7 +77,7 @@ class LazyStore:
 
     @property
     def exists(self) -> bool:
-        """Whether there are memories already; those of other machines are fetched for that."""
+        """Whether the store may have memories. Shared commits count, because they are fetched."""
         return self._store is not None or self._commits is not None or self.place.is_dir()
 
     @property
@@ -89,7 +85,7 @@ class LazyStore:
         return self.exists or (self.team is not None and self.team.root.is_dir())
 
     def store(self) -> MemoryStore:
-        """Return the store, with what the agent wrote claimed and edits made by hand adopted."""
+        """Return the store, after claiming the agent's edits and adopting the user's."""
         is_new = self._store is None
         if self._store is None:
             self._store = MemoryStore(
@@ -123,15 +119,14 @@ class LazyStore:
 class MemoryJobs:
     engine: Engine
     root: Path
-    """Where the session works."""
     home: Path
     ask: AskFork | None
     unasked: Unasked | None
-    """What its forks may read with the session's tools; None where they can use none of them."""
+    """Which reads the forks may use; None if they have no such tools."""
     background: Background
     notify: Callable[[str], None]
     caller: str = "run"
-    """`chat` or `run`: which of them extract and dream is set by `memory.extract`, `dream.where`."""
+    """`chat` or `run`, compared with `memory.extract` and `dream.where`."""
     clock: Callable[[], float] = time.time
     store: LazyStore = field(init=False)
     dreams: DreamJobs = field(init=False)
@@ -140,9 +135,9 @@ class MemoryJobs:
     _cursor: ExtractionCursor = field(init=False)
     _viewed: ViewedMemories = field(init=False)
     is_outside: Callable[[], bool] = field(init=False)
-    """Whether this session, or an agent that worked for it, took in text from outside."""
+    """Whether this session, or an agent that worked for it, read untrusted text."""
     _rests: int = 0
-    """Ends of work since memories were last extracted."""
+    """Idle points since the last extraction."""
 
     def __post_init__(self) -> None:
         limits, team = self.engine.settings.memory, team_directory(self.root)
@@ -200,7 +195,6 @@ class MemoryJobs:
             return ""
 
     async def recall(self, asked: str) -> Recollection | None:
-        """Find what bears on a question and is not in the view."""
         if not self.store.has_any:
             return None
         engine, settings = self.engine, self.engine.settings.memory
@@ -225,8 +219,8 @@ class MemoryJobs:
         self._cursor.follow(history)
         try:
             if self._viewed.follow(history).has_written:
-                with suppress(MemoryBusy):  # the next turn's end, or whoever needs it, does it
-                    self.store.store()  # before another process takes it for an edit by hand
+                with suppress(MemoryBusy):  # the next turn or reader retries it
+                    self.store.store()  # before another process takes it for a manual edit
             if self.ask is None or not _is_at_rest(engine):
                 return
             if settings.memory.extract in ("always", self.caller):
@@ -243,18 +237,18 @@ class MemoryJobs:
         new = self._cursor.new_messages(upto)
         if new is None or not usable_tools(engine.frame.tools):
             return
-        if new.own:  # the agent saw to it itself
+        if new.own:  # the agent wrote memories itself
             self._report(Remembered(cursor=upto, names=new.own, by="agent"))
             return
         self._rests += 1
         is_due = self._rests >= engine.settings.memory.extract_every
-        if is_due and not own_refusal(engine, EXTRACT):  # what is new waits until it can be paid
+        if is_due and not own_refusal(engine, EXTRACT):  # new messages wait for the budget
             self._rests = 0
             work = partial(self._extract, upto, engine.prefix())
             self.background.job(EXTRACT).begin(work)
 
     async def _extract(self, upto: int, prefix: Prefix) -> None:
-        """Look through what is unread up to a message, on the conversation as it was there."""
+        """Extract from unread messages, on the conversation as it was at `upto`."""
         new = self._cursor.new_messages(upto)
         if new is None or self.ask is None:
             return
@@ -282,14 +276,14 @@ class MemoryJobs:
         self.engine.report(entry)
 
     def stop(self) -> None:
-        """Stop jobs without waiting for them; each leaves a trace."""
+        """Stop jobs without waiting for them. Each leaves an entry."""
         self.stage.stop()
         for name in (EXTRACT, DREAM):
             self.background.job(name).cancel(STOPPED)
         self.store.close()
 
     async def close(self) -> None:
-        """Give jobs some time to finish; their reports reach the log before that ends."""
+        """Give jobs some time to finish, so that their reports reach the log."""
         self.stage.stop()
         seconds = self.engine.settings.memory.drain_seconds
         late = await self.background.drain(seconds, EXTRACT, DREAM)

@@ -1,9 +1,8 @@
-"""The memories of one project: a versioned store in which nothing is ever lost.
+"""The memories of one project: a versioned store that keeps every version.
 
-Changes are checked (names, size, secrets, the version each was made from) and made at once, as a
-commit that records who and why. Of two writers the later one gets a conflict. The index is rebuilt
-with every commit. Edits made to the files by hand are adopted as a person's commit. `history` has
-what happened.
+Changes are checked (names, size, secrets, base version) and made as one commit with author and
+reason. Of two writers the later one gets a conflict. Manual edits of the files are adopted as a
+person's commit.
 """
 
 import time
@@ -34,17 +33,17 @@ from longhold.core.settings.files import private_directory
 from longhold.errors import StoreError
 
 DATABASE = ".history.db"
-"""Hidden, so that it is not reverted for a memory."""
+"""Hidden, so that it is not taken for a memory."""
 SLACK = 1.0
 """Seconds by which a file system's clock may differ from the process's."""
 FILE_BYTES = 65_536
-"""A memory is a page, not an archive; this is sixteen times what recall shows."""
+"""A memory is a page, not an archive. This is sixteen times what recall shows."""
 LISTED_MEMORIES = 200
-"""Descriptions a model chooses from: the newest."""
+"""Number of newest descriptions from which a model chooses."""
 
 
 def refuse_secret(what: str, text: str) -> None:
-    """Refuse a text with a secret in it: the history would keep it for good."""
+    """Refuse a text with a secret, because the history would keep it forever."""
     for found in find_secrets(text):
         line = text.count("\n", 0, found.start) + 1
         raise MemoryRefused(
@@ -54,7 +53,7 @@ def refuse_secret(what: str, text: str) -> None:
 
 
 class MemoryStore:
-    """The memories of one project; any number of processes may use it, each from one thread."""
+    """The memories of one project. Any number of processes may use it, each from one thread."""
 
     def __init__(
         self,
@@ -67,12 +66,11 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,
     ) -> None:
-        """Open a store; `history` is its database, beside the files by default.
+        """Open a store; `history` is its database, by default next to the files.
 
-        With `commits` it is one of several nodes that share them.
-
-        While another process writes, a call blocks for `wait_seconds`, then raises `MemoryBusy`. On
-        an event loop use `retry_while_busy` instead.
+        With `commits` it is one of several nodes that share them. While another process writes, a
+        call blocks for `wait_seconds`, then raises `MemoryBusy`. On an event loop use
+        `retry_while_busy` instead.
         """
         self.root = root
         self.limits = limits or MemorySettings()
@@ -147,7 +145,7 @@ class MemoryStore:
         return dict(self.database.all("SELECT file, count FROM uses"))
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
-        """Add to the use counts; the most used memories keep their place in the index."""
+        """Add to the use counts. The most used memories keep their place in the index."""
         with self.database.writing(is_lasting=False):
             for file, count in counts.items():
                 self.database.all(
@@ -167,7 +165,7 @@ class MemoryStore:
         return self._commit(changes, by=by, why=why)
 
     def check(self, change: MemoryChange) -> None:
-        """Refuse a change that may not be stored, before anything is touched."""
+        """Raise if a change may not be stored."""
         check_place(self.root, change.file)
         refuse_secret(f"the reason for {change.file}", change.reason)
         if change.text is None:
@@ -190,7 +188,7 @@ class MemoryStore:
         refuse_secret(change.file, change.text)
 
     def undo(self, id: int = 0) -> Commit:
-        """Revert a commit, the last one by default; undoing an undo re-applies it."""
+        """Revert a commit, the last one by default. Undoing an undo re-applies it."""
         self.adopt()
         reverted = self.history.commit(id or self.history.head)
         is_last = reverted.id == self.history.head
@@ -227,7 +225,7 @@ class MemoryStore:
         return done
 
     def adopt(self) -> Commit | None:
-        """Commit edits made to the files by hand; those that may not be stored become problems."""
+        """Commit manual edits of the files. Edits that may not be stored become problems."""
         if not self._checkout.drift():
             return None
         indexes: list[str] = []
@@ -246,10 +244,10 @@ class MemoryStore:
         return done
 
     def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
-        """Take edits of these files off the disk, and return them as changes to be made.
+        """Remove edits of these files from disk, and return them as changes to be made.
 
-        `written` says when whoever asks wrote each; a file that was changed later is left to
-        `adopt`. So are texts that may not be stored.
+        `written` is when the caller wrote each file. Later edits, and texts that may not be stored,
+        are left to `adopt`.
         """
         with self.database.writing():
             found = {
@@ -302,7 +300,6 @@ class MemoryStore:
         undoes: int = 0,
         index: str | None = None,
     ) -> int:
-        """Write a commit inside a transaction; return 0 if there was nothing to write."""
         writer = CommitWriter(self.database, self.clock())
         due = writer.due(changes)
         if due or self.history.text(self.version(INDEX)) != self._wanted(index):
@@ -322,7 +319,6 @@ class MemoryStore:
         return make_index(self.listed(), self.limits) if index is None else index
 
     def _is_sound(self, index: str) -> bool:
-        """Return whether an index is within its limits and links to memories only."""
         is_short = all(len(line) < INDEX_LINE_CHARS for line in index.splitlines())
         files = self.versions()
         return (

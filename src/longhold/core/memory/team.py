@@ -1,7 +1,7 @@
-"""The team's memories: a directory in the repository, versioned with it, beside the private store.
+"""The team's memories: a directory in the repository, versioned with it.
 
-Files and index look like the private ones; the history is the repository's. Names, links and
-secrets are checked as strictly, and what is about a person never goes there.
+Names, links and secrets are checked as strictly as in the private store. Memories about a person
+are never written there.
 """
 
 import os
@@ -25,7 +25,7 @@ from longhold.core.settings import MemorySettings
 from longhold.core.settings.files import Overtaken, replace_content
 
 PREFIX = "team/"
-"""Distinguishes a team's memory from a private one of the same name."""
+"""Distinguishes a team memory from a private one of the same name."""
 
 
 def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
@@ -44,7 +44,7 @@ class TeamMemories:
         self.limits = limits or MemorySettings()
 
     def memories(self) -> list[Memory]:
-        """Return all memories by file, except unreadable ones and those with a forbidden name."""
+        """Return all memories, except unreadable ones and those with a forbidden name."""
         if self._has_link() or not self.root.is_dir():
             return []
         found = []
@@ -79,7 +79,7 @@ class TeamMemories:
         return place
 
     def remove(self, file: str) -> None:
-        """Remove a memory; the repository's history keeps it."""
+        """Remove a memory. The repository's history keeps it."""
         place = self._place(file)
         if not place.exists():
             raise NoSuchMemory(f"there is no team memory {file!r}")
@@ -102,7 +102,7 @@ class TeamMemories:
         return make_index(map(IndexLine.of, self.memories()), self.limits)
 
     def _put(self, place: Path, text: str) -> None:
-        """Replace a file atomically; it keeps its mode, a new one gets that of the user's files."""
+        """Replace a file atomically, keeping its mode."""
         if place.is_symlink():
             place.unlink()
         try:
@@ -112,7 +112,7 @@ class TeamMemories:
 
 
 def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
-    """Read a plain file below a directory; links on the way and longer files raise `OSError`."""
+    """Read a plain file below a directory. Symlinks on the way and longer files raise `OSError`."""
     *directories, last = Path(name).parts
     place = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -121,7 +121,7 @@ def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
             below = os.open(part, flags, dir_fd=place)
             os.close(place)
             place = below
-        # Non-blocking, so that a pipe in the file's place is noticed instead of waited for.
+        # Non-blocking, because opening a pipe in the file's place would wait for a writer.
         found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
     finally:
         os.close(place)

@@ -1,8 +1,7 @@
-"""Which memories can be put in order without a model: a plan that changes nothing itself.
+"""Plan how to tidy memories without a model. The plan itself changes nothing.
 
-Only what is safe is planned. A memory is removed when another says all of it. A contradicted one
-stays and is marked with the memory that contradicts it. Dead links become plain text, and sources
-that changed are named in the front matter.
+A memory is removed only if another covers all of it. A contradicted memory is marked. Dead links
+become text, and changed sources are named in the front matter.
 """
 
 import posixpath
@@ -24,11 +23,11 @@ SHINGLE_WORDS = 3
 LEAST_SHINGLES = 4
 """A shorter text is a duplicate only if it has exactly the same words."""
 CROWDED = 50
-"""A shingle shared by more memories is a stock phrase and suggests no pair."""
+"""A shingle in more memories is a stock phrase and suggests no pair."""
 VALUE_WORDS = 3
 """A longer value is a description, and two descriptions may both be true."""
 ENDED_SHARE = 0.5
-"""How much of an older memory an ending must name to be about it."""
+"""Share of an older memory's words that an ending must name to be about it."""
 
 _WORD = re.compile(r"[^\W_][\w.:/@+-]*[\w/]|[^\W_]")
 _NEGATION = re.compile(r"\b(?:not|no|never|without|cannot|none|\w+n't|\w+n’t)\b", re.IGNORECASE)
@@ -50,9 +49,9 @@ _UNIT = re.compile(r"(?:ms|s|sec|second|min|minute|h|hour|day|week|month|[kmg]i?
 _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
 _NAMES = ("name", "acronym")
-"""Kinds of which one thing may well have several."""
+"""Kinds of values of which one subject may have several."""
 ALIKE_SHARE = 0.9
-"""Of its shingles: what a memory shares with another before that one may replace it."""
+"""Share of a memory's shingles that its replacement must contain."""
 
 
 def words(text: str) -> list[str]:
@@ -64,7 +63,7 @@ def _negations(text: str) -> Counter[str]:
 
 
 def covers(kept: Memory, gone: Memory) -> bool:
-    """Return whether `gone` can be removed without losing anything that `kept` does not say."""
+    """Return whether `gone` can be removed because `kept` covers all of it."""
     if kept.type != gone.type:
         return False
     ours, theirs = _content(kept), _content(gone)
@@ -78,7 +77,6 @@ def covers(kept: Memory, gone: Memory) -> bool:
 
 
 def _candidate_pairs(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
-    """Yield each pair of memories that share an uncommon shingle, once."""
     holders: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, memory in enumerate(memories):
         for shingle in _shingles(_content(memory)):
@@ -108,22 +106,20 @@ def _shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What a description says about what; parts that were not found are empty."""
+    """A parsed description. Missing parts are empty."""
 
     subject: tuple[str, ...]
     value: tuple[str, ...]
     kind: tuple[str, ...]
-    """The kind of the value, after the words before it; values of one kind exclude each other."""
+    """The kind of the value, after the words before it. Values of one kind exclude each other."""
     detail: tuple[str, ...]
-    """What follows the value, such as where it holds."""
     is_single: bool
-    """The value is all that is said, and a thing has one such value at a time."""
+    """The value is the whole statement, and a subject has one such value at a time."""
     is_one_of_many: bool
     """The subject uses the value, and may use others."""
     is_change: bool
     is_end: bool
     words: frozenset[str]
-    """All words but those that say that something ended."""
     is_negation: bool
 
 
@@ -149,7 +145,7 @@ def read_statement(description: str) -> Statement:
 
 
 def contradicts(new: Statement, old: Statement) -> bool:
-    """Return whether a newer statement makes an older one wrong; every doubt is a no."""
+    """Return whether a newer statement makes an older one wrong. Any doubt means no."""
     if old.is_end:
         return False
     if new.is_end:
@@ -169,7 +165,7 @@ def contradicts(new: Statement, old: Statement) -> bool:
 
 
 def kind_of(word: str) -> str:
-    """Return what kind of value a word is; '' if it only describes."""
+    """Return the kind of a value word; '' if it only describes."""
     if _DAY.fullmatch(word):
         return "day"
     if re.fullmatch(r"[\d.,]+", word):
@@ -205,20 +201,16 @@ def _drop_filler(text: str) -> tuple[str, ...]:
 
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
 STALE = "stale"
-"""The front matter key that names the sources that changed since."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TidyPlan:
-    """The memories as they would be, and what was done to get there."""
-
     memories: dict[str, Memory]
     gone: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Files to remove, each with the file that replaces it and the reason."""
     replaced: dict[str, str] = field(default_factory=dict)
-    """Removed files, each with the file that replaces it: those to remove, and those gone before."""
+    """Files removed now or earlier, each with the file that replaces it."""
     superseded: dict[str, str] = field(default_factory=dict)
-    """Files that a newer one contradicts, each with that one."""
     unlinked: list[str] = field(default_factory=list)
     unmarked: list[str] = field(default_factory=list)
     """Files whose marks named missing memories."""
@@ -238,10 +230,10 @@ def plan_tidying(
     replaced: Mapping[str, str] | None = None,
     most: int | None = None,
 ) -> TidyPlan:
-    """Decide what to merge, mark, unlink and doubt; `leave` is neither merged nor marked.
+    """Plan what to merge, mark, unlink and doubt; `leave` is neither merged nor marked.
 
-    `replaced` names files that are gone already, each with the one that stands for it; `most` is
-    how many more may go.
+    `replaced` maps files that are already gone to their replacements. `most` is how many more may
+    go.
     """
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
     plan.replaced.update({file: kept for file, kept in (replaced or {}).items() if kept})
@@ -273,7 +265,6 @@ def _merge_duplicates(plan: TidyPlan, leave: frozenset[str], most: int) -> None:
 
 
 def _inherit(kept: Memory, gone: Memory) -> Memory:
-    """Let the memory that stays inherit the times and evidence of the one it replaces."""
     return replace(
         kept,
         created=min(kept.created, gone.created),
@@ -285,7 +276,7 @@ def _inherit(kept: Memory, gone: Memory) -> Memory:
 
 
 def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
-    """Mark what a newer memory names or contradicts; the newest such memory wins."""
+    """Mark what a newer memory names or contradicts. The newest such memory wins."""
     by_age = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
     statements = {memory.file: read_statement(memory.description) for memory in by_age}
     about: dict[tuple[str, ...], list[Memory]] = defaultdict(list)
@@ -310,14 +301,12 @@ def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
 
 
 def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory:
-    """Redirect links to merged memories; turn dead links into text."""
-
     def follow(link: re.Match[str]) -> str:
         text, written, anchor = link[1], link[2], link[3] or ""
         target = _target(memory.file, written, {*plan.memories, *plan.replaced})
         if target in plan.replaced:
             kept = _replacement(target, plan)
-            # The anchor belonged to the other page, so the link leads to the page as a whole.
+            # The anchor is dropped because it belonged to the other page.
             return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
         if target or find_in_repository(repository, written) or "://" in written:
             return link[0]
@@ -330,7 +319,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
 
 
 def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
-    """Redirect marks to what replaced a merged memory; drop those that name a missing one."""
+    """Redirect marks to the replacements of merged memories; drop marks of missing ones."""
     by = _replacement(memory.superseded_by, plan)
     is_there = by in plan.memories and by != memory.file
     supersedes = tuple(file for file in memory.supersedes if file in plan.memories)
@@ -357,7 +346,7 @@ def _with_stale_sources(memory: Memory, plan: TidyPlan, repository: Path) -> Mem
 
 
 def dangling_links(memory: Memory, files: frozenset[str], repository: Path) -> list[str]:
-    """Return the links of a memory that lead neither to a memory nor into the repository."""
+    """Return the links that lead neither to a memory nor into the repository."""
     links = (link[2] for link in _LINK.finditer(memory.body))
     return [
         link

@@ -1,7 +1,7 @@
-"""The `memory` tool: the six commands that models know and a search, and forks that use little else.
+"""The `memory` tool: the six commands that models know, and a search.
 
-Paths begin with `/memories` and mean files of the store, never files on disk. The tool works on
-any `Pages`: the store, where each change is a commit, or a branch that is merged later.
+Paths begin with `/memories` and mean files of the store, never files on disk. The tool works on any
+`Pages`: the store or a branch.
 """
 
 import os
@@ -39,9 +39,7 @@ from longhold.core.view import View
 
 ROOT = "/memories"
 FOUND = 10
-"""Files that a search lists; one page of descriptions to choose from."""
 READS = frozenset({"view", "search"})
-"""Commands that change nothing."""
 NO_REASON = "deleted without a reason"
 
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
@@ -55,8 +53,6 @@ WRITES = "Not possible here: this command is not known to change nothing. Use a 
 
 
 class MemoryInput(Input, frozen=True, kw_only=True):
-    """Input of the memory tool; which fields apply depends on the command."""
-
     command: Literal["view", "search", "create", "str_replace", "insert", "delete", "rename"]
     path: Annotated[str, Meta(description="Of a file or directory, from /memories on.")] = ""
     view_range: Annotated[
@@ -76,7 +72,7 @@ class MemoryInput(Input, frozen=True, kw_only=True):
 
 
 def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
-    """Make the tool over pages; a store that another process writes is waited for."""
+    """Make the tool over pages. It waits for a store that another process writes."""
     commands = _Commands(pages, clock)
 
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
@@ -97,8 +93,6 @@ def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
 
 
 class _Commands:
-    """One method per command; each returns what the model reads."""
-
     def __init__(self, pages: Pages, clock: Callable[[], float]) -> None:
         self._pages = pages
         self._clock = clock
@@ -150,7 +144,7 @@ class _Commands:
         return self._put(name, "".join(lines), "added to") or said
 
     def delete(self, given: MemoryInput) -> str:
-        """Remove a file or all files of a directory; tombstones remain."""
+        """Remove a file or all files of a directory. Tombstones remain."""
         name = _strip_root(given.path)
         doomed = self._below(name) if name else {}
         if not doomed:
@@ -216,10 +210,7 @@ def _file(path: str) -> str:
 
 
 def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
-    """Name what a fork that works on memories may use of the tools its prompt lists; '' if nothing.
-
-    Without the memory tool such a fork could do nothing; without `can_look` it has no other.
-    """
+    """Describe the tools a memory fork may use; '' without the memory tool."""
     there = {str(tool.get("name")) for tool in tools}
     if MEMORY not in there:
         return ""
@@ -232,10 +223,10 @@ def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
 
 
 def permit_memories(judge: Permit) -> Permit:
-    """Make the permit of a fork that works on memories: it may read, and use the memory tool.
+    """Make the permit of a memory fork: it may read, and use the memory tool.
 
-    `judge` decides which reads the session itself allows. A shell command must provably change
-    nothing, before and after hooks. Everything else is denied by name, whatever a server claims.
+    `judge` decides which reads the session allows. A shell command must provably change nothing,
+    before and after hooks. Every other tool is denied by name, whatever its server claims.
     """
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -276,10 +267,9 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCall:
     name: str
-    """The memory's file within the store."""
     is_change: bool
     is_by_file: bool = False
-    """A file tool did it, without the store."""
+    """A file tool did it, not the memory tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,11 +303,11 @@ def memory_call(use: ToolUse, place: MemoryPlace | None = None) -> MemoryCall | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What of the memories the model has before it, and how much more may be shown."""
+    """The memories in the view, and how many more bytes may be shown."""
 
     names: frozenset[str] = frozenset()
     messages: frozenset[str] = frozenset()
-    """The evidence of memories that is itself in the view."""
+    """Messages in the view, in the form of evidence."""
     room_bytes: int
 
     def covers(self, name: str, memory: Memory) -> bool:
@@ -328,15 +318,12 @@ class Shown:
 
 @dataclass(slots=True)
 class ViewedMemories:
-    """Follows a log and knows which memories its view shows."""
-
     place: MemoryPlace | None = None
     _position: LogCursor = field(default_factory=LogCursor)
     _recalled: list[Recalled] = field(default_factory=list)
     _calls: dict[str, MemoryCall] = field(default_factory=dict)
-    """By tool use, from the call on."""
     _written: dict[str, float] = field(default_factory=dict)
-    """Files written by file tools and not handed over yet, with when."""
+    """Files written by file tools and not handed over yet, with the time."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
         for entry in self._position.advance(history):
@@ -369,7 +356,7 @@ class ViewedMemories:
             raise
 
     def find_shown(self, view: View, session: str, most_bytes: int) -> Shown:
-        """Return what the view shows of memories by now; what left it does not count."""
+        """Return which memories the view shows now. Memories that left it do not count."""
         recalled = [one for one in self._recalled if view.item_of(one.said) is not None]
         touched = [call.name for id, call in self._calls.items() if _is_visible(view, id)]
         names = {name for one in recalled for name in one.names} | set(touched)

@@ -1,7 +1,7 @@
-"""Follows a log and knows whether the session read text that a stranger may have written.
+"""Detect whether a session read text that a stranger may have written.
 
-Such text comes from fetched pages, tools of MCP servers and commands that download. Once it has,
-new memories wait for the user's consent, since the text may have asked for them.
+Sources are fetched pages, MCP tools and commands that download. After that, new memories wait for
+the user's consent, because the text may have asked for them.
 """
 
 import re
@@ -18,7 +18,7 @@ from longhold.core.turn.engine import Engine
 from longhold.errors import LongholdError
 
 SERVED = "mcp__"
-"""The prefix of MCP tools; none of them is known to be trustworthy."""
+"""The prefix of MCP tools. None of them is known to be trustworthy."""
 DOWNLOADERS = split_words(
     "curl wget http https httpie xh aria2c lynx w3m links elinks ftp sftp scp rsync ssh nc ncat"
     " netcat telnet socat gh glab aws gcloud az kubectl dig host nslookup drill whois"
@@ -36,13 +36,11 @@ REACHING = {
 _VALUED = split_words("-C -c --git-dir --work-tree --namespace --config --prefix --context -H")
 """Options before a subcommand that take a value."""
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
-"""Paths that a shell opens as connections."""
 _INTERPRETER = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|lua)[\d.]*")
 _NETWORK = re.compile(
     r"urlopen|urllib|urlretrieve|requests\b|httpx|aiohttp|http\.client|socket|fetch\(|https?://"
     r"|open-uri|Net::|LWP|IO::Socket|fsockopen|curl_"
 )
-"""How inline programs reach other machines."""
 
 
 class UntrustedInput:
@@ -51,7 +49,6 @@ class UntrustedInput:
         """The tool that first brought such text; '' if none did."""
         self._position = LogCursor()
         self._open: dict[str, str] = {}
-        """Calls that bring such text, by id, until they have a result."""
 
     def follow(self, history: Sequence[AnyEntry]) -> str:
         """Read new entries; return the tool that brought untrusted text, or ''."""
@@ -60,7 +57,7 @@ class UntrustedInput:
                 uses = (block for block in entry.content if isinstance(block, ToolUse))
                 self._open |= {use.id: use.name for use in uses if reaches_out(use)}
             elif isinstance(entry, Ran):
-                # Even if it failed: an error's text may be a stranger's too.
+                # Also after a failure, because an error's text may come from a stranger.
                 self.by = self.by or self._open.pop(entry.tool_use_id, "")
         return self.by
 
@@ -91,7 +88,6 @@ def _reaches(command: Command, script: str) -> bool:
 
 
 def _subcommand(arguments: Sequence[str]) -> str:
-    """Return the first argument that is neither an option nor an option's value."""
     words = iter(arguments)
     for word in words:
         if word in _VALUED:
@@ -102,13 +98,13 @@ def _subcommand(arguments: Sequence[str]) -> str:
 
 
 def watch_session(engine: Engine) -> Callable[[], bool]:
-    """Make a question: has this session, or an agent that worked for it, read such text?"""
+    """Return a function that reports whether the session or its agents read such text."""
     own = UntrustedInput()
     return lambda: bool(own.follow(engine.view.history)) or has_outside(engine.log.agents())
 
 
 def has_outside(logs: Iterable[AgentLog]) -> bool:
-    """Return whether one of these agents read such text; a damaged log counts as if it had."""
+    """Return whether one of these agents read such text. A damaged log counts as yes."""
     for log in logs:
         try:
             if UntrustedInput().follow(log.load().entries):

@@ -1,8 +1,4 @@
-"""Waiting for a store that another process writes, while the event loop goes on.
-
-A session opens its stores with `LOOP_SECONDS`: one call blocks no longer than that, and
-`retry_while_busy` makes it again.
-"""
+"""Wait for a store that another process writes, without blocking the event loop."""
 
 import asyncio
 import time
@@ -14,14 +10,14 @@ from longhold.core.memory.memory import MemoryBusy
 T = TypeVar("T")
 
 LOOP_SECONDS = 0.05
-"""As long as a quick commit, and too short for anybody to notice."""
+"""As long as a quick commit, and too short to notice."""
 PAUSE_SECONDS = 0.05
 BUSY_SECONDS = 5.0
 """A commit takes milliseconds, so a longer wait means that something is stuck."""
 
 
 async def retry_while_busy(work: Callable[[], T]) -> T:
-    """Do something that fails without a trace while the store is busy, again until it works."""
+    """Retry `work` while the store is busy. A busy call must leave no trace."""
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -1,1 +1,1 @@
-"""What making space costs and saves, as pure functions over the view and the prices."""
+"""Costs and savings of removing content from the context. Pure functions."""

@@ -1,8 +1,8 @@
 """When compacting is cheapest, and the cheapest way to resume after a pause.
 
-`cheapest_line` finds the context size at which compacting costs least on a model; on a large
-window that is far below the window's own line. `cold_resume_advice` prices the ways to resume an
-idle session: by money alone, what a summary loses in content is for the caller to judge.
+`cheapest_line` finds the cheapest compaction threshold. On a large window it is far below the
+default one. `cold_resume_advice` compares ways to resume by price only. The caller judges what a
+summary loses.
 """
 
 import math
@@ -20,24 +20,20 @@ from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import COST, Window, window_for
 
 SUMMARY_TOKENS = 5_000
-"""A typical summary; the window reserves 20,000."""
+"""A typical summary. The window reserves 20,000 tokens for one."""
 FRAME_TOKENS = 15_000
-"""System prompt and tools of a coding agent, where they were not measured; no edit removes them."""
+"""Default size of a coding agent's system prompt and tools. No edit removes them."""
 FRAME_STEP_TOKENS = 5_000
-"""A measured frame counts as a multiple of this: a tool more or less does not move the line."""
+"""A measured frame is rounded up to this, so that one more tool does not move the threshold."""
 RESTORED_TOKENS = 30_000
-"""Files, plan and skills restored after a compaction: with the rest the 50,000 that is the median
-of 26 recorded ones.
-"""
+"""Files, plan and skills. The total, 50,000, is the median of 26 recorded compactions."""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
-"""Size of a typical session after a compaction."""
 NEEDS = CostSettings()
 COMPACTION_NEEDS = 0.6
-"""How many results from before a compaction are needed after it and were not restored."""
+"""Mean number of results that are needed again after a compaction and were not restored."""
 COMPACTION_NEED_TOKENS = 3_500
-"""The size of all of them together."""
 WORK_TOKENS = 30_000
-"""Space for the work at hand above what a compaction leaves: 95 % of 417 turns needed less."""
+"""Space for the current work after a compaction: 95 % of 417 turns needed less."""
 Choice = Literal["send_all", "clear_first", "compact_first"]
 
 
@@ -45,17 +41,14 @@ Choice = Literal["send_all", "clear_first", "compact_first"]
 class Option:
     prompt_tokens: int
     now_usd: float
-    """Cost of the next call, including what must happen before it."""
+    """Cost of the next call, including a clearing or compaction before it."""
     per_call_usd: float
-    """Cost of the call after that, the cache being warm."""
+    """Cost of the call after that, with a warm cache."""
     expected_usd: float
-    """Cost of all calls until the session ends or the cache dies again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeAdvice:
-    """What resuming costs, by what is done first."""
-
     is_cold: bool
     send_all: Option
     clear_first: Option
@@ -63,7 +56,7 @@ class ResumeAdvice:
 
     @property
     def cheapest(self) -> Choice:
-        """The option with the lowest expected cost; the one that loses least wins a tie."""
+        """The lowest expected cost. A tie goes to the option that loses least content."""
         choices: tuple[Choice, ...] = ("send_all", "clear_first", "compact_first")
         return min(choices, key=lambda name: getattr(self, name).expected_usd)
 
@@ -80,9 +73,9 @@ def cold_resume_advice(
     lives_seconds: float | None = None,
     forecast: Forecast | None = None,
 ) -> ResumeAdvice | None:
-    """Price sending all, clearing first and compacting first; None if the model has no price.
+    """Price the three options; None if the model has no price.
 
-    `lives_seconds` overrides the marker's lifetime for providers that have their own.
+    `lives_seconds` overrides the lifetime for providers with their own.
     """
     listed = prices(model)
     if listed is None:
@@ -114,7 +107,6 @@ def _option(
 
 
 def _summary_usd(listed: Prices, tokens: float, warm_tokens: float, summary_tokens: int) -> float:
-    """Price writing a summary; its prompt is never read again, so nothing is cached."""
     flat = listed.select_tier(round(tokens))
     prompt = warm_tokens * flat.read + (tokens - warm_tokens) * flat.input
     return (prompt + summary_tokens * flat.output) / TOKENS_PER_PRICE
@@ -131,11 +123,10 @@ def cheapest_line(
     summary_tokens: int = SUMMARY_TOKENS,
     cost: CostSettings = NEEDS,
 ) -> int:
-    """Find the context size at which compacting costs least per call; at most the auto line.
+    """Find the compaction threshold with the lowest cost per call, at most `window.auto_tokens`.
 
-    A context repeatedly grows from its compacted size up to the line. Too low a line pays for
-    summaries and what they lose, too high a line for carrying the context; a price step is a
-    natural line.
+    A low threshold pays for more summaries and for what they lose. A high one pays for carrying the
+    context. A length at which prices rise is a natural threshold.
     """
     listed = prices(model)
     forecast = forecast or Forecast()
@@ -161,9 +152,9 @@ def cheapest_line(
 
 
 def window_at_cost(model: str, settings: Settings, frame: Framed | None = None) -> Window:
-    """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
+    """Return a model's window, with the cheapest compaction threshold if `auto_line` is `cost`.
 
-    That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
+    It depends on the frame's cache lifetime and size, which compactions do not change.
     """
     frame = frame or Framed()
     frame_tokens = _frame_tokens(model, frame.measure)
@@ -180,7 +171,7 @@ def _frame_tokens(model: str, measure: Measure) -> int:
 def _find_window(
     model: str, settings: WindowSettings, cost: CostSettings, lifetime: Lifetime, frame_tokens: int
 ) -> Window:
-    """Find the window; it leaves room for the work at hand, whatever that costs."""
+    """Find the window. The threshold always leaves `WORK_TOKENS` for the current work."""
     window = window_for(model, settings)
     if settings.auto_line != COST:
         return window

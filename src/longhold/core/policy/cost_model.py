@@ -1,8 +1,8 @@
-"""What a call costs given what is cached, and what the calls still to come are expected to cost.
+"""The cost of a call given the cache, and the expected cost of later calls.
 
-Pure arithmetic on prices and token counts. Every prompt ends in a marker, so what is not read is
-written. The minimum length of a cached prefix is ignored: no session worth an edit is that
-short. The tests compare `CostModel` with the simulator's billing.
+Every prompt ends in a cache breakpoint, so tokens that are not read are written. The minimum length
+of a cached prefix is ignored: sessions worth editing are longer. The tests compare `CostModel` with
+the simulator's billing.
 """
 
 import math
@@ -17,45 +17,43 @@ from longhold.core.tools.protocol import ToolKind
 
 KNOWN_TARIFFS = 64  # one per model and day that a process prices
 USUAL_CALLS = 100.0
-"""Calls still to come, however many came before: 82 to 135 over 48 recorded sessions."""
+"""Expected further calls, however many came before: 82 to 135 in 48 recorded sessions."""
 SESSION_WEIGHT = 10.0
-"""How many sessions the usual figure counts for against the current one."""
+"""How many sessions the usual figure counts for, against the current one."""
 USUAL_COLD_SHARE: dict[Lifetime, float] = {"5m": 0.033, "1h": 0.005}
-"""Share of 3,880 recorded calls that came after the lifetime had ended."""
+"""Share of 3,880 recorded calls that came after the cache lifetime had ended."""
 COLD_WEIGHT_CALLS = 30.0
-"""How many calls the usual share counts for; recorded sessions range from 0 to 0.19."""
+"""How many calls the usual share counts for. Recorded sessions range from 0 to 0.19."""
 USUAL_GROWTH_TOKENS = 1_200.0
-"""What a call adds to the next prompt, averaged over the recorded sessions."""
+"""Mean tokens that a call adds to the next prompt in the recorded sessions."""
 GROWTH_WEIGHT_CALLS = 5.0
-"""How many calls the usual growth counts for: few, as it soon shows."""
+"""How many calls the usual growth counts for. Few, because a session soon shows its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What to expect of the rest of a session: calls, pauses, growth.
+    """The expected rest of a session: calls, pauses and growth.
 
-    The number of further calls is modelled as geometric and pauses as equally likely on any call:
-    in the recorded sessions about as many calls follow after 10 calls as after 100, and a pause
-    says nothing about the next one. `payback` needs only the mean.
+    Further calls are geometric, and a pause is equally likely before any call. In the recorded
+    sessions about as many calls follow after 10 calls as after 100, and one pause does not predict
+    the next.
     """
 
     calls: float = USUAL_CALLS
-    """Mean number of calls after the next one."""
     cold_share: float = USUAL_COLD_SHARE["5m"]
-    """Share of calls that will find the cache dead."""
+    """Share of calls that find the cache expired."""
     growth_tokens: float = USUAL_GROWTH_TOKENS
-    """What each call adds to the prompt."""
     removable_tokens: float = 0.0
-    """How much of that growth a later edit of the same kind could remove again."""
+    """The part of that growth which a later edit of the same kind could remove."""
 
     @property
     def stays_warm(self) -> float:
-        """The probability that another call comes and finds the cache alive."""
+        """The probability that another call comes before the cache expires."""
         return self.calls / (1 + self.calls) * (1 - self.cold_share)
 
     @property
     def warm_calls(self) -> float:
-        """Mean number of further calls before the session ends or the cache dies."""
+        """Mean number of further calls before the session ends or the cache expires."""
         return self.stays_warm / (1 - self.stays_warm)
 
 
@@ -67,11 +65,7 @@ def expect(
     removable_tokens: int = 0,
     lifetime: Lifetime = "5m",
 ) -> Forecast:
-    """Forecast the rest of a session from the calls it has made.
-
-    `grown_tokens` is what all calls added together, `removable_tokens` the part of it that can
-    be removed sooner or later.
-    """
+    """Forecast a session from its calls. Both token counts are totals over all calls."""
     usual_cold = USUAL_COLD_SHARE[lifetime]
     grown = GROWTH_WEIGHT_CALLS * USUAL_GROWTH_TOKENS + grown_tokens
     growth = grown / (GROWTH_WEIGHT_CALLS + calls)
@@ -90,9 +84,9 @@ class CacheState:
     """How much of a prompt could be read from the cache if it were sent now."""
 
     tokens: int = 0
-    """Length of the cached prefix of the current prompt; 0 is a cold cache."""
+    """Length of the cached prefix of the current prompt; 0 means a cold cache."""
     marked: tuple[int, ...] = ()
-    """Ends of shorter cached prefixes, each under a marker that the request carries."""
+    """Ends of shorter cached prefixes, each at a cache breakpoint of the request."""
     lifetime: Lifetime = "5m"
 
     @property
@@ -100,22 +94,19 @@ class CacheState:
         return self.tokens == 0
 
     def count_readable(self, tokens: int) -> int:
-        """Return what can still be read if everything from this position on changes."""
+        """Return how many tokens can be read if everything after this position changes."""
         if tokens >= self.tokens:
             return self.tokens
         return max((end for end in self.marked if end <= tokens), default=0)
 
     def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "CacheState":
-        """Return the state this long after the last call started.
-
-        `lives_seconds` overrides the marker's lifetime for providers that have their own.
-        """
+        """Return the later state; `lives_seconds` is a provider's own lifetime."""
         lives = seconds_of(self.lifetime) if lives_seconds is None else lives_seconds
         return self if idle_seconds < lives else CacheState(lifetime=self.lifetime)
 
 
 class CostStep(NamedTuple):
-    """Flat prices that apply above a prompt length, up to the next step."""
+    """Flat prices for prompts longer than `above_tokens`, up to the next step."""
 
     above_tokens: int
     prices: Prices
@@ -126,7 +117,6 @@ class CostStep(NamedTuple):
 
 @lru_cache(maxsize=KNOWN_TARIFFS)
 def steps(listed: Prices) -> tuple[CostStep, ...]:
-    """List the flat prices by the prompt length from which they apply, shortest first."""
     lines = sorted(tier.above_prompt_tokens for tier in listed.tiers)
     return (
         CostStep(-1, listed.select_tier(0)),
@@ -141,29 +131,25 @@ def step_at(listed: Prices, prompt_tokens: float) -> CostStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostModel:
-    """Prices a session's next calls, given a forecast of how it continues."""
-
     listed: Prices
     forecast: Forecast = field(default_factory=Forecast)
     lifetime: Lifetime = "5m"
 
     def call_usd(self, prompt_tokens: float, read_tokens: float) -> float:
-        """Price a prompt whose first part is read and whose rest is written; answers cost the same."""
+        """Price a partly cached prompt. Output is left out, because edits do not change it."""
         step = step_at(self.listed, prompt_tokens)
         written = (prompt_tokens - read_tokens) * step.write(self.lifetime)
         return (read_tokens * step.prices.read + written) / TOKENS_PER_PRICE
 
     def next_usd(self, prompt_tokens: float) -> float:
-        """Price the call after one with this prompt: it reads that and writes the growth."""
         return self.call_usd(prompt_tokens + self.forecast.growth_tokens, prompt_tokens)
 
     def ahead_usd(self, prompt_tokens: float) -> float:
         """Return the expected cost of all warm calls after one with this prompt.
 
-        Cold calls do not count: once the cache has died, a postponed edit is free, so every
-        policy is level again. Call j happens with probability stays_warm**j and costs
-        fixed + slope * j at the prices of the step its prompt is on; each step's share is a tail
-        of that sum minus the next step's.
+        Cold calls do not count, because after the cache expires a postponed edit is free. Call j
+        happens with probability stays_warm**j and costs fixed + slope * j at the prices of its
+        step. The share of a step is one tail of that sum minus the tail of the next step.
         """
         growth, stays = self.forecast.growth_tokens, self.forecast.stays_warm
         found, total = steps(self.listed), 0.0
@@ -180,11 +166,10 @@ class CostModel:
         return total / TOKENS_PER_PRICE
 
     def _find_first_past(self, line_tokens: int, prompt_tokens: float) -> float:
-        """Number the first future call whose prompt is longer than a line.
+        """Return the number of the first future call whose prompt exceeds `line_tokens`.
 
-        The result is not whole: growth is a mean, so where between two calls the line is
-        crossed is unknown, and the middle is taken. Whole numbers would make waiting look like
-        a gamble.
+        The number is fractional. Growth is a mean, so whole numbers would make waiting look like a
+        gamble.
         """
         growth, room = self.forecast.growth_tokens, line_tokens - prompt_tokens
         if room < 0:
@@ -193,7 +178,6 @@ class CostModel:
 
 
 def _tail(fixed: float, slope: float, ratio: float, first: float) -> float:
-    """Sum ratio**j * (fixed + slope * j) over all j >= first."""
     if math.isinf(first):
         return 0.0
     rest = 1 - ratio
@@ -202,26 +186,23 @@ def _tail(fixed: float, slope: float, ratio: float, first: float) -> float:
 
 
 GET_AGAIN_TOKENS = 150
-"""Of an answer that calls a tool with a path or a command."""
+"""Output tokens of an answer that calls a tool with a path or a command."""
 
 
 NEEDED_RATES: dict[ToolKind, float] = {"read": 0.25, "fetch": 0.25, "shell": 0.05, "search": 0.01}
-"""How often a result is needed again ten calls later or more, by the kind of its tool.
+"""Share of results that are needed again ten or more calls later, by kind of tool.
 
 Measured: 171 of 760 files were read again or edited, 68 of 1,270 commands gave the same output
-again (with another output the first is of no use), 3 of 474 searches were repeated. Pages, 10 of 43
-in few sessions, count as files.
+again, and 3 of 474 searches were repeated. A changed output makes the first one useless. Pages (10
+of 43, few sessions) count as files.
 """
 NEEDED_REREAD = 0.08
-"""The same for a file of which something was read again since: 89 of 1,110, at any age."""
+"""The rate for a file that was partly read again since: 89 of 1,110, at any age."""
 HALVING_CALLS = 50
-"""Calls in which a rate halves: files were needed by 0.225, 0.182, 0.130 and 0.078 after 10, 20, 40
-and 80.
-"""
+"""Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80."""
 
 
 def needed_rate(kind: ToolKind, age_calls: int) -> float:
-    """Estimate how often a result of this kind and age is needed again."""
     return float(NEEDED_RATES.get(kind, 0.0) * 0.5 ** (age_calls / HALVING_CALLS))
 
 
@@ -234,20 +215,16 @@ def need_usd(
 
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
-"""Calls an edit might wait; in growing steps, as the gain is flat near its best."""
+"""Calls an edit might wait. The steps grow because the gain is flat near its maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEdit:
-    """A change of the history: where it lies and how it changes the prompt's length."""
-
     at_tokens: int
-    """Length of the prompt before the first byte that changes."""
     until_tokens: int
-    """Where the last change ends in the current prompt: the next edit will begin there."""
+    """End of the last change in the current prompt. The next edit begins there."""
     removed_tokens: int
     added_tokens: int = 0
-    """What replaces the removed part."""
 
     @property
     def net_tokens(self) -> int:
@@ -257,11 +234,11 @@ class HistoryEdit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
     cost_now_usd: float
-    """Extra cost of the next call; negative if even that one is cheaper with the edit."""
+    """Extra cost of the next call; negative if the edit already makes that call cheaper."""
     saved_per_call_usd: float
-    """Saving on the call after the next, the cache being warm."""
+    """Saving on the call after the next, with a warm cache."""
     expected_gain_usd: float
-    """Mean saving until the session ends or the cache dies, minus the cost."""
+    """Mean saving until the session ends or the cache expires, minus the cost."""
     waiting_gain_usd: float
     """How much more the best later moment gains; 0 if acting now is best."""
     worth_it: bool
@@ -310,10 +287,9 @@ def _waiting_usd(
 ) -> float:
     """Return how much more the edit gains at its best later moment than now.
 
-    Acting now leaves room to act again later; waiting postpones that too. Its value is the gain
-    of the same edit, repeated on what the session will add. The interval follows from the prices
-    of the edited prompt. A length at which prices rise is a deadline: the extra cost of calls
-    beyond it is the price of waiting.
+    Waiting also postpones the next edit, which is worth the gain of repeating this one on later
+    growth. A length at which prices rise is a deadline: calls beyond it add to the price of
+    waiting.
     """
     shorter = prompt_tokens - edit.net_tokens
     level = replace(costs, listed=step_at(costs.listed, shorter).prices)
@@ -331,7 +307,6 @@ def _waiting_usd(
 
 
 def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: int, wait: int) -> float:
-    """Price the extra cost of calls made while waiting that are past a price step."""
     growth, stays = costs.forecast.growth_tokens, costs.forecast.stays_warm
     if step_at(costs.listed, prompt_tokens + wait * growth).prices == level.listed:
         return 0.0
@@ -345,10 +320,7 @@ def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: int, wait: in
 def _repeated_usd(
     costs: CostModel, edit: HistoryEdit, prompt_tokens: int, cache: CacheState
 ) -> float:
-    """Value the state after the edit: edits repeated at the best interval.
-
-    The next edit begins where this one ends, and as far behind a marker as this one does.
-    """
+    """Value the state after the edit: edits repeated at the best interval."""
     shorter = prompt_tokens - edit.net_tokens
     settled = edit.until_tokens - edit.net_tokens
     kept = cache.count_readable(edit.at_tokens)
@@ -363,7 +335,7 @@ def _repeated_usd(
 def _later_usd(
     costs: CostModel, edit: HistoryEdit, prompt_tokens: int, cache: CacheState, wait: int
 ) -> float:
-    """Return the expected gain of making the edit some calls from now rather than never."""
+    """Return the expected gain of making the edit `wait` calls from now, compared with never."""
     forecast = costs.forecast
     grown = prompt_tokens + wait * forecast.growth_tokens
     more = round(edit.removed_tokens + wait * forecast.removable_tokens)

@@ -1,1 +1,1 @@
-"""How a view becomes a request, byte for byte, so that the provider's prompt cache stays warm."""
+"""Render a view into a request byte for byte, so that the provider's prompt cache stays warm."""

@@ -1,8 +1,7 @@
-"""A session's frame: made at its start, renewed after a clear or a compaction.
+"""A session's frame: created at its start, renewed after a clear or a compaction.
 
-A `Framer` holds where to look; `make_frame` looks once and freezes the result (system prompt
-sections, instructions) in a `Framed` entry. Nothing is looked at again in between, so a resumed
-session sends what it always sent. Recording the entry is left to the caller.
+A `Framed` entry freezes the system prompt and the instructions, so a resumed session sends what it
+always sent. The caller records the entry.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,8 @@
 """How long a provider keeps a cached prefix, and which beta headers a session sends.
 
-Both are decided once, when a session starts, and stored in its frame, so later changes to
-settings or account move no byte of the prefix. Some providers ignore the requested lifetime and
-apply one of their own. A lifetime's name is a number and a unit: 5m, 30m, 1h.
+Both are fixed in the frame at the session's start, so that later setting changes do not move the
+prefix. Some providers ignore the requested lifetime. A lifetime is a number and a unit: 5m, 30m,
+1h.
 """
 
 from fnmatch import fnmatchcase
@@ -17,7 +17,7 @@ from longhold.core.request.request import DIAGNOSIS, GLOBAL_SCOPE
 from longhold.core.settings import CacheSettings
 
 Lifetime: TypeAlias = Literal["5m", "1h"]
-"""What a marker can ask for; it runs from the start of the call that wrote or last read it."""
+"""A requestable lifetime. It runs from the start of the call that wrote or last read the entry."""
 SECONDS = {"m": 60.0, "h": 3_600.0}
 
 
@@ -36,7 +36,7 @@ def life_of(model: str, marked: str) -> str:
 
 
 def lifetime_seconds(model: str, marked: str) -> float:
-    """Return how long the provider of a model keeps an entry whose marker asked for a lifetime."""
+    """Return how long a model's provider keeps an entry for which `marked` was requested."""
     return seconds_of(life_of(model, marked))
 
 
@@ -52,9 +52,9 @@ def seconds_of(lifetime: str) -> float:
 
 
 def lifetime_for(source: str, settings: CacheSettings) -> Lifetime:
-    """Choose the lifetime for a caller: `chat`, `run`, `sdk`, `agent:explore`.
+    """Choose the lifetime for `chat`, `run`, `sdk` or `agent:explore`.
 
-    An hour costs more to write and pays off where calls are more than five minutes apart.
+    An hour costs more to write and pays off if calls are more than five minutes apart.
     """
     if settings.lifetime != "auto":
         return "1h" if settings.lifetime == "1h" else "5m"

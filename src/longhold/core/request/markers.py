@@ -1,9 +1,8 @@
-"""Chooses where to put the markers that tell a provider what to cache.
+"""Choose where to put the cache breakpoints of a request.
 
-A provider takes four. Two go to the system prompt: at the end of what sessions share, and at its
-end. One goes to the last message, so that the next call reads up to there. The fourth goes where
-it pays: a provider looks back only 20 blocks from a marker, so after a long round, or a change
-in the middle of the history, the last readable place gets a marker of its own.
+A provider accepts four. Two go to the system prompt: at the end of its shared part and at its end.
+One goes to the last message, for the next call. A provider looks back only 20 blocks, so after a
+long round or a change in mid-history the fourth goes to the last readable place.
 """
 
 from bisect import bisect_left
@@ -17,9 +16,9 @@ from longhold.core.messages import JsonObject
 SLOTS = 4
 """Providers refuse a request with more."""
 LOOK_BACK_BLOCKS = 20
-"""How many blocks back from a marker a provider looks, the marked one included."""
+"""How many blocks a provider looks back from a breakpoint, including its own."""
 UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
-"""Blocks on which the API refuses a marker."""
+"""Blocks on which the API refuses a breakpoint."""
 
 
 class MarkerPlace(NamedTuple):
@@ -28,16 +27,15 @@ class MarkerPlace(NamedTuple):
 
 
 class CachedPrefix(Struct, frozen=True, kw_only=True):
-    """What an answered call cached: everything up to a place."""
+    """Everything up to a place, cached by an answered call."""
 
     place: MarkerPlace
     message: JsonObject
-    """The marked message, as sent."""
 
     def is_in(self, messages: Sequence[JsonObject], unmoved: int) -> bool:
         """Return whether these messages, `unmoved` of them unchanged, still begin with it.
 
-        A message that was the last one may have grown at its end since.
+        Its last message may have grown at the end.
         """
         at, block = self.place
         if at >= len(messages) or at > unmoved:
@@ -47,16 +45,11 @@ class CachedPrefix(Struct, frozen=True, kw_only=True):
 
 
 def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
-    """Count the leading items that are the same objects."""
     return count_unchanged(min(len(known), len(now)), lambda i: known[i] is not now[i])
 
 
 def count_unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
-    """Count the leading places that did not change.
-
-    Whatever changes is rebuilt together with everything after it, so bisection finds the end; it
-    begins near the last place, where a conversation grows.
-    """
+    """Count the leading unchanged places by bisection from the end, where messages grow."""
     step = 1
     while step <= length and is_changed(length - step):
         step *= 2
@@ -75,7 +68,6 @@ def last_place(messages: Sequence[JsonObject]) -> MarkerPlace | None:
 def places(
     messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int, *, slots: int
 ) -> tuple[MarkerPlace, ...]:
-    """Choose the blocks to mark in a growing conversation, earliest first."""
     last = last_place(messages)
     if last is None or slots < 1:
         return ()
@@ -90,8 +82,8 @@ def _find_readable(
 ) -> MarkerPlace | None:
     """Return the place up to which the provider should still have these messages.
 
-    After a change nothing is cached; before it lie the cache entries of earlier calls, one per
-    round, so a marker on the last unchanged message finds one by looking back.
+    Earlier calls left one cache entry per round before a change. A breakpoint on the last unchanged
+    message finds one by looking back.
     """
     if cached is None:
         return None
@@ -99,7 +91,7 @@ def _find_readable(
 
 
 def distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPlace) -> int:
-    """Count the blocks between two places; beyond the look-back any number will do."""
+    """Count the blocks between two places. Counting stops beyond the look-back."""
     if first.message == last.message:
         return last.block - first.block
     count = len(messages[first.message]["content"]) - 1 - first.block + last.block + 1
@@ -113,7 +105,7 @@ def distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPla
 def add_markers(
     messages: Sequence[JsonObject], where: Sequence[MarkerPlace], marker: JsonObject
 ) -> list[JsonObject]:
-    """Put a marker on each of these blocks; other messages stay the same objects."""
+    """Put a breakpoint on each of these blocks. Other messages stay the same objects."""
     carried = list(messages)
     for at, block in where:
         content = list(carried[at]["content"])
@@ -123,11 +115,8 @@ def add_markers(
 
 
 class Markers:
-    """What one conversation's calls have cached."""
-
     def __init__(self) -> None:
         self.cached: CachedPrefix | None = None
-        """By the last answered call."""
         self._sent: CachedPrefix | None = None
         self._length = 0
         self._unmoved = 0
@@ -135,7 +124,7 @@ class Markers:
     def place(
         self, messages: Sequence[JsonObject], unmoved: int, *, slots: int
     ) -> tuple[MarkerPlace, ...]:
-        """Choose the next call's markers; `unmoved` messages are unchanged since the last one."""
+        """Choose the next call's breakpoints; `unmoved` messages are unchanged since the last."""
         self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
         where = places(messages, self.cached, self._unmoved, slots=slots)
         if where:
@@ -143,13 +132,13 @@ class Markers:
         return where
 
     def cached_in(self, messages: Sequence[JsonObject], unmoved: int) -> MarkerPlace | None:
-        """Return up to where these messages can be read; `unmoved` of them are unchanged."""
+        """Return the place up to which these messages can be read from the cache."""
         self._unmoved = min(self._unmoved, unmoved)
         cached = self.cached
         return cached.place if cached and cached.is_in(messages, self._unmoved) else None
 
     def remember(self, cached: CachedPrefix, unmoved: int) -> None:
-        """Adopt what an earlier process cached; `unmoved` messages are unchanged since."""
+        """Adopt an earlier process's cache; `unmoved` messages are unchanged since."""
         self.cached, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:

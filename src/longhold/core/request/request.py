@@ -1,8 +1,7 @@
-"""Builds a request from a frame and messages.
+"""Build a request from a frame and messages.
 
-Messages are rendered to plain values once and kept, so a turn costs only what is new. Tools are
-sorted, keys have a fixed order, and nothing here reads a clock. `markers` chooses the blocks to
-mark; the markers are put on here, with the frame's lifetime and the provider's scope.
+Each message is rendered once and kept, so a turn costs only its new messages. Output is
+deterministic: tools are sorted, keys have a fixed order, and no clock is read.
 """
 
 from collections.abc import Sequence
@@ -30,31 +29,25 @@ from longhold.core.request.tool_references import is_deferred, spell_out
 from longhold.core.view import View
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
-"""Asks a provider to say why its cache missed."""
+"""Asks a provider why its cache missed."""
 GLOBAL_SCOPE = "cache-scope-simulated"
-"""Caches sections across organisations: simulator only, no public provider has it yet."""
+"""Caches sections across organisations. Simulator only: no public provider has it yet."""
 
 SHORT: JsonObject = {"type": "ephemeral"}
-"""Asks for five minutes."""
+"""A breakpoint of five minutes."""
 
 
 class Caching(Struct, frozen=True, kw_only=True):
-    """What a request asks of the provider's cache."""
-
     places: tuple[MarkerPlace, ...] = ()
-    """The message blocks that carry a marker."""
     tail: MarkerPlace | None = None
-    """From here on markers ask for five minutes, whatever the frame asks for: nothing reads what
-    stands there once the work on it is done."""
+    """From here on breakpoints ask for five minutes: nothing reads this part after its work."""
     key: str = ""
-    """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
+    """Routes calls with a shared prefix to the same machine, if the provider accepts such a key."""
     previous_id: str = ""
     """The previous answer's id, for the provider's cache diagnosis."""
 
 
 class Wire:
-    """Messages in wire form, each rendered once."""
-
     def __init__(self) -> None:
         self._known: list[Message] = []
         self._edits: PlacedEdits | None = None
@@ -63,16 +56,12 @@ class Wire:
         """How many leading messages are unchanged since the previous call."""
 
     def render(self, view: View) -> list[JsonObject]:
-        """Return what a view sends, with its cache edits."""
         return self.messages(view.sent, place_edits(view))
 
     def messages(
         self, messages: Sequence[Message], edits: PlacedEdits | None = None
     ) -> list[JsonObject]:
-        """Return all messages in wire form, rendering from the first that changed.
-
-        With `edits`, even if there are none yet, results carry references by which to delete them.
-        """
+        """Return all messages in wire form. `edits`, even empty, adds references for deletion."""
         low = common_prefix(self._known, messages)
         edited = find_first_edit(self._edits, edits)
         low = low if edited is None else min(low, edited)
@@ -98,7 +87,6 @@ def build(
     max_output_tokens: int,
     caching: Caching,
 ) -> Request:
-    """Build a request; `messages` include the frame's own."""
     able = capabilities(model)
     kwargs: JsonObject = {"model": without_window(model), "max_tokens": max_output_tokens}
     if frame.sections:
@@ -156,7 +144,7 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
 
 
 def _choose_marked(sections: Sequence[Section]) -> list[int]:
-    """Return the last global section, the last of the organisation, and the last of all.
+    """Return the ends of the global, the organisation's and all sections.
 
     Providers cache unscoped blocks for the organisation, so that scope is not rendered.
     """

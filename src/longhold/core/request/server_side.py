@@ -1,12 +1,8 @@
-"""Clearing done by the provider: by cache edits, or by its context management.
+"""Clearing by the provider: cache edits, or its context management.
 
-What a session asks for is fixed in its frame at the start, because any later change would move
-the prefix. Answers report only counts of what was cleared; which results is inferred, oldest
-first, according to the provider's rule.
-
-A cache edit deletes a result by the reference that its block carries, and stands in the message
-with which it was first sent. A provider keeps no list of deletions: while its cache lives, every
-request repeats them at the same place, so that the prefix does not move.
+The frame fixes the request for clearing, because a later change would move the prefix. Answers
+report only how many results were cleared. Which ones is inferred, oldest first. The provider does
+not store cache edits, so every request repeats them at the same place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +27,7 @@ CLEAR_THINKING = "clear_thinking_20251015"
 
 
 def declare_clearing(frame: Framed, model: str, settings: ClearSettings, window: Window) -> Framed:
-    """Add provider-side clearing to a frame; context management set by the caller stays."""
+    """Add provider-side clearing to a frame. Context management set by the caller stays."""
     able = capabilities(model)
     betas, options = list(frame.betas), dict(frame.options)
     if settings.on and settings.edits and able.cache_edits:
@@ -44,7 +40,7 @@ def declare_clearing(frame: Framed, model: str, settings: ClearSettings, window:
 
 
 def update_excluded(frame: Framed) -> Framed:
-    """Update the tools that provider-side clearing names, after tools were added."""
+    """Update the tool names in provider-side clearing after tools were added."""
     edits = [
         edit | _name_tools(frame, clears_inputs="clear_tool_inputs" in edit)
         if edit.get("type") == CLEAR_RESULTS
@@ -74,7 +70,7 @@ def _build_clearing(frame: Framed, settings: ClearSettings, window: Window) -> J
 
 
 def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
-    """Keep all thinking, if the model thinks; this edit must come first."""
+    """Keep all thinking, if the model thinks. This edit must come first."""
     config = frame.options.get("thinking")
     mode = config.get("type") if isinstance(config, dict) else None
     thinks = mode not in (None, "disabled") or "disabled" not in able.thinking_modes
@@ -120,7 +116,7 @@ def deleted_tokens(usage: Usage | None) -> int:
 
 
 PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
-"""By index of a message: the ids of the results that it declares deleted."""
+"""Ids of the results that a message declares deleted, by index of the message."""
 
 
 def has_edits(frame: Framed, model: str) -> bool:
@@ -128,7 +124,7 @@ def has_edits(frame: Framed, model: str) -> bool:
 
 
 def place_edits(view: View) -> PlacedEdits | None:
-    """Return the edits that a view's request carries; None for a model that takes none."""
+    """Return the edits of a view's request; None if the model does not support them."""
     if not has_edits(view.frame or Framed(), view.model):
         return None
     found: dict[int, tuple[str, ...]] = {}
@@ -169,7 +165,6 @@ def _add_reference(block: JsonObject) -> JsonObject:
 
 
 def find_first_edit(then: PlacedEdits | None, now: PlacedEdits | None) -> int | None:
-    """Return the first message whose edits differ; None if all are the same."""
     if (now is None) != (then is None):
         return 0
     before, after = then or {}, now or {}

@@ -1,8 +1,7 @@
 """Tools that a provider keeps out of the prompt until a result refers to them.
 
-Their definitions are in every request of a session, marked as deferred, and cost nothing there. A
-search's result refers to those it found, and the provider puts the definitions in its place. For
-a model without this ability they are left out, and references become a line of text.
+Their definitions are in every request, at no cost. Models without this ability get a line of text
+instead of a reference.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ def defer_tool(tool: JsonObject) -> JsonObject:
 
 
 def spell_out(messages: Sequence[JsonObject]) -> list[JsonObject]:
-    """Replace references by text; messages without any are passed on as the same objects."""
+    """Replace references by text. Messages without references stay the same objects."""
     return [
         message | {"content": list(map(_without_references, message["content"]))}
         if any(map(_has_references, message["content"]))

@@ -1,5 +1,4 @@
-"""The built-in tools: one module per tool, all of the shape in `protocol`.
+"""The tool protocol and the state that tools share.
 
-`standard` lists them; `context` is what they share in a session; `describe` knows other
-agents' tools by name. This file imports nothing, so that one module can be loaded alone.
+This file imports nothing, so that one module can be loaded alone.
 """

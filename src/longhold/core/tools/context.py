@@ -1,8 +1,4 @@
-"""The state that the tools of one session share, handed to every run.
-
-It holds the working directory that `cd` moves, the files that were read, the todos, the plan,
-and the running commands. A fork works on a copy.
-"""
+"""The state that the tools of one session share. A fork works on a copy."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -30,7 +26,7 @@ class PlanMode:
 
 
 class Commands(Protocol):
-    """The commands that a session runs. An agent's shell tool brings them; a session has none."""
+    """The running commands of a session. The agent's shell tool provides them."""
 
     background: dict[str, Any]
 
@@ -48,25 +44,23 @@ class NoCommands:
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
     root: Path
-    """Where the session was started; `cd` returns here when its directory is gone."""
+    """The session's start directory. `cd` returns here if the current directory is deleted."""
     home: Path
-    """Where plans and the user's skills lie."""
+    """Longhold's directory, with plans and the user's skills."""
     scratch: Path
-    """Where tools may leave output; made when it is needed, private to the user."""
+    """Directory for tool output: created on demand, private to the user."""
     session: str = "session"
     directory: Path = field(default_factory=Path)
-    """Where relative paths start and commands run; the root until a `cd`."""
+    """Base of relative paths and working directory of commands; the root until a `cd`."""
     more_roots: tuple[Path, ...] = ()
-    """Directories beside the root in which the agent works."""
     files: Files = field(default_factory=Files)
     todos: tuple[Todo, ...] = ()
     plan: PlanMode = field(default_factory=PlanMode)
     shells: Commands = field(default_factory=NoCommands)
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
-    """The environment of commands, without the keys for models."""
+    """The environment of commands, without model API keys."""
     report: Callable[[str], None] = lambda _line: None
-
-    """Called with one line of progress now and then while a tool runs."""
+    """Called with one line of progress while a tool runs."""
     count_tokens: Callable[[str], int] = lambda text: estimate_tokens(text, CLAUDE)
     is_fork: bool = False
 
@@ -80,7 +74,7 @@ class ToolContext:
         return (self.root, *self.more_roots)
 
     def resolve(self, path: str) -> Path:
-        """Make a path absolute; links are not followed."""
+        """Make a path absolute. Symlinks are not followed."""
         given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
         return Path(os.path.normpath(self.directory / given))
 
@@ -89,7 +83,7 @@ class ToolContext:
         return str(path.relative_to(self.directory) if is_below else path)
 
     def is_within(self, path: Path) -> bool:
-        """Return whether a path, links followed, lies where the agent works."""
+        """Return whether a path, symlinks resolved, is in a root or the scratch directory."""
         real = path.resolve()
         return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
 

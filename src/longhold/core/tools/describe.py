@@ -1,7 +1,7 @@
-"""What is known of tools by name alone: our own, and those of other common agents.
+"""Describe tools by name: Longhold's own and those of common agents.
 
-Used for imported transcripts and other people's tools. A tool that is not in the table is of
-kind "other" and its results are never cleared; a user declares such a tool in one setting.
+Unlisted tools have the kind "other", and their results are never cleared. The user declares further
+tools in one setting.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,15 +13,14 @@ from longhold.core.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
 MEMORY = "memory"
-"""The tool that opens what left the view; mentioned to a model that has it."""
 SHELL_CHARS = 30_000
-"""Of a command's output: a test run's report fits, a build log does not."""
+"""Limit for command output: a test report fits, a build log does not."""
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
-"""Kinds of tools whose old results may be cleared; a command's too, see below."""
+"""Kinds of tools whose old results may be cleared. See `is_clearable` for commands."""
 MATCH_CHARS = 20_000
-"""Of matches: more means that the search was too wide."""
+"""Limit for search results. More means that the search was too broad."""
 MCP_CHARS = 100_000
-"""Of a tool server's result: 25,000 tokens of four characters, an eighth of a 200K window."""
+"""Limit for MCP results: 25,000 tokens of four characters, an eighth of a 200K window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +29,20 @@ class Described:
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
     is_repeatable: bool = False
-    """Whether the same call would bring the same output, as long as nothing was changed."""
+    """True if the same call returns the same output as long as nothing has changed."""
     limit_chars: int | None = LIMIT_CHARS
-    """Longer results are spilled; None is never."""
+    """Longer results are spilled to disk. None means no limit."""
     clearable: bool | None = None
-    """Declared for this very tool; None goes by its kind."""
+    """Declared for this tool; None decides by kind."""
 
     @property
     def is_clearable(self) -> bool:
-        """Whether the output can be had again, or is a mere confirmation.
-
-        Output of a background command comes only once, so a shell tool needs a command.
-        """
+        """True if the output can be had again or only confirms. Background output comes once."""
         if self.clearable is not None:
             return self.clearable
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 
     def paths_in(self, given: JsonObject) -> tuple[str, ...]:
-        """Return the paths a call names; anything that is not text is left out."""
         found: list[str] = []
         for name in self.path_inputs:
             value = given.get(name)
@@ -107,7 +102,7 @@ KNOWN: Mapping[str, Described] = {
         (_list("dir_path"), "list_dir"),
         (_list("filePath"), "LSP"),
         (_list("path"), "Glob LS file_search find glob glob_files list_directory list_files ls"),
-        (_write(), "apply_patch"),  # its paths stand inside the patch, where no input names them
+        (_write(), "apply_patch"),  # its paths are inside the patch, not in an input
         (_write("file_path"), "Edit MultiEdit Write"),
         (_write("notebook_path"), "NotebookEdit"),
         (_write("path"), "patch replace_in_file str_replace write_to_file"),
@@ -124,13 +119,12 @@ KNOWN: Mapping[str, Described] = {
     )
     for name in names.split()
 }
-"""Our own tools, those of other agents, and what several of them call the same things."""
 
 Describe: TypeAlias = Callable[[str], Described]
 
 
 def build_describe(declared: str, known: Describe | None = None) -> Describe:
-    """Describe further tools, declared in a line: `mcp__db__query=fetch, Ask=search`."""
+    """Add declared tools, as in `mcp__db__query=fetch, Ask=search`."""
     known = known or description_of
     pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
     more = {name.strip(): describe_kind(kind.strip()) for name, _, kind in pairs}
@@ -153,5 +147,5 @@ def describe_declared(tool: Tool) -> Described:
 
 
 def description_of(tool_name: str) -> Described:
-    """Describe the tool of this name; MCP tools are unknown unless declared."""
+    """Describe a tool by name. MCP tools are unknown unless declared."""
     return KNOWN.get(tool_name, UNKNOWN)

@@ -1,8 +1,6 @@
-"""The environment of the agent's commands and of hooks: the user's, without keys for models.
+"""The environment of the agent's commands and of hooks: the user's, without model API keys.
 
-A command whose output the model reads must not be able to print what pays for the model. A
-command that runs unasked, because it changes nothing, gets no credentials at all, and git in it
-runs nothing that a repository names. Programs are found in the same places wherever a command runs.
+The model reads command output, so a command must not be able to print the key that pays for it.
 """
 
 import os
@@ -29,5 +27,5 @@ def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) 
 
 
 def absolute_path(path: str) -> str:
-    """Return a PATH without the entries that mean another directory wherever one stands."""
+    """Drop relative entries from a PATH, because they depend on the working directory."""
     return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())

@@ -1,8 +1,7 @@
-"""The files an agent knows: which it read, which lines, and in which state.
+"""The files an agent has read: which lines, and in which state.
 
-Answers whether a file may be written (it was read and has not changed since) and whether
-reading it again would bring anything new. The least recently used are forgotten first. Links to
-one file count as one.
+Decides whether a file may be written (it was read and has not changed since) and whether another
+read would return anything new. Symlinks to one file count as one file.
 """
 
 import hashlib
@@ -13,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 MAX_FILES = 100
-"""More than a session works on at a time; an older one has to be read again."""
+"""More files than a session works on at a time. A dropped file must be read again."""
 HASHED_BYTES = 32 << 20
-"""Larger files are compared by size and time alone: hashing them is not worth its cost."""
+"""Larger files are compared by size and time only, because hashing them costs too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,6 @@ class Stamp:
     modified_ns: int
     inode: int
     sha256: str = ""
-    """Empty for a file too large to hash."""
 
     def same_content(self, other: "Stamp") -> bool:
         if self.sha256 and other.sha256:
@@ -44,15 +42,13 @@ class SeenFile:
     path: Path
     stamp: Stamp
     ranges: tuple[range, ...] = ()
-    """The lines, from 1, still in the model's view; none after a write."""
+    """Line ranges, counted from 1, that are still in the model's view; empty after a write."""
 
     def shows(self, lines: range) -> bool:
         return any(lines.start >= shown.start and lines.stop <= shown.stop for shown in self.ranges)
 
 
 class Files:
-    """The files an agent knows, most recently used last."""
-
     def __init__(self, seen: Iterable[SeenFile] = (), *, max_files: int = MAX_FILES) -> None:
         self.max_files = max_files
         self._seen = OrderedDict((each.path, each) for each in seen)
@@ -61,7 +57,7 @@ class Files:
         return len(self._seen)
 
     def record(self, seen: SeenFile) -> None:
-        """Remember a file as it is now; lines shown of the same content still count as shown."""
+        """Record a file's current state. Line ranges are kept if its content is the same."""
         seen = replace(seen, path=_real(seen.path))
         before = self._seen.pop(seen.path, None)
         if before and before.stamp.same_content(seen.stamp):

@@ -1,8 +1,7 @@
-"""The shape of a tool: its name, its input, what it does and its outcome.
+"""The tool protocol: name, input type, function and outcome.
 
-A tool is declared once, from the type of its input and an async function; the JSON Schema for
-the model and the check of what the model sends are both made from that type. A failure is an
-outcome that explains itself: only cancellation passes through.
+`make_tool` builds the JSON Schema and the input validation from one type. A failure becomes an
+outcome with an explanation. Only cancellation is raised.
 """
 
 import os
@@ -24,23 +23,22 @@ if TYPE_CHECKING:
 ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
 LIMIT_CHARS = 50_000
-"""A longer result is spilled: about 12,000 tokens, a sixteenth of a 200K window."""
+"""Longer results are spilled to disk: about 12,000 tokens, a sixteenth of a 200K window."""
 
 _UNSOUND = re.compile("[\0\ud800-\udfff]")
-"""What neither a path, an argument nor a file's content can hold."""
+"""Characters that no path, argument or text file can contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     content: ResultContent
-    """What the model reads."""
     is_error: bool = False
     exit_status: int | None = None
-    """Of a command that ended by itself; a signal is its negative number."""
+    """Exit status of a command that ended by itself; a signal is its negative number."""
     note: str = ""
     """One line for the user."""
     is_denied: bool = False
-    """The tool was not run: permissions or a hook forbade it."""
+    """Permissions or a hook denied the call, so the tool did not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +51,11 @@ class Tool:
     kind: ToolKind
     run: Callable[[JsonObject, "ToolContext"], Awaitable[Outcome]]
     path_inputs: tuple[str, ...] = ()
-    """Inputs that name a file or a directory."""
     command_input: str = ""
-    """The input that is a shell command, or nothing."""
     is_read_only: Callable[[JsonObject], bool] = lambda _given: False
-    """Whether this call changes nothing, so that it may run beside others."""
+    """Whether this call changes nothing. Such calls may run in parallel."""
     limit_chars: int | None = LIMIT_CHARS
-    """Longer results are spilled; None is never."""
+    """Longer results are spilled to disk. None means no limit."""
 
     def definition(self) -> JsonObject:
         return {
@@ -70,11 +66,11 @@ class Tool:
 
 
 class Refused(Exception):
-    """The tool will not or cannot do this; the message is for the model."""
+    """The tool refuses or cannot run the call. The message is for the model."""
 
 
 class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every tool's input: an unknown field is an error, not ignored."""
+    """Base of every tool's input. An unknown field is an error."""
 
 
 Taken = TypeVar("Taken", bound=Input)
@@ -92,7 +88,7 @@ def make_tool(
     limit_chars: int | None = LIMIT_CHARS,
     description: str = "",
 ) -> Tool:
-    """Declare a tool from its input type and an async function; its description lies in `prompts`."""
+    """Declare a tool. Its description is in `prompts`, unless given."""
 
     async def run(given: JsonObject, tool_context: "ToolContext") -> Outcome:
         try:
@@ -146,13 +142,13 @@ def _inline_refs(node: Json, parts: JsonObject) -> Json:
         return node
     if "$ref" in node:
         return _inline_refs(parts[node["$ref"].rpartition("/")[2]], parts)
-    # The title only repeats the class's name, its description our own docstring.
+    # Because the title repeats the class name and the description our docstring.
     names = {"title", "description"} if node.get("type") == "object" else set()
     return {key: _inline_refs(value, parts) for key, value in node.items() if key not in names}
 
 
 def _convert_input(name: str, takes: type[Taken], given: JsonObject) -> Taken:
-    """Check an input; numbers and booleans written as text are accepted."""
+    """Validate an input. Numbers and booleans written as text are accepted."""
     if not _is_sound(given):
         raise Refused(
             f"{name} was called with a zero byte or half a character, which no file holds."
@@ -180,7 +176,7 @@ def _is_sound(value: Json) -> bool:
 
 
 def _escape_outcome(outcome: Outcome) -> Outcome:
-    """Escape what JSON cannot hold: file names may have bytes that are not text."""
+    """Escape surrogates, because file names may contain bytes that are not UTF-8."""
     if not isinstance(outcome.content, str):
         return outcome
     return replace(outcome, content=_escape(outcome.content), note=_escape(outcome.note))
@@ -206,7 +202,7 @@ CALL_TOOL = make_tool(NAME, CallToolInput, _refuse, kind="other", is_read_only=T
 
 
 def unwrap_call(use: ToolUse) -> ToolUse:
-    """Return the call that is meant: the inner one, if it is made through the fixed tool."""
+    """Return the inner call of a CallTool call, otherwise the call itself."""
     if use.name != NAME:
         return use
     name, given = use.input.get("name"), use.input.get("input")

@@ -1,7 +1,7 @@
-"""The tools' state, recovered from a log: files touched, skills used, the todo list.
+"""Recover the tools' state from a log: files touched, skills used, the todo list.
 
-For a session that continues in a new process or after a compaction; `recall` puts it into a
-`ToolContext`. A file counts as known only if it has provably not changed since.
+Used when a session resumes in a new process or after a compaction. A file counts as known only if
+its timestamps prove that it has not changed since.
 """
 
 import re
@@ -20,15 +20,14 @@ from longhold.core.tools.describe import description_of
 from longhold.core.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
 
 SKILL_NAME, TODO_NAME = "Skill", "TodoWrite"
-"""The tools whose calls are recovered."""
 UNCHANGED = "is unchanged since you read it; these lines stand above."
-"""What a read says in place of lines that the model has already."""
+"""A read returns this instead of lines that the model already has."""
 
 _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")
 
 
 def restored_head(path: Path) -> str:
-    """Return how the first line of a restored file begins, so that it can be recognised."""
+    """Return the first words of a restored file, by which `is_restored_file` recognises it."""
     return f"[Restored file {path}, as it is on disk now"
 
 
@@ -39,15 +38,14 @@ def is_restored_file(text: str) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
     path: str
-    """As the call named it."""
     at: float
     n: int
     first: int = 1
-    """The line from which it was read last; a write says nothing about that."""
+    """First line of the last read. Writes do not change it."""
     limit: int = 0
-    """How many lines were wanted then; zero for as many as there are."""
+    """Line limit of the last read; 0 means no limit."""
     span: tuple[int, int] = (1, 0)
-    """The lines that all readings together cover, as first and limit."""
+    """The lines that all reads together cover, as (first, limit)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +56,7 @@ class UsedSkill:
 
 
 class ToolTrace:
-    """What the calls of a log touched, used and noted; follows it entry by entry."""
+    """The files, skills and todos in a log's calls, followed entry by entry."""
 
     def __init__(self, history: Sequence[AnyEntry] = ()) -> None:
         self._cursor = LogCursor()
@@ -78,7 +76,7 @@ class ToolTrace:
         return self
 
     def files(self) -> list[Touched]:
-        """Return the files that tools read or wrote without an error, the newest first, each once."""
+        """Return the files read or written without an error, newest first, each once."""
         return list(reversed(self._files.values()))
 
     def skills(self) -> list[UsedSkill]:
@@ -129,10 +127,10 @@ def _to_positive(value: object) -> int:
 
 
 def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
-    """Put into a new context what an unbroken session would know.
+    """Restore into a new context what an uninterrupted session would know.
 
-    `boundary` is the last compaction in force: what was read before it is no longer in the
-    model's view, except what was restored after it.
+    `boundary` is the last compaction in force. Files read before it have left the model's view,
+    unless they were restored after it.
     """
     trace = ToolTrace(history)
     tool_context.set_todos(trace.todos())
@@ -159,7 +157,7 @@ def _find_restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touch
 
 
 def _check_unchanged(path: Path, at: float) -> SeenFile | None:
-    """Take a file as seen if its ctime, which cannot be set by hand, says it has not changed."""
+    """Return a file as seen if it has not changed since `at`. Its ctime cannot be set by hand."""
     try:
         status = path.stat()
         if max(status.st_mtime, status.st_ctime) > at or not path.is_file():
@@ -168,6 +166,3 @@ def _check_unchanged(path: Path, at: float) -> SeenFile | None:
     except OSError:
         return None
     return SeenFile(path=path, stamp=stamp_of(status, content))
-
-
-"""Instead of lines that the model has before it."""

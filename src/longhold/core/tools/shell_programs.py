@@ -1,9 +1,8 @@
-"""Finds every command that a script might run, also inside other commands.
+"""Find every command that a script might run, including nested ones.
 
-Those behind `sudo`, `env`, `xargs` or `timeout`, in the text given to `bash -c` or `eval`, and
-after `find -exec`; for deny rules also what only may be one (`hidden_commands`). It finds too much
-rather than too little, since it serves prohibitions only; permission is given by the commands as
-written. What hides its name from all this is opaque.
+Examples are commands behind `sudo` or `xargs`, in `bash -c`, and after `find -exec`. Only
+prohibitions use the result, so it finds too much rather than too little. Allow rules match commands
+as written. A script whose commands cannot be known is opaque.
 """
 
 import re
@@ -26,13 +25,12 @@ _INTERPRETERS = split_words(
     "python python2 python3 pypy pypy3 perl ruby node deno bun php lua luajit tclsh expect awk gawk"
     " mawk nawk sed m4 dc ed ex vi vim nvim emacs less more man gdb sqlite3 psql mysql osascript make"
 )
-"""They run programs from a text in a language of their own."""
 _SPAWNS = re.compile(
     r"system|popen|subprocess|spawn|exec|eval|fork|pty|ctypes|import|require|child_process|qx\b|`"
     r"|\bos\b|getattr|compile|decode|chr\b|unpack|open\s*\(?.*\||\|\s*getline|\|\s*\"|/e\b|![a-z]|shell",
     re.IGNORECASE,
 )
-"""What in such a text may start a program under a name that is put together there."""
+"""Code that may start a program whose name is computed."""
 _INLINE = re.compile(r"-[A-Za-z]*[cerE]|--(eval|execute|command|print|run)|-(ex|exec|eval|batch)")
 _RUN_WORDS = split_words(
     "-exec -execdir -ok -okdir -x -X --exec --exec-batch run exec dlx -- --run --command foreach"
@@ -43,13 +41,13 @@ _RENAMES = split_words("alias enable")
 _HIDDEN = re.compile(r"\$\(|`|<\(")
 
 MAX_DEPTH = 5
-"""Texts inside texts; nested deeper than people write by hand."""
+"""Nesting limit for scripts in arguments: deeper than people write by hand."""
 
 DATA_CHARS = 2_000
-"""A longer value or quoted text is not searched; the command that has one is opaque."""
+"""Longer values and quoted texts are not searched, and their command is opaque."""
 
 MAX_COMMANDS = 5_000
-"""Past this many candidates the script is called opaque instead of being searched on."""
+"""With more candidates the script is opaque."""
 
 
 def program(name: str) -> str:
@@ -57,7 +55,6 @@ def program(name: str) -> str:
 
 
 def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield each command that could run, as written first, then those it carries."""
     for command in script.commands:
         yield command
         yield from _list_tails(command)
@@ -67,7 +64,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def hidden_commands(script: Script) -> Iterator[Command]:
-    """Yield what looks like a command in places where text may become one."""
+    """Yield possible commands in places where text may become one."""
     for command in islice(_list_named(script), MAX_COMMANDS):
         for index, word in enumerate(command.words[1:], start=1):
             if _PROGRAM.fullmatch(word.text) or program(command.name) in _FINDERS:
@@ -83,7 +80,7 @@ def hidden_commands(script: Script) -> Iterator[Command]:
 
 
 def _data(command: Command) -> Iterator[str]:
-    """Yield the values and quoted texts that another program, or the shell later on, may run."""
+    """Yield the values and quoted texts that a program or the shell may run later."""
     for text in (*command.assignments, *command.arguments):
         for found in re.finditer("=", text[:DATA_CHARS]):
             yield text[found.end() :].lstrip("!")
@@ -105,7 +102,7 @@ def is_opaque(script: Script) -> bool:
 
 
 def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield the commands as written, and those whose place as a command is beyond doubt."""
+    """Yield the commands as written, and carried commands that certainly run."""
     for command in script.commands:
         yield command
         yield from _find_carried(command)
@@ -115,7 +112,7 @@ def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def _find_carried(command: Command) -> Iterator[Command]:
-    """Yield what a carrier starts: its first operand, or the next if that may be a value."""
+    """Yield the command of a carrier: its first operand, or the next if that may be a value."""
     words = command.words
     while words and program(words[0].text) in _CARRIERS:
         at = 1
@@ -133,7 +130,7 @@ def _is_setting(text: str) -> bool:
 
 
 def _hides(command: Command) -> bool:
-    """Return whether one command takes what it runs, or the name of it, from elsewhere."""
+    """Return whether a command takes its program, or the program's name, from elsewhere."""
     words, name = command.words, program(command.name)
     if not words:
         return False
@@ -158,7 +155,6 @@ def _hides(command: Command) -> bool:
 
 
 def _is_fed(command: Command, name: str) -> bool:
-    """Return whether a shell or interpreter reads its program from a stream."""
     if name not in _SHELLS | _INTERPRETERS | {".", "source", "busybox"} or name in (
         "sed",
         "less",
@@ -176,7 +172,6 @@ def _is_fed(command: Command, name: str) -> bool:
 
 
 def _code(command: Command) -> Iterator[str]:
-    """Yield the programs in other languages that stand in a command's words."""
     name = program(command.name)
     if name not in _INTERPRETERS and not name.startswith(("python", "perl", "ruby")):
         return
@@ -190,7 +185,6 @@ def _code(command: Command) -> Iterator[str]:
 
 
 def _list_tails(command: Command) -> Iterator[Command]:
-    """Yield every tail of the words that could itself be a command."""
     words = command.words
     carries = bool(words) and program(words[0].text) in _CARRIERS
     for index in range(1, len(words)):
@@ -199,7 +193,6 @@ def _list_tails(command: Command) -> Iterator[Command]:
 
 
 def _texts(command: Command) -> Iterator[str]:
-    """Yield the arguments that a shell would read as a script of their own."""
     words = command.words
     is_carrier = any(program(word.text) in _CARRIERS for word in words)
     for before, word in pairwise(words):

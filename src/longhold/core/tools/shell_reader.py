@@ -1,8 +1,7 @@
-"""Reads a shell command far enough to know what it would run, and records what it cannot read.
+"""Parse a shell command far enough to know which commands it would run.
 
-A `Script` holds the simple commands, also those inside groups, loops and substitutions, and
-the `doubts` that keep anything from being proved about it. The grammar is small on purpose:
-what lies outside it becomes a doubt, never a guess. Nothing is expanded and nothing is run.
+A `Script` holds the simple commands, including those inside groups, loops and substitutions. Syntax
+outside the small grammar becomes a doubt, never a guess. Nothing is expanded or run.
 """
 
 import re
@@ -21,12 +20,12 @@ Doubt: TypeAlias = Literal[
 ]
 
 _STREAM = re.compile(r"[0-9]{1,3}|-")
-"""A shell takes digits of other scripts for a file's name."""
+"""ASCII digits only: a shell takes other digits for a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """One word with its quotes removed; expansions stand in it as they were written."""
+    """One word without its quotes. Expansions are left as written."""
 
     text: str
     is_literal: bool = True
@@ -41,7 +40,10 @@ class Redirect:
 
     @property
     def joins_streams(self) -> bool:
-        """Whether it names a stream; bash ends a bare `>&-` before a quote, and reads a word there."""
+        """True if it names a stream.
+
+        Bash ends a bare `>&-` before a quote and reads a word there.
+        """
         is_bare = self.operator in (">&", "<&") and not self.target.is_quoted
         return is_bare and bool(_STREAM.fullmatch(self.target.text))
 
@@ -64,28 +66,25 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """All commands found in a text, in reading order, and what could not be read."""
-
     commands: tuple[Command, ...]
     doubts: frozenset[Doubt]
 
 
 def split_words(text: str) -> frozenset[str]:
-    """Make a set of the words in a text; tables of commands read better that way."""
     return frozenset(text.split())
 
 
 MAX_CHARS = 50_000
-"""Longer than any command worth reading; a longer one is always asked about."""
+"""Longer than any command worth parsing. A longer one always prompts for permission."""
 
 MAX_WORDS = 500
-"""Of one command; looking behind wrappers costs the square of it."""
+"""Limit per command, because looking behind wrappers is quadratic."""
 
 MAX_WORDS_IN_ALL = 5_000
 """Keeps the worst case of a decision at seconds."""
 
 MAX_DEPTH = 20
-"""Substitutions nest a handful deep when people write them."""
+"""Nesting limit for substitutions: deeper than people write by hand."""
 
 _RESERVED = split_words(
     "if then else elif fi for while until do done case esac select function coproc { } [[ ]]"
@@ -98,7 +97,7 @@ _ESCAPE = re.compile(
 )
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
 _SWALLOWED = re.compile(r"[^\x00-\x7f][\\|]")
-"""In some locales (GBK, Big5) the byte of the second is to bash the end of a letter."""
+"""In some locales (GBK, Big5), bash reads the second byte as the end of a letter."""
 _SHELLS = split_words("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
 
 
@@ -106,7 +105,7 @@ _TOO_LONG = Script(commands=(), doubts=frozenset({"too long"}))
 
 
 def read_script(text: str, *, depth: int = 0) -> Script:
-    """Read a command line as bash would split it; never raises."""
+    """Split a command line as bash would; never raises."""
     if len(text) > MAX_CHARS or depth > MAX_DEPTH:
         return _TOO_LONG
     reader = _Reader(text, depth)
@@ -128,7 +127,7 @@ class _Draft:
 
 
 class _Reader:
-    """A cursor over the text; each method reads one construct and moves past it."""
+    """A cursor over the text. Each method reads one construct and moves past it."""
 
     def __init__(self, text: str, depth: int) -> None:
         self.text = text
@@ -140,7 +139,7 @@ class _Reader:
         self.heredocs: list[tuple[str, bool, bool]] = []
 
     def read(self) -> None:
-        """Read to the end; groups are flattened, their brackets only leave a doubt."""
+        """Read to the end. Groups are flattened, and their brackets only leave a doubt."""
         open_groups = 0
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -205,7 +204,7 @@ class _Reader:
     def _place(self, word: Word) -> None:
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
-            # a name may follow these two, and behind it what runs
+            # because a name may follow these two, and then a command
             self.doubts.add("unreadable" if word.text in ("function", "coproc") else "group")
         elif starts and word.text == "!" and not word.is_quoted:
             pass
@@ -230,7 +229,7 @@ class _Reader:
             self.draft.redirects.append(Redirect(operator=operator, target=word))
 
     def _skip_heredocs(self) -> None:
-        """Step over the bodies that begin on this line, reading what in them would run."""
+        """Skip the here-documents that begin on this line, but read the commands they would run."""
         fed = bool(self.commands) and any(
             word.text.rpartition("/")[2] in _SHELLS for word in self.commands[-1].words
         )
@@ -254,7 +253,7 @@ class _Reader:
         self.heredocs.clear()
 
     def scan_expansions(self) -> None:
-        """Find what a text between double quotes, or a here-document, would run."""
+        """Find the commands that a double-quoted text or a here-document would run."""
         while self.at < len(self.text):
             if self.text[self.at] == "\\":
                 self.at += 2
@@ -292,13 +291,12 @@ class _Reader:
                 self.at += 1
         raw, text = self.text[start : self.at], "".join(pieces)
         if re.fullmatch(r"\d+", raw) and self.text[self.at : self.at + 1] in ("<", ">"):
-            # to bash a stream or a word, depending on how large the number is
+            # because bash takes it for a stream or a word, depending on the number's size
             self.doubts.add("unreadable")
         literal = literal and not self._expands_otherwise(raw, text, braces)
         return Word(text=text, is_literal=literal, has_glob=glob, is_quoted=quoted)
 
     def _expands_otherwise(self, raw: str, text: str, braces: bool) -> bool:
-        """Notice braces and the tildes whose meaning depends on the shell's state."""
         has_braces = braces and raw not in ("{", "{}")
         has_tilde = raw.startswith("~") and text != "~" and not text.startswith("~/")
         if has_braces or has_tilde:
@@ -309,7 +307,7 @@ class _Reader:
         following = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if following in ("", "\n"):
-            # bash joins such lines before it looks for a dollar or an operator; we do not
+            # because bash joins such lines before it looks for a dollar or an operator
             self.doubts.add("unreadable")
             self.at = min(self.at, len(self.text))
         return following.strip("\n")
@@ -345,7 +343,6 @@ class _Reader:
         return "".join(pieces), literal
 
     def _expansion(self) -> tuple[str, bool]:
-        """Read what begins with a dollar, a backtick or a process substitution."""
         start, pair = self.at, self.text[self.at : self.at + 2]
         if pair in ("$(", "<(", ">("):
             self._substitution(self._find_closing(self.at + 2, "(", ")"))
@@ -382,7 +379,6 @@ class _Reader:
         self.at = min(end + 1, len(self.text))
 
     def _find_closing(self, at: int, opening: str, closing: str) -> int:
-        """Find the bracket that closes this one, stepping over quotes and inner brackets."""
         level = 1
         while at < len(self.text):
             char = self.text[at]

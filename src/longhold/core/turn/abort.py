@@ -1,4 +1,4 @@
-"""Stopping at once when the user aborts: a wait that ends, a stream that is closed."""
+"""Stop waits and streams immediately when the user aborts."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
@@ -24,9 +24,9 @@ async def run_unless_aborted(abort: asyncio.Event, work: Awaitable[T]) -> T | No
 
 
 async def stop(task: "asyncio.Future[T]") -> None:
-    """Cancel a task and wait until it has ended, even if this wait is cancelled in turn.
+    """Cancel a task and wait for its end, even if this wait is cancelled too.
 
-    A generator whose next step still runs cannot be closed.
+    A generator cannot be closed while its next step runs.
     """
     cancelled: asyncio.CancelledError | None = None
     task.cancel()
@@ -42,7 +42,7 @@ async def stop(task: "asyncio.Future[T]") -> None:
 async def stream_until_aborted(
     abort: asyncio.Event, events: AsyncGenerator[T, None]
 ) -> AsyncGenerator[T, None]:
-    """Pass events on until aborted; the generator is closed either way."""
+    """Pass events on until aborted. The generator is always closed."""
     aborted = asyncio.create_task(abort.wait())
     try:
         while True:

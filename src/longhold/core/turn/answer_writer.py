@@ -1,8 +1,7 @@
-"""An answer's way into the log: the one place where a `Replied` entry is made.
+"""Write answers to the log: the only place that makes a `Replied` entry.
 
-A streamed answer is written up to each tool call before that tool may begin, and the rest when it
-ends, so that a killed process never leaves a tool that ran and a log that does not know it. An
-answer that arrives whole is written at once.
+A streamed answer is written up to each tool call before that tool may begin. A killed process
+therefore never leaves a tool that ran without a record.
 """
 
 from collections.abc import Callable
@@ -25,13 +24,10 @@ RecordEntry: TypeAlias = Callable[[AnyEntry], AnyEntry]
 
 
 class AnswerWriter:
-    """Writes one answer: what has arrived is in the log or waits for its next piece."""
-
     def __init__(self, record: RecordEntry) -> None:
         self._record = record
         self._waiting: list[Block] = []
         self._half = ""
-        """The text block that is still arriving."""
         self._id = ""
         self._model = ""
         self.reply: Reply | None = None

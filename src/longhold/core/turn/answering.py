@@ -1,7 +1,7 @@
-"""Who answers: the one owner of which model is asked.
+"""The current model of a session, and the budget check for overhead calls.
 
-The loop, forks and sub-agents all ask `current()`; a fallback that takes over, or a model that the
-user picks, replaces it here and nowhere else. What was answered by whom is in the log.
+The loop, forks and sub-agents all ask `current()`. Only this module replaces it, by a fallback or
+by the user's choice.
 """
 
 from longhold.core.log.spending import COMPACT
@@ -12,13 +12,13 @@ from longhold.core.models.protocol import Model
 from longhold.core.turn.engine import Engine
 
 SUMMARY = Usage(input_tokens=3_000, output_tokens=5_000)
-"""A typical summary, in one call: the question and the last answer are not cached yet."""
+"""A typical summary call. Its question and the last answer are not cached yet."""
 OTHER = (Usage(input_tokens=3_000, output_tokens=500),) * 2
-"""Notes and memories: a call that edits, and one that ends."""
+"""Notes and memories: one call that edits and one that ends."""
 
 
 def own_refusal(engine: Engine, source: str) -> str:
-    """Say why a layer may not ask the model now, and takes its free way; '' if it may."""
+    """Return why a layer may not call the model now; '' if it may."""
     prompt = Usage(cache_read_tokens=engine.fullness().used_tokens)
     calls = (SUMMARY,) if source == COMPACT else OTHER
     expected = sum((price_call(engine.model, prompt + call) for call in calls), Tally())
@@ -27,8 +27,6 @@ def own_refusal(engine: Engine, source: str) -> str:
 
 
 class Models:
-    """The model that answers, the one behind it, and those that answered before."""
-
     def __init__(self, model: Model, fallback: Model | None = None) -> None:
         self._current = model
         self._fallback = fallback

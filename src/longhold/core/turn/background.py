@@ -1,7 +1,7 @@
-"""Background work: each job does one thing at a time, and never raises into the foreground.
+"""Background jobs: each runs one task at a time and never raises into the foreground.
 
-A newer job replaces the queued one; failures, and what was stopped, go to a callback. Stopping the
-foreground stops no job; when a session ends, jobs get some time to finish and are then stopped.
+A newer task replaces the queued one. Failures go to a callback. Stopping the foreground does not
+stop jobs. At the end of a session jobs get some time to finish.
 """
 
 import asyncio
@@ -28,11 +28,10 @@ from longhold.errors import Aborted
 T = TypeVar("T")
 Work: TypeAlias = Callable[[], Awaitable[object]]
 OnFailure: TypeAlias = Callable[[str, Exception], None]
-"""Called with the name of a job and why it failed."""
 
 
 HandOver: TypeAlias = Callable[[str], Work | None]
-"""Gives what has a job of this name done elsewhere; None if it is done here."""
+"""Returns the task that hands a job to a worker; None to run the job here."""
 
 
 def _keep(_name: str) -> None:
@@ -49,15 +48,12 @@ _PATHS = ("file_path", "notebook_path", "path")
 
 @dataclass(slots=True)
 class JobProgress:
-    """What a piece of work did so far, as the events of its calls show it."""
-
     since: float = field(default_factory=time.time)
     phase: str = "starting"
     answers: int = 0
     calls: int = 0
-    """Of tools."""
     files: dict[str, None] = field(default_factory=dict)
-    """Those it changed, in order."""
+    """The files it changed, in order."""
     spent: Tally = field(default_factory=Tally)
 
     def see(self, event: object) -> None:
@@ -89,9 +85,7 @@ class Job:
     name: str
     on_failure: OnFailure = _ignore
     steps: Sequence[str] = ()
-    """The last steps of the work in progress, for display."""
     progress: JobProgress = field(default_factory=JobProgress)
-    """Of the work in progress, or the last."""
     handed_over: HandOver = _keep
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
@@ -101,7 +95,7 @@ class Job:
         return self._doing is not None and not self._doing.done()
 
     def begin(self, work: Work) -> None:
-        """Start now, or have it done elsewhere; while busy, this replaces whatever was queued."""
+        """Start a task, or hand it over. While busy, it replaces the queued one."""
         work = self.handed_over(self.name) or work
         if self.is_busy:
             self._next = work
@@ -109,25 +103,21 @@ class Job:
             self._doing = asyncio.create_task(self._work(work), name=self.name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Start work whose result, or failure, the caller takes from the task."""
         task = asyncio.create_task(self._begun(work), name=self.name)
         self._doing = task
         return task
 
     def show(self, steps: Sequence[str]) -> None:
-        """Show these steps for the work in progress; the sequence may go on growing."""
+        """Show these steps for the current task. The sequence may keep growing."""
         self.steps = steps
 
     async def wait(self, seconds: float) -> None:
-        """Wait for the work in progress and in the queue, at most so long; it goes on either way."""
+        """Wait at most this long for the current and queued tasks. They continue either way."""
         if self._doing is not None and not self._doing.done():
             await asyncio.wait({self._doing}, timeout=seconds)
 
     def cancel(self, why: str = "") -> None:
-        """Cancel the work in progress without waiting for its end, and drop the queue.
-
-        With `why` the work counts as failed; without, whoever cancels it reports that.
-        """
+        """Cancel the current and queued task without waiting. `why` makes it a failure."""
         self._next = None
         if self._doing is None or self._doing.done():
             return
@@ -162,7 +152,6 @@ class Job:
 
 
 _CURRENT: ContextVar[Job | None] = ContextVar("job", default=None)
-"""The job that the running task works for."""
 
 
 @dataclass(slots=True)
@@ -193,14 +182,10 @@ class Background:
 
 _KINDS = {name: kind for kind, (_, name) in LEAVES.items()}
 QUEUED = tuple(_KINDS)
-"""The jobs that workers can do."""
 
 
 def background_of(engine: Engine) -> Background:
-    """Make a session's background; what fails there is an entry in its log.
-
-    Where workers do a session's jobs, to begin one is to queue it.
-    """
+    """Make a session's background. Failures become log entries, and workers' jobs are queued."""
 
     def report(name: str, error: Exception) -> None:
         said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
@@ -214,7 +199,7 @@ def background_of(engine: Engine) -> Background:
 
 
 def watch_forks(ask: AskFork) -> AskFork:
-    """Count what forks do for the job that asks; questions of the foreground pass unchanged."""
+    """Count the events of a job's forks. Foreground forks pass unchanged."""
 
     async def asked(request: ForkRequest) -> ForkReply:
         job = _CURRENT.get()

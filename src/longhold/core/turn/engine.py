@@ -1,9 +1,8 @@
 """The path of a turn: `prepare` before the call, `record_reply` after it. Read this first.
 
-The engine owns the log and the view folded from it: an entry is written first, then folded.
-`prepare` runs the stages, each of which looks at the view and appends what it decides, then builds
-the request. Stages are plain callables in a tuple; which model answers and who runs the tools is
-decided elsewhere.
+The engine owns the log and the view folded from it. It writes each entry first and then folds it.
+`prepare` runs the stages, which append their decisions, and then builds the request. The model and
+the tools are chosen elsewhere.
 """
 
 import time
@@ -49,20 +48,18 @@ from longhold.core.view.window import Window
 from longhold.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
-"""Raised by a stage on purpose: no later one can help, or nothing can be written."""
+"""Errors that a stage raises on purpose, because no later stage can help."""
 
 T = TypeVar("T")
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
-"""Looks at the engine's view and records what it decides."""
+"""Looks at the engine's view and records its decisions."""
 AfterTurn: TypeAlias = Callable[["Engine"], None]
-"""Runs after every whole answer; may start background work, and never raises."""
+"""Runs after every whole answer. It may start background work and never raises."""
 OnResult: TypeAlias = Callable[["Engine", Ran], tuple[Ran, Spilled | Failed | None]]
 """Returns an arriving result as the log keeps it, and the decision to record after it."""
 
 
 class Fullness(Struct, frozen=True, kw_only=True):
-    """How full the context is, and how full it may be."""
-
     used_tokens: int
     margin: Callable[[], int]
     window: Window
@@ -74,12 +71,12 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
     @property
     def margin_tokens(self) -> int:
-        """By how much it may be fuller, in nineteen of twenty cases; slow, and seldom asked."""
+        """Uncertainty of `used_tokens` (19 of 20 cases). Slow to compute."""
         return self.margin()
 
     @property
     def is_blocked(self) -> bool:
-        """True if nothing more may be sent before room is made."""
+        """True if nothing may be sent before space is freed."""
         used, most = self.used_tokens, self.window.blocking_tokens
         return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
 
@@ -101,7 +98,7 @@ class Engine:
         log.entries.clear()  # the view's history holds them
         self.results = log.results
         self.limits_chars: dict[str, int | None] = {}
-        """How long each tool declares its results may be; for a tool not listed its name decides."""
+        """Result limits that tools declare. For other tools the name decides."""
         self.monitor = CacheMonitor(clock)
         self.own = OwnSpending()
         self._on_result = on_result or keep_long
@@ -126,7 +123,7 @@ class Engine:
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry as it is, then fold it into the view; one without effect is reported."""
+        """Write an entry, then fold it into the view. An entry without effect is reported."""
         written = self.log.append(entry)
         misfits = len(self.view.damage)
         self.view.apply(written)
@@ -136,17 +133,14 @@ class Engine:
         return written
 
     def report(self, entry: AnyEntry) -> None:
-        """Take a report of background work, the one way it reaches the log.
-
-        Once the log is closed a report waits in the outbox for the next process that opens it.
-        """
+        """Record a report of background work; after the log is closed, leave it in the outbox."""
         if self.log.is_open:
             self.record(entry)
         else:
             self.log.leave(entry)
 
     def take_reports(self) -> None:
-        """Record what other processes, and jobs that outlived their session, left in the outbox."""
+        """Record the reports that other processes and late jobs left in the outbox."""
         self.log.take(self.view.history, self.record)
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
@@ -154,10 +148,10 @@ class Engine:
         return self.record(Said(content=to_spoken(blocks), hidden=hidden))
 
     def take(self, entry: AnyEntry) -> AnyEntry:
-        """Take an entry of a round as the model or a tool made it; return it as recorded.
+        """Take an entry of a round from the model or a tool; return it as recorded.
 
-        Tool uses whose id is taken get another. A result goes to the call that its provider's id
-        means; one that is too long leaves a file, and an entry about it after its own.
+        A tool use whose id is taken gets another, and its result follows. A long result leaves a
+        file and a second entry.
         """
         if isinstance(entry, Replied):
             return self.record(with_own_ids(entry, self.view.called))
@@ -186,18 +180,12 @@ class Engine:
 
     @property
     def shows_paths(self) -> bool:
-        """Return whether the model may be shown where files of the session lie.
-
-        An agent of ours can read them; what a program's tools reach is known if it said so.
-        """
+        """True if the model may see paths of session files: its tools must be able to read them."""
         configured = self.view.configured
         return self.log.has_file and (configured is None or configured.paths)
 
     def resume(self, *, repairs: bool = True) -> list[str]:
-        """Continue a session; return what the user should know about its log.
-
-        Open tool uses count as interrupted, waiting reports are recorded, damage is reported.
-        """
+        """Resume a session; return warnings about its log. Open tool uses count as interrupted."""
         damaged = plan_report(self.log.damage, self.view.damage, self.view.history)
         if damaged is not None:
             self.record(damaged)
@@ -208,12 +196,12 @@ class Engine:
         return [damaged.error] if damaged is not None and not is_torn else []
 
     def is_answered(self) -> bool:
-        """True if the model has had the last word, so that there is nothing to send."""
+        """True if the last message is the model's, so that there is nothing to send."""
         last = self.view.items[-1] if self.view.items else None
         return last is None or (isinstance(last, Round) and not last.tool_uses())
 
     def has_news(self) -> bool:
-        """True if something was said since the last request, so that asking again makes sense."""
+        """True if there is a new message since the last request."""
         last = self.view.items[-1] if self.view.items else None
         asked = self.view.asked.n if self.view.asked else 0
         return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
@@ -227,7 +215,7 @@ class Engine:
         return self.settings.compact.on and self.settings.window.auto
 
     def doubt_report(self) -> bool:
-        """Drop a reported size that alone fills the window; True if our own estimate leaves room."""
+        """Drop a reported size that alone fills the window; True if the estimate leaves space."""
         full, total = self.fullness(), self.view.total
         own = self._follower.estimate(self.view)
         size = own.size_tokens(total)
@@ -241,7 +229,7 @@ class Engine:
         return True
 
     async def retry_on_overflow(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something that may overflow; once more if only a reported size made it do so."""
+        """Run work that may overflow, and again if only a reported size caused it."""
         try:
             return await work()
         except ContextOverflow:
@@ -253,10 +241,10 @@ class Engine:
         return self._follower.follow(self.view).size_tokens(total)
 
     def output_limit(self, able: Capabilities | None = None) -> int:
-        """Return how long an answer may be, as the settings say and the model is `able` to.
+        """Return the output limit, by the settings and by what the model is `able` to do.
 
-        Without `able`, a program's choice counts first, and what is guessed about an unknown model
-        is bounded by what its window leaves.
+        Without `able`, a program's choice comes first, and an unknown model is bounded by its
+        window.
         """
         configured, settings = self.view.configured, self.settings
         if able is None and configured is not None and configured.max_tokens:
@@ -268,14 +256,13 @@ class Engine:
         return max(1, min(limit, self.fullness().window.reserve_tokens))
 
     def make_weigher(self) -> Callable[[Measure], float]:
-        """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""
+        """Return a scale on which the parts of the view add up to `used_tokens`."""
         weights = default_weights(self.model)
         whole = weigh(self.view.total, weights)
         scale = self.fullness().used_tokens / whole if whole else 1.0
         return lambda measure: scale * weigh(measure, weights)
 
     def reconfigure(self, settings: Settings) -> None:
-        """Go by other settings from here on; the caller records why."""
         self.settings = settings
 
     def switch(self, model: str, reason: str) -> Fullness:
@@ -290,9 +277,9 @@ class Engine:
         source: str = "main",
         build: Callable[[], Request] | None = None,
     ) -> Request:
-        """Run every stage, build the request, record that it is sent, and wait until that is kept.
+        """Run every stage, build the request, record it, and wait until the log is durable.
 
-        Where a caller words requests itself, `build` gives the one for the view as it is then.
+        A caller that words its own requests passes `build`, called after the stages.
         """
         await self.retry_on_overflow(partial(self._run_all, tuple(stages)))
         self._asked_as, self._max_output_tokens = source, max_output_tokens
@@ -309,7 +296,7 @@ class Engine:
             await self._run(stage)
 
     async def _run(self, stage: Stage) -> None:
-        """Run a stage; one that fails leaves an entry, and the next one runs."""
+        """Run a stage. A failure becomes an entry, and the next stage runs."""
         try:
             await stage(self)
         except STOPS:
@@ -319,7 +306,6 @@ class Engine:
             self.record(Failed(what=f"stage {_name_of(stage)}", error=said))
 
     def _request(self, max_output_tokens: int) -> Request:
-        """Build the request for the view as it is, with markers where they pay."""
         messages, unmoved = self._messages()
         places = self._markers.place(messages, unmoved, slots=free_slots(self.frame))
         return build(
@@ -335,7 +321,6 @@ class Engine:
         )
 
     def _messages(self) -> tuple[list[JsonObject], int]:
-        """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
         messages = self._wire.render(self.view)
         messages = first + messages if first else messages
@@ -345,7 +330,7 @@ class Engine:
         return messages, len(first) + self._wire.unmoved
 
     def prefix(self) -> Prefix:
-        """Give what a fork shares: the conversation as it would be sent now."""
+        """Return the shared prefix of a fork: the conversation as it would be sent now."""
         messages, unmoved = self._messages()
         last = self.view.open_round()
         return Prefix(
@@ -361,7 +346,7 @@ class Engine:
         )
 
     def record_reply(self, reply: Reply, after_turn: Iterable[AfterTurn] = ()) -> AnyEntry:
-        """Record an answer that arrived whole, and finish the turn; the same answer only once."""
+        """Record a whole answer and finish the turn. The same answer is recorded only once."""
         last = self.view.items[-1] if self.view.items else None
         is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
         if last is not None and is_named and not self.view.has_asked_since(last):
@@ -373,7 +358,7 @@ class Engine:
     def finish_turn(
         self, after_turn: Iterable[AfterTurn] = (), diagnostics: JsonObject | None = None
     ) -> None:
-        """Observe the answer unless that was done, make the turn durable, begin background work."""
+        """Observe the usage, make the turn durable, and begin background work."""
         self.observe_usage(diagnostics)
         self.log.sync_soon()
         self.take_reports()
@@ -381,7 +366,6 @@ class Engine:
             begin(self)
 
     def observe_usage(self, diagnostics: JsonObject | None = None) -> None:
-        """Learn from the last answer's usage, and record a cache break."""
         self._follower.follow(self.view)
         self._markers.observe_reply()
         source = self.view.asked.source if self.view.asked else "main"
@@ -392,7 +376,7 @@ class Engine:
             self.record(keep_diff(broke, self.log.keep_text))
 
     def close(self) -> None:
-        """Save what was learnt about tokens, as far as that is possible, and close the log."""
+        """Save the token calibration if possible, and close the log."""
         try:
             if self.settings.gauge.calibrate and not self._was_simulated():
                 for calibration in self._follower.calibrations.values():
@@ -404,13 +388,12 @@ class Engine:
             self.log.close()
 
     def _was_simulated(self) -> bool:
-        """True if the simulator answered: what it counts says nothing about the real model."""
+        """True if the simulator answered: its counts do not describe the real model."""
         switches = (entry for entry in self.view.history if isinstance(entry, Switched))
         return any(is_simulated(entry.model) for entry in switches)
 
 
 def keep_long(engine: Engine, ran: Ran) -> tuple[Ran, Failed | None]:
-    """Keep the body of a result that is too long for the log in a file."""
     body, short = engine.results.shorten(ran, engine.settings)
     try:
         if body is not None:

@@ -1,9 +1,8 @@
-"""Rounds until the work is done: the agent's loop, as one stream of events.
+"""The agent's loop: rounds until the work is done, as one stream of events.
 
-Each pass builds a request, plays a round, and then either continues or stops, always for a
-stated reason. What is carried from pass to pass is one frozen value, replaced whole. Errors
-that can be recovered from are withheld until it is known whether they were. Every way to
-continue has a limit, so no script of answers keeps the loop going for ever.
+Each pass builds a request, plays a round, and then continues or stops for a stated reason.
+Recoverable errors are withheld until recovery has failed. Every way to continue has a limit, so no
+sequence of answers keeps the loop running forever.
 """
 
 import asyncio
@@ -28,13 +27,10 @@ from longhold.core.view.items import last_round
 from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
 
 ESCALATED_OUTPUT_TOKENS = 64_000
-"""Asked for once when an answer was cut off at the first limit."""
+"""Requested once after an answer was cut off at the first limit."""
 OUTPUT_RECOVERIES = 3
-"""How often a cut answer is resumed before it is left as it is."""
 SAME_FAILURES = 10
-"""How often in a row the same calls may fail in the same way; a model that repeats them further is
-stuck.
-"""
+"""How often in a row the same calls may fail the same way before the model counts as stuck."""
 BUDGET_CONTINUATIONS = 50
 """How often a token budget may ask for more work in one run."""
 
@@ -47,7 +43,6 @@ ContinueReason: TypeAlias = Literal[
     "stop_hook",
     "budget",
 ]
-"""Why the loop goes on."""
 
 End: TypeAlias = Literal[
     "completed",
@@ -65,7 +60,6 @@ End: TypeAlias = Literal[
     "blocking_limit",
     "budget_spent",
 ]
-"""Why it stops."""
 
 GO_ON = (
     "Your answer was cut off at the output limit. Continue from exactly where it stopped, without "
@@ -85,7 +79,6 @@ class Continued:
 class Stopped:
     reason: End
     text: str = ""
-    """The last answer's text."""
     detail: str = ""
 
 
@@ -96,7 +89,7 @@ StopHook: TypeAlias = Callable[[str, bool], Awaitable["StopVerdict"]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopVerdict:
-    """What stop hooks say: go on for these reasons, or end here whatever they are."""
+    """The decision of stop hooks: continue for these reasons, or stop regardless."""
 
     blocks: tuple[str, ...] = ()
     prevents: str = ""
@@ -112,8 +105,6 @@ async def _no_stop_hooks(text: str, is_active: bool) -> StopVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopState:
-    """What one pass hands to the next."""
-
     turn: int = 1
     max_output_tokens: int
     budget_tokens: int = 0
@@ -122,27 +113,22 @@ class LoopState:
     stop_blocks: int = 0
     output_tokens: int = 0
     deltas: tuple[int, ...] = ()
-    """Output tokens of the last answers, for the token budget."""
     continuations: int = 0
     failed: tuple[bytes, int] = (b"", 0)
-    """How the last round's calls failed, and how often in a row they did in just that way."""
+    """Hash of the last failed calls, and how often in a row they failed that way."""
 
 
 Step: TypeAlias = Stopped | tuple[LoopState, Continued]
-"""What follows a pass: the end, or the next one's state and why there is one."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """The agent's loop with everything it needs, each thing replaceable."""
-
     engine: Engine
     models: Models
     toolbox: Toolbox
     settings: LoopSettings
     budget: Budget
     stages: tuple[Stage, ...] = ()
-    """Run before each call, in this order."""
     after_turn: tuple[AfterTurn, ...] = ()
     recover: Recover = _never_recovers
     on_stop: StopHook = _no_stop_hooks
@@ -151,9 +137,9 @@ class Loop:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     source: str = "main"
-    """Who asks: calls are counted and compared under this name."""
+    """Source name under which calls are counted and compared."""
     _backoff: Backoff = field(default_factory=Backoff)
-    """Answers in a row that broke after a tool call."""
+    """Consecutive answers that broke after a tool call."""
 
     async def run(self, budget_tokens: int = 0) -> AsyncGenerator[LoopEvent, None]:
         """Play rounds until there is a reason to stop.
@@ -200,7 +186,6 @@ class Loop:
         return self.engine.output_limit(self.models.current().capabilities)
 
     def _refusal(self, state: LoopState) -> Stopped | None:
-        """Return why the next call must not be made; None if it may."""
         if self.abort.is_set():
             return Stopped(reason="aborted_streaming")
         if self.settings.max_turns and state.turn > self.settings.max_turns:
@@ -231,7 +216,7 @@ class Loop:
         async with aclosing(stream_until_aborted(self.abort, rounds)) as events:
             async for event in events:
                 match event:
-                    case Finished(reply=reply):  # its tools may still run, and fork from here
+                    case Finished(reply=reply):  # its tools may still be running, and may fork
                         self._pay(reply)
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
@@ -272,7 +257,7 @@ class Loop:
         return await self._try_to_stop(state, reply)
 
     async def _handle_tools(self, state: LoopState, played: Played) -> Step:
-        """Go on, unless answers keep breaking or the same calls keep failing."""
+        """Continue, unless answers keep breaking or the same calls keep failing."""
         if played.error is None:
             self._backoff = Backoff(self.retries)
         else:
@@ -305,7 +290,7 @@ class Loop:
         return replace(state, recoveries=state.recoveries + 1), Continued(reason="output_resumed")
 
     def _cut_off(self, state: LoopState, played: Played) -> Step:
-        """Ask again with more room, then let the model go on where it was cut, then give up."""
+        """Ask again with a higher limit, then let the model continue, then give up."""
         able = self.models.current().capabilities
         most = min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens)
         if state.max_output_tokens < most:
@@ -321,7 +306,7 @@ class Loop:
         )
 
     async def _try_to_stop(self, state: LoopState, reply: Reply) -> Step:
-        """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
+        """Ask the stop hooks, then the token budget, then stop."""
         verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
         if verdict.prevents:
             return Stopped(reason="hook_stopped", text=_text(reply), detail=verdict.prevents)
@@ -347,7 +332,7 @@ class Loop:
         return not is_fading and state.continuations < BUDGET_CONTINUATIONS
 
     async def _handle_failure(self, state: LoopState, error: ModelError) -> Step:
-        """Recover from an error if that can be done, and only then say nothing about it."""
+        """Recover from an error if possible; otherwise stop and report it."""
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
             return await self._handle_overflow(state, error)
@@ -356,7 +341,7 @@ class Loop:
         return Stopped(reason="model_error", detail=str(error))
 
     async def _handle_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
-        """Make room, once for each turn, and ask again."""
+        """Free space, once per turn, and ask again."""
         try:
             recovering = partial(self.engine.retry_on_overflow, partial(self.recover, error))
             made_room = (

@@ -1,8 +1,8 @@
-"""Pin messages: they stay word for word through every compaction.
+"""Pin messages, so that they survive every compaction word for word.
 
-What left the view comes back as a copy at its end, so that nothing before it moves. The copy rests
-on the change that took the message away: if that is undone, the message itself stands there again,
-pinned, and the copy is gone.
+A message that left the view returns as a copy at the end, so that nothing before it moves. The copy
+rests on the change that removed the message. If that change is undone, the copy goes and the
+original is pinned again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ def unpin(engine: Engine, numbers: Sequence[int]) -> None:
 
 
 def list_pinned(view: View) -> list[tuple[int, str]]:
-    """Return what is pinned, by the number of the original."""
+    """Return the pinned messages by the number of the original."""
     originals = {
         entry.n: entry.rests_on[0]
         for entry in view.history
@@ -63,7 +63,6 @@ def _copies(view: View, numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def _copy(engine: Engine, n: int) -> Restored:
-    """Write a message that left the view as one that stands at its end."""
     change = _find_removal(engine.view, n)
     history = History(
         lambda: engine.view.history, directory=engine.directory, results=engine.results
@@ -80,7 +79,6 @@ def _copy(engine: Engine, n: int) -> Restored:
 
 
 def _find_removal(view: View, n: int) -> ViewChange:
-    """Find the newest change in force that took a message out of the view."""
     for entry in reversed(view.history):
         match entry:
             case Compacted(first=first, last=last) | Collapsed(first=first, last=last):

@@ -1,7 +1,6 @@
-"""What is said for tool calls that a dead process left open. Pure.
+"""Results for tool calls that a dead process left open. Pure.
 
-No call is ever run again. That a tool never began is only said where beginnings are recorded, as
-an agent's loop does; a program may record them or not.
+No call is ever run again. "Never began" is claimed only for logs that record beginnings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ INTERRUPTED = (
 _INTERRUPTED_BEFORE = (
     "The tool was interrupted: the session ended while it ran. It was not run again."
 )
-"""In logs of 0.1.0."""
+"""Used in logs of 0.1.0."""
 REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED, _INTERRUPTED_BEFORE)
 
 
@@ -39,7 +38,7 @@ def plan_repair(view: View) -> Iterator[Ran]:
 
 
 def _records_beginnings(view: View) -> bool:
-    """Return whether whoever runs the tools says so each time."""
+    """Return whether the log records the beginning of every tool run."""
     begun, ran, is_ours = set[str](), set[str](), view.configured is None
     for entry in view.history:
         match entry:
@@ -54,13 +53,13 @@ def _records_beginnings(view: View) -> bool:
 
 WHAT = "damage"
 SHOWN = 3
-"""Lines that are named; the entry has the numbers of all."""
+"""Number of lines named. The entry has the numbers of all."""
 
 
 def plan_report(
     damage: Iterable[Damage], misfits: Iterable[tuple[int, str]], history: Sequence[AnyEntry]
 ) -> Failed | None:
-    """Return an entry about damaged lines, and entries that do not fit, which no entry mentions."""
+    """Return an entry about damage that no entry mentions yet; None without any."""
     known_lines, known_entries = _list_reported(history)
     lines = [found for found in damage if found.line not in known_lines]
     entries = [(n, why) for n, why in misfits if n not in known_entries]

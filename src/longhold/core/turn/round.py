@@ -1,8 +1,7 @@
 """One round: a call of the model and the tools it asks for.
 
-`AnswerWriter` writes the answer up to each tool call before that tool may begin. Tools start as
-soon as their call is complete: those that change nothing side by side, any other alone, in the
-order of the calls. The gate decides which may run.
+A tool starts as soon as its call is complete and written. Read-only tools run in parallel, any
+other runs alone, in the order of the calls. The gate decides which may run.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ from longhold.core.view.items import Round
 from longhold.errors import ModelError, StoreError
 
 PARALLEL_TOOLS = 10
-"""More at once gain little: the disk is the bottleneck by then."""
+"""More gain little, because the disk is then the bottleneck."""
 STOPPED = "The tool was stopped before it finished."
 SIBLING_FAILED = "The tool was stopped: another command of the same answer failed."
 NOT_BEGUN = "The tool was not run: the turn was stopped before it began."
@@ -39,30 +38,27 @@ _RUNNING: ContextVar[str] = ContextVar("tool_use_id", default="")
 
 
 def running_call() -> str:
-    """Return the id of the call that the tool which asks is running for; '' outside of one."""
+    """Return the id of the call that the current tool runs for; '' outside of one."""
     return _RUNNING.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """A tool may run, with this input."""
-
     input: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denied:
-    """A tool may not run; the model reads why, and the turn may end there."""
+    """A tool may not run. The model reads the reason."""
 
     reason: str
     ends_turn: bool = False
     refused: str | None = None
-    """The user's own words, if it was the user who refused."""
+    """The user's own words, if the user refused."""
 
 
 ToolGate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Allowed | Denied]]
 After: TypeAlias = Callable[[ToolUse, Outcome, float], Awaitable[Outcome]]
-"""Given the call as it ran, what came of it, and how many seconds it took."""
 
 
 async def let_pass(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -75,8 +71,6 @@ async def _as_is(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolbox:
-    """The tools of a session, where they work, and who watches over them."""
-
     tools: Mapping[str, Tool]
     tool_context: ToolContext
     gate: ToolGate = let_pass
@@ -98,15 +92,11 @@ class ToolRan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """The round is over."""
-
     reply: Reply | None
     """The whole answer, or None if the stream broke after tools had begun."""
     entries: tuple[int, ...]
-    """The numbers of the entries that hold the answer."""
     results: int
     ends_turn: bool = False
-    """A denial says that the turn is over."""
     error: ModelError | None = None
 
 
@@ -114,7 +104,7 @@ RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
 
 
 async def _skip_wait() -> None:
-    """Wait for nothing: what is recorded is kept."""
+    """Wait for nothing: what is recorded is durable."""
 
 
 async def run_round(
@@ -123,10 +113,10 @@ async def run_round(
     record: RecordEntry,
     committed: Callable[[], Awaitable[None]] = _skip_wait,
 ) -> AsyncGenerator[RoundEvent, None]:
-    """Take an answer as it comes, run its tools, and end with `Played`.
+    """Take an answer as it arrives, run its tools, and end with `Played`.
 
-    A tool runs once all that was recorded is `committed`. A model's error before any tool call is
-    raised; after one, the round ends with what came.
+    A tool runs only after all entries are `committed`. A model error after a tool call ends the
+    round instead of being raised.
     """
     written = AnswerWriter(record)
     runner = _Runner(toolbox, record, committed)
@@ -196,7 +186,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Runner:
-    """Runs tool calls in order: safe ones together, others alone. Every call gets its one result."""
+    """Runs tool calls in order: safe ones together, others alone. Every call gets one result."""
 
     toolbox: Toolbox
     record: RecordEntry
@@ -208,12 +198,11 @@ class _Runner:
     _running: "list[_Job]" = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _not_run: str = ""
-    """Why the rest of this answer's calls are not run; empty while they are."""
+    """Why the remaining calls of this answer are skipped; empty if they are not."""
     _failure: StoreError | None = None
-    """A result could not be written down: the round cannot go on."""
+    """A result could not be written, so the round cannot continue."""
 
     def submit(self, use: ToolUse) -> None:
-        """Queue a call, and start it if nothing stands against it."""
         use = unwrap_call(use)
         tool = self.toolbox.tools.get(use.name)
         is_safe = tool is None or tool.is_read_only(use.input)
@@ -226,7 +215,6 @@ class _Runner:
         self._start_ready()
 
     async def finish(self) -> AsyncIterator[ToolBegan | ToolRan]:
-        """Wait for all calls, telling what happens."""
         while True:
             while self.events:
                 yield self.events.popleft()
@@ -238,7 +226,7 @@ class _Runner:
             self._changed.clear()
 
     async def stop(self) -> None:
-        """Stop whatever runs and answer whatever waits; nothing is left without a result."""
+        """Stop running calls and answer waiting ones. Every call gets a result."""
         self._skip_waiting(NOT_BEGUN)
         tasks = [job.task for job in self._running if job.task]
         for task in tasks:
@@ -258,7 +246,7 @@ class _Runner:
             job.start(self._outcome(job)).add_done_callback(functools.partial(self._ended, job))
 
     def _ended(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
-        """Take a call's result, however its task came to its end; even one that never began."""
+        """Take a call's result, also if its task was cancelled before it began."""
         self._running.remove(job)
         error = None if task.cancelled() else task.exception()
         if task.cancelled():
@@ -295,7 +283,7 @@ class _Runner:
         return await self.toolbox.after(ran, outcome, time.monotonic() - began)
 
     def _heed(self, job: _Job, outcome: Outcome) -> None:
-        """Run no more of an answer once its command failed, or a refusal ends the turn."""
+        """Skip the remaining calls after a failed command or a refusal that ends the turn."""
         is_command = job.tool is not None and job.tool.kind == "shell"
         if self.ends_turn:
             self._skip_waiting(NOT_RUN_REFUSED)
@@ -310,7 +298,7 @@ class _Runner:
             self._finish(self._waiting.popleft(), why)
 
     def _finish(self, job: _Job, outcome: Outcome | str) -> None:
-        """Write a result down; one that cannot be written ends the round."""
+        """Record a result. A result that cannot be recorded ends the round."""
         if isinstance(outcome, str):
             outcome = Outcome(content=outcome, is_error=True)
         seconds = time.monotonic() - job.began if job.began else 0.0

@@ -1,8 +1,4 @@
-"""The state of a session in one line: how full, how long the cache lives, what it cost, what runs.
-
-The chat, `longhold status` and the status lines of other clients all render a `Status`. A client
-that does not know a figure leaves it out, and the line does not mention it.
-"""
+"""A session's status line. Unknown figures are left out."""
 
 import time
 from collections.abc import Sequence
@@ -17,9 +13,8 @@ if TYPE_CHECKING:
     from longhold.core.view import View
 
 BAR_CHARS = 12
-"""Shows a quarter more or less, and leaves room for words."""
 BAR_COLUMNS = 50
-"""In a narrower terminal the words are worth more than a bar."""
+"""A narrower terminal shows text instead of a bar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,21 +24,21 @@ class Status:
     mode: str = ""
     used_tokens: int = 0
     line_tokens: int = 0
-    """The compaction threshold, or a client's whole window; `percent_left` is of this."""
+    """The compaction threshold, or a client's whole window. `percent_left` refers to this."""
     warning_tokens: int = 0
     limit_tokens: int = 0
     percent_left: int = 0
     level: str = "ok"
     cache_seconds: float | None = None
-    """Until the provider forgets the prompt; 0 if it has, or never knew it."""
+    """Seconds until the provider drops the prompt; 0 if it has, or never cached it."""
     usd: float = 0.0
     own_usd: float = 0.0
-    """Of that, for calls the engine made for itself."""
+    """The overhead part of `usd`."""
     own_share: float = 0.0
     avoidable_usd: float = 0.0
-    """Of `usd`, for prompts that the cache would have held."""
+    """The part of `usd` for prompts that the cache would have held."""
     rewrite_usd: float = 0.0
-    """What the next call pays to write the prompt, once the cache is cold."""
+    """Cost of writing the prompt in the next call, if the cache is cold."""
     jobs: int = 0
     is_simulated: bool = False
 
@@ -55,11 +50,7 @@ class Status:
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
 
     def line(self, columns: int | None = None, *, until: float | None = None) -> str:
-        """Render the line, cut to `columns` if given.
-
-        A client that does not redraw the line passes the time `until` which the cache lives, to
-        show that instead of the time left.
-        """
+        """Render the line. A client that does not redraw passes `until`, the cache's expiry."""
         parts = [
             *self._context(columns or 0),
             *self._cache(until),
@@ -142,7 +133,7 @@ def make_status(
 
 
 def cache_seconds(view: "View", lifetime: str, now: float) -> float:
-    """Return how long the provider keeps what the last answer of the conversation read or wrote."""
+    """Return how much longer the provider keeps the prompt of the last answer."""
     from longhold.core.log.entries import Compacted, Replied
     from longhold.core.request.lifetime import lifetime_seconds
 

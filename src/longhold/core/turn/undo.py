@@ -1,8 +1,7 @@
-"""Undo and redo of a change of the view.
+"""Undo and redo changes of the view.
 
-Undo is an entry: the view is folded as if the change had never been, with everything that rests
-on it, the frame that was made anew for it included. The change stays in the log, so redo is an
-entry, too. Both act on what is named by its number, or on the newest there is.
+Both are entries, and the change stays in the log. Undoing a change also undoes everything that
+rests on it, including a frame made for it.
 """
 
 from collections.abc import Callable
@@ -22,11 +21,11 @@ from longhold.core.view.in_force import find_in_force
 from longhold.errors import NotInHistory
 
 UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
-"""What undo reverts by default; any other change of the view must be named."""
+"""Undo reverts these by default. Any other change must be named."""
 
 
 def undo(engine: Engine, n: int = 0) -> str:
-    """Undo a change, by default the newest that took history out of the view; describe it."""
+    """Undo a change, by default the newest that removed history from the view; describe it."""
     dead = engine.view.in_force.dead
     found = _find(engine, n) if n else _find_newest(engine, lambda n: n not in dead)
     if found is None:
@@ -65,12 +64,12 @@ def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange
 
 
 def _is_elsewhere(entry: ViewChange) -> bool:
-    """True for a change that the provider made, which no entry of ours can undo."""
+    """True for a change by the provider, which an entry cannot undo."""
     return isinstance(entry, Cleared) and entry.how == "server"
 
 
 def _list_undone(engine: Engine) -> set[int]:
-    """Return what was undone by name, not along with something else."""
+    """Return the changes that were undone by name, not along with another."""
     undone: set[int] = set()
     for entry in engine.view.history:
         match entry:

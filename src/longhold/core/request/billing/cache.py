@@ -1,9 +1,8 @@
-"""The prompt cache: which part of a prompt is read, which written, which neither.
+"""The prompt cache: which part of a prompt is read, written or neither.
 
-A `CachePlan` splits the prompt's tokens by how they are billed and holds the entries to write.
-Reading renews entries at once; writing waits for `commit`, called when the answer's first byte
-is sent, so identical requests in parallel all miss. One entry is written per marker, at its
-block and nowhere else.
+A lookup renews the entries it reads. New entries become readable with `commit`, when the answer's
+first byte is sent, so identical parallel requests all miss. One entry is written per cache
+breakpoint, at its block only.
 """
 
 from collections.abc import Sequence
@@ -16,13 +15,13 @@ from longhold.core.request.billing.prompt import Prompt
 from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.lifetime import Lifetime, seconds_of
 
-LOOKBACK_POSITIONS = 20  # per marker, the marked block included
+LOOKBACK_POSITIONS = 20  # per cache breakpoint, including its own block
 EVERYONE = "*"  # the workspace of entries with global scope
-SWEEP_EVERY = 4_096  # commits between removals of dead entries: keeps memory flat, costs nothing
+SWEEP_EVERY = 4_096  # commits between removals of expired entries, to bound memory
 
 
 class Key(NamedTuple):
-    """The key of an entry; the model is already in the hash."""
+    """The key of an entry. The hash already covers the model."""
 
     workspace: str
     hash: bytes
@@ -36,14 +35,12 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePlan:
-    """One request's prompt tokens by how they are billed, and what to write."""
-
     read_tokens: int = 0
     write_5m_tokens: int = 0
     write_1h_tokens: int = 0
     uncached_tokens: int = 0
     deleted_tokens: int = 0
-    """Tokens of results that cache edits took out of what was read."""
+    """Tokens of results that cache edits removed from the part that was read."""
     writes: Sequence[tuple[Key, CacheEntry]] = ()
 
     @property
@@ -52,7 +49,7 @@ class CachePlan:
         return self.read_tokens + written + self.uncached_tokens
 
     def usage(self, output_tokens: int = 0, *, scale: float = 1.0) -> Usage:
-        """Return what a provider reports of this request; `scale` corrects estimated tokens."""
+        """Return the usage a provider would report; `scale` corrects estimated tokens."""
         short, long = round(self.write_5m_tokens * scale), round(self.write_1h_tokens * scale)
         return Usage(
             input_tokens=round(self.uncached_tokens * scale),
@@ -71,7 +68,7 @@ class PromptCache:
         self._commits = 0
 
     def look_up(self, prompt: Prompt, workspace: str, minimum_tokens: int, now: float) -> CachePlan:
-        """Match a prompt against the cache, renew what it used, and plan what it writes."""
+        """Match a prompt against the cache, renew the entries it reads, and plan its writes."""
         markers = [m for m in prompt.markers if prompt.totals[m[0]] >= minimum_tokens]
         hit = self._highest_hit(prompt, markers, workspace, now)
         writes: list[tuple[Key, CacheEntry]] = []
@@ -82,7 +79,7 @@ class PromptCache:
         return _bill(prompt, markers, hit, writes)
 
     def commit(self, plan: CachePlan, now: float) -> None:
-        """Make a plan's entries readable: its answer has begun."""
+        """Make a plan's entries readable, because its answer has begun."""
         for key, entry in plan.writes:
             present = self._entries.get(key)
             if present is None or present.expires < entry.expires:
@@ -104,7 +101,6 @@ class PromptCache:
         return -1
 
     def _renew(self, link: bytes, workspace: str, marker: Marker, now: float) -> bool:
-        """Use the entry at a position, if there is a live one, and extend its life for free."""
         for owner in (workspace, EVERYONE):
             key = Key(owner, link)
             entry = self._entries.get(key)
@@ -126,7 +122,7 @@ def _bill(
     hit: int,
     writes: Sequence[tuple[Key, CacheEntry]],
 ) -> CachePlan:
-    """Split the prompt at the hit (a), the last 1h marker past it (b) and the last marker (c)."""
+    """Split the prompt at the hit (a), the last later 1h breakpoint (b) and the last one (c)."""
     a = prompt.totals[hit] if hit >= 0 else 0
     hours = [p for p, marker in markers if marker.lifetime == "1h" and p > hit]
     b = prompt.totals[hours[-1]] if hours else a

@@ -1,15 +1,9 @@
-"""The simulator's time: real seconds plus those skipped.
-
-Only the difference to real time is kept, so an hour of idleness is one call. A frozen clock
-moves only by `advance`, which is what tests want.
-"""
+"""The simulator's clock: real seconds plus those skipped by `advance`, or frozen."""
 
 import time
 
 
 class SimulatorClock:
-    """Seconds since the epoch, which callers may move forward."""
-
     def __init__(self, *, is_frozen: bool = False) -> None:
         self._frozen_at = time.time() if is_frozen else None
         self._skipped_seconds = 0.0

@@ -1,7 +1,7 @@
-"""Compaction blocks that clients send back: what they summarise leaves the prompt.
+"""Compaction blocks that clients send back: everything they summarise leaves the prompt.
 
-A block of an on-demand compaction is signed and must be first; altered or misplaced ones are
-refused. A threshold block is unsigned and may be anywhere: everything before it is ignored.
+A block of an on-demand compaction is signed and must come first. An altered or misplaced one is
+refused. A threshold block is unsigned and may be anywhere.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes in mid-conversation are 
 
 
 def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:
-    """Replace what precedes a compaction block by the block; failed ones change nothing."""
+    """Replace everything before a compaction block by the block. Failed blocks are dropped."""
     if not any(piece.type == "compaction" for piece in pieces):
         return list(pieces)
     filled = [p for p in pieces if p.type == "compaction" and p.block.get("content") is not None]
@@ -34,7 +34,6 @@ def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[Pro
 def _check_signed(
     pieces: Sequence[PromptPiece], filled: Sequence[PromptPiece], signer: Signer
 ) -> None:
-    """Refuse signed blocks that are repeated, misplaced or altered."""
     signed = [piece for piece in filled if piece.block.get("signature") is not None]
     if not signed:
         return

@@ -1,7 +1,7 @@
-"""Context edits by the server: old thinking and old tool results leave the prompt.
+"""Server-side context edits: old thinking and old tool results leave the prompt.
 
-The client keeps its full history and sends the same edits again, so nothing is remembered here.
-Compaction is listed among the edits but done in `compaction`.
+The client keeps its full history and repeats the edits, so the server stores nothing. `compaction`
+handles compaction edits.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
 def apply_edits(
     pieces: Sequence[PromptPiece], edits: Sequence[JsonObject], context: EditContext
 ) -> tuple[list[PromptPiece], list[JsonObject]]:
-    """Return the pieces that remain, and what the API reports of each edit that had an effect."""
+    """Return the remaining pieces, and the API's report of each edit that had an effect."""
     current, applied = list(pieces), list[JsonObject]()
     for edit in edits:
         if clear := _CLEARING.get(str(edit.get("type"))):
@@ -52,7 +52,6 @@ def fires(trigger_value: int, measured: int, settings: BillingSettings) -> bool:
 def _clear_thinking(
     pieces: list[PromptPiece], edit: JsonObject, context: EditContext
 ) -> tuple[list[PromptPiece], JsonObject | None]:
-    """Drop the thinking of all but the most recent turns that have any."""
     keep = _kept_turns(edit.get("keep"), context.able)
     paired = list(zip(pieces, turn_numbers(pieces), strict=True))
     turns = sorted({turn for piece, turn in paired if is_thinking(piece)})
@@ -78,7 +77,6 @@ def _kept_turns(keep: JsonObject | str | None, able: Capabilities) -> int | None
 def _clear_tool_uses(
     pieces: list[PromptPiece], edit: JsonObject, context: EditContext
 ) -> tuple[list[PromptPiece], JsonObject | None]:
-    """Replace the oldest results by a placeholder once the trigger is passed."""
     uses = [piece for piece in pieces if piece.type == "tool_use"]
     trigger = edit.get("trigger") or {}
     measured = len(uses) if trigger.get("type") == "tool_uses" else _sum_tokens(pieces)
@@ -107,7 +105,6 @@ def _sum_tokens(pieces: Iterable[PromptPiece]) -> int:
 def _clear_piece(
     piece: PromptPiece, ids: set[Any], edit: JsonObject, context: EditContext
 ) -> PromptPiece:
-    """Clear one piece if it is an old result, or an old input that is to be cleared too."""
     block, inputs = piece.block, edit.get("clear_tool_inputs")
     if piece.type == "tool_result" and block.get("tool_use_id") in ids:
         changed = {**block, "content": context.settings.cleared_placeholder}

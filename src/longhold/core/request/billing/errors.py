@@ -1,7 +1,4 @@
-"""How the simulated APIs refuse: one exception with the fields of both error bodies.
-
-Rules raise it with the published text; the server renders it for the API that was called.
-"""
+"""Errors of the simulated APIs: one exception with the fields of both error bodies."""
 
 from typing import Any
 
@@ -18,12 +15,9 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-"""The Messages API's name for each status."""
 
 
 class ApiError(Exception):
-    """A refusal, with the status and the text a client will see."""
-
     def __init__(
         self,
         status: int,

@@ -1,7 +1,4 @@
-"""The rules for cache markers: how many, in which order, on what; and automatic caching.
-
-Breaches are raised in the API's wording.
-"""
+"""Check the number, order and blocks of cache breakpoints, with the API's error texts."""
 
 from collections.abc import Sequence
 
@@ -21,7 +18,7 @@ def place_markers(
     minimum_tokens: int,
     settings: BillingSettings,
 ) -> list[PromptPiece]:
-    """Check the explicit markers, add the automatic one, and check the order of all."""
+    """Check the explicit breakpoints, add the automatic one, and check the order of all."""
     marked = list(pieces)
     for piece in marked:
         if piece.marker is not None:
@@ -77,7 +74,7 @@ def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
 
 
 def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
-    """Mark the last block that can be; none at all means no caching."""
+    """Mark the last block that can be marked. Without one nothing is cached."""
     for index, piece in reversed(list(enumerate(pieces))):
         if not can_be_marked(piece):
             continue
@@ -93,7 +90,7 @@ def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list
 
 
 def _check_order(pieces: Sequence[PromptPiece]) -> None:
-    """One-hour markers come before five-minute ones."""
+    """One-hour breakpoints must come before five-minute ones."""
     has_short = False
     for piece in pieces:
         if piece.marker is None:

@@ -1,9 +1,8 @@
-"""Splits a request into the pieces of its prompt, in the order it is read.
+"""Split a request into the pieces of its prompt, in rendering order.
 
-That order is tools, system, message blocks. Web tools come first in the system tier, because
-switching them keeps the tools' cache and loses the rest. Deferred tools are no pieces: each is read
-where a result refers to it. Markers and references are removed from
-a block before it is hashed: the model does not read them.
+The order is tools, system, message blocks. Web tools come first in the system tier, because
+switching them keeps the tools' cache and loses the rest. A deferred tool is read where a result
+refers to it. `cache_control` and references are not hashed: the model does not read them.
 """
 
 from collections.abc import Mapping
@@ -19,14 +18,12 @@ from longhold.core.request.tool_references import is_deferred
 
 PromptTier = Literal["tools", "system", "messages"]
 
-DIGEST_BYTES = 16  # 128 bits: no collision in any session anyone will have
+DIGEST_BYTES = 16  # 128 bits make collisions impossible in practice
 NOT_READ = ("cache_control", "cache_reference")  # fields a model never sees
 WEB_TOOLS = ("web_search_", "web_fetch_")
 
 
 class Marker(NamedTuple):
-    """A `cache_control` on a piece."""
-
     lifetime: Lifetime
     is_global: bool
 
@@ -35,15 +32,14 @@ class PromptPiece(NamedTuple):
     tier: PromptTier
     role: str
     type: str
-    """The block's type; most tools have none."""
     block: JsonObject
     digest: bytes
     tokens: int
     marker: Marker | None
     place: tuple[int, int]
-    """Index of the message (or tool, or system block) and of the block in it, as sent."""
+    """Index of the message (or tool, or system block), and of the block in it, as sent."""
     has_image: bool
-    """It is an image, or a result that holds one."""
+    """True for an image and for a result that contains one."""
     has_citations: bool
 
     @property
@@ -54,15 +50,13 @@ class PromptPiece(NamedTuple):
 
 
 class PieceMeter:
-    """Makes pieces: hashes and counts blocks for one model."""
-
     def __init__(
         self, counter: TokenCounter, scale: float, deferred: Mapping[str, JsonObject] | None = None
     ) -> None:
         self._counter = counter
         self._scale = scale
         self._deferred = deferred or {}
-        """Definitions that stand where a result refers to them, by the tool's name."""
+        """Definitions by tool name, rendered where a result refers to them."""
         self._encoder = msgspec.json.Encoder()
 
     def piece(
@@ -90,7 +84,6 @@ class PieceMeter:
         )
 
     def _with_definitions(self, result: JsonObject) -> JsonObject:
-        """Put definitions in the place of references."""
         content = result.get("content")
         if not isinstance(content, list):
             return result
@@ -104,7 +97,7 @@ class PieceMeter:
         return {**result, "content": read}
 
     def _digest(self, role: str, block: JsonObject) -> bytes:
-        """Hash a block with its role; plain text that was seen before is not hashed again."""
+        """Hash a block with its role. Plain text is hashed once."""
         if len(block) == 2 and block.get("type") == "text":
             text = str(block.get("text"))
             known = self._counter.known_digest(role, text)

@@ -1,7 +1,6 @@
-"""Automatic prefix caching, as in OpenAI-compatible services: no markers, 128-token steps.
+"""Automatic prefix caching of OpenAI-compatible services, in steps of 128 tokens.
 
-Prefixes under 1,024 tokens are never cached. What a prompt adds becomes readable with `commit`,
-when its answer begins.
+Prefixes under 1,024 tokens are never cached. New steps become readable with `commit`.
 """
 
 from array import array
@@ -12,21 +11,17 @@ from hashlib import blake2b
 STEP_TOKENS = 128  # published
 MINIMUM_TOKENS = 1_024  # published
 HASH_BYTES = 16
-SWEEP_EVERY = 4_096  # commits between removals of dead prefixes
+SWEEP_EVERY = 4_096  # commits between removals of expired prefixes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixMatch:
-    """How much of a prompt was cached, and the steps it will add."""
-
     prompt_tokens: int
     cached_tokens: int
     steps: Sequence[bytes]
 
 
 class PrefixCache:
-    """Prefixes of recent prompts, by workspace and model."""
-
     def __init__(self, lifetime_seconds: float) -> None:
         self._lifetime_seconds = lifetime_seconds
         self._expires: dict[bytes, float] = {}

@@ -1,7 +1,7 @@
-"""From a request to the prompt a model would read: markers, thinking, compactions, edits.
+"""Prepare the prompt a model would read: breakpoints, thinking, compactions, edits.
 
-Pure: it returns a `PreparedPrompt`, or raises the API's refusal if one of these is wrong. Other
-rules for requests are not checked. Counting tokens needs exactly this and no more.
+Pure: returns a `PreparedPrompt` or raises the API's error for one of these. Other request rules are
+not checked. Token counting needs exactly this.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,26 +24,21 @@ CACHE_EDITS_BETA = "cache-edits-simulated"  # our own extension
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPrompt:
-    """A request that passed, and what the model would read of it."""
-
     request: ApiRequest
     caller: Caller
     able: Capabilities
     measure: PieceMeter
     sent: Sequence[PromptPiece]
-    """The pieces as sent: thinking and diagnostics compare these."""
+    """The pieces as sent, for comparing thinking and diagnostics."""
     read: Sequence[PromptPiece]
-    """The pieces after everything the server takes out."""
+    """The pieces after everything the server removes."""
     prompt: Prompt
     original_tokens: int
-    """The prompt's size before context edits."""
     applied_edits: Sequence[JsonObject]
     transformations: Sequence[JsonObject]
 
 
 class Workbench:
-    """What preparing needs in addition to the request: it remembers counts between requests."""
-
     def __init__(
         self, settings: BillingSettings, count: Callable[[str], int] = count_tokens
     ) -> None:
@@ -89,10 +84,7 @@ def prepare(request: ApiRequest, caller: Caller, bench: Workbench) -> PreparedPr
 
 
 def messages_of(pieces: Iterable[PromptPiece]) -> tuple[JsonObject, ...]:
-    """Rejoin message pieces, consecutive ones of a role as one message.
-
-    A compaction appears as the model reads it: the summary, as user text.
-    """
+    """Rejoin pieces into messages. A compaction becomes its summary, as user text."""
     messages: list[JsonObject] = []
     current, content = "", list[JsonObject]()
     for piece in pieces:

@@ -1,9 +1,8 @@
-"""The prompt as the cache sees it: a chain of hashes with tokens and markers.
+"""The prompt as the cache sees it: a hash chain with token counts and breakpoints.
 
-Each position's hash covers everything up to and including it, plus what its tier depends on
-in addition to its text: the model for the tools; citations and speed for the system; tool
-choice, parallel use, images, thinking and effort for the messages. Changing one of these loses
-that tier and all after it, and nothing before it.
+Each hash covers everything before it, and the parameters of its tier. These are the model (tools),
+citations and speed (system), and tool choice, parallel use, images, thinking and effort (messages).
+Changing one loses its tier and everything after it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,13 +18,11 @@ from longhold.core.request.billing.request import ApiRequest
 from longhold.core.request.billing.settings import BillingSettings
 
 LINKS = 20_000
-"""Links remembered: more than the prompts of a long session have; they mostly share theirs."""
+"""More than a long session needs, because its prompts share most of their links."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salts:
-    """What each tier's hashes depend on in addition to the blocks."""
-
     tools: bytes
     system: bytes
     messages: bytes
@@ -33,12 +30,11 @@ class Salts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """Positions in order; position i is `chain[i]`, with `totals[i]` tokens up to its end."""
+    """Position i has the hash `chain[i]`, with `totals[i]` tokens up to its end."""
 
     chain: Sequence[bytes]
     totals: Sequence[int]
     markers: Sequence[tuple[int, Marker]]
-    """The marked positions, first to last."""
     deleted: Sequence[tuple[int, int]] = ()
     """Positions of results deleted by cache edits, with their tokens."""
 
@@ -48,7 +44,7 @@ class Prompt:
 
 
 def chain_prompt(pieces: Iterable[PromptPiece], salts: Salts, deleted: frozenset[str]) -> Prompt:
-    """Chain the pieces, in tier order; cache edits alter the chain but take no position."""
+    """Chain the pieces in tier order. Cache edits change the chain but take no position."""
     chain: list[bytes] = []
     totals: list[int] = []
     markers: list[tuple[int, Marker]] = []
@@ -89,7 +85,7 @@ def salts_of(
 
 
 def _enter(link: bytes, tier: str, next_tier: str, salts: Salts) -> bytes:
-    """Mix in what the next tier depends on, and the system's salt even if there is none."""
+    """Mix in the next tier's salt, and the system's even if there is no system prompt."""
     if tier == "tools":
         link = _link(link, salts.system)
     return _link(link, salts.messages) if next_tier == "messages" else link
@@ -105,7 +101,7 @@ def _salt(*parts: object) -> bytes:
 
 
 def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
-    """Reduce the tool choice to what is rendered: `auto` is the same as none given."""
+    """Reduce the tool choice to its rendered form: `auto` equals no choice."""
     choice = request.tool_choice or {}
     return (
         str(choice.get("type", "auto")),
@@ -115,7 +111,7 @@ def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
 
 
 def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
-    """Reduce thinking to mode and budget; leaving it out means the model's default."""
+    """Reduce thinking to mode and budget. Omitting it means the model's default."""
     default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
     config = request.thinking or {}
     return str(config.get("type", default)), int(config.get("budget_tokens") or 0)

@@ -1,7 +1,7 @@
-"""A Messages request as it arrives, parsed or refused with the API's own 400.
+"""Parse a Messages request, or raise the API's own 400.
 
-Only the outer shape is typed. Blocks stay plain dictionaries in the order sent, because the
-cache compares them as they are and unknown ones must survive. `validate` checks the rest.
+Only the outer shape is typed. Blocks stay plain dictionaries in the order sent, because the cache
+compares them and unknown ones must survive. `validate` checks the rest.
 """
 
 import re
@@ -13,7 +13,6 @@ import msgspec
 from longhold.core.request.billing.errors import ApiError, invalid_request
 
 JsonObject = dict[str, Any]
-"""A block, tool or setting as sent; the simulator's edge to the outside."""
 
 
 class ApiMessage(msgspec.Struct, frozen=True):
@@ -29,8 +28,6 @@ class ApiMessage(msgspec.Struct, frozen=True):
 
 
 class ApiRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of create and count_tokens, every published field."""
-
     model: str
     messages: list[ApiMessage]
     max_tokens: int | None = None
@@ -69,8 +66,6 @@ class ApiRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The parsed headers."""
-
     workspace: str = "default"
     version: str = "2026-10-21"
     betas: frozenset[str] = frozenset()

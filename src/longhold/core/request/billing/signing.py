@@ -1,7 +1,6 @@
-"""Signatures for what the server writes and the client must send back unchanged.
+"""Signatures for blocks that the client must send back unchanged.
 
-A signature contains a small record, which is readable only if no byte was altered. Clients see
-an opaque string, as with a provider.
+A signature contains a record that is readable only if no byte was altered.
 """
 
 import base64
@@ -14,24 +13,19 @@ MAC_BYTES = 16  # too many to guess
 
 
 class ThinkingSeal(msgspec.Struct, frozen=True, tag="thinking"):
-    """What a thinking block is bound to."""
-
     model: str
     workspace: str
     prefix: bytes
-    """The chain of everything before the answer it stands in."""
+    """The chain of everything before its answer."""
     previous: bytes
-    """The seal of the thinking before it, empty for the first."""
+    """The seal of the previous thinking; empty for the first."""
     text: bytes
-    """The digest of its own text."""
 
 
 class CompactionSeal(msgspec.Struct, frozen=True, tag="compaction"):
-    """What a signed compaction stands for."""
-
     model: str
     frame: bytes
-    """The chain of tools and system it was made under."""
+    """The chain of the tools and system in effect."""
     prefix: bytes
     """The chain of everything it summarises."""
     previous: bytes
@@ -56,7 +50,7 @@ class Signer:
         return base64.b64encode(self._mac(payload) + payload).decode()
 
     def read(self, signature: object) -> Seal | None:
-        """Return the record in a signature; None if it is not ours."""
+        """Return the record in a signature; None if this server did not sign it."""
         if not isinstance(signature, str):
             return None
         try:

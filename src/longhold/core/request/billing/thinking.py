@@ -1,8 +1,7 @@
-"""Checks thinking that clients send back: it is kept, dropped or refused.
+"""Check thinking that clients send back: keep, drop or refuse it.
 
-Each block the simulator writes is sealed with its model, its workspace and the chain of
-everything before it. On models that bind thinking, an edited history makes later thinking a 400
-or drops it, as the request asks.
+Each block is sealed with its model, its workspace and the chain of everything before it. On models
+that bind thinking, an edited history makes later thinking a 400 or drops it, as the request asks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,18 +24,15 @@ WIDELY_READ_MODELS = frozenset({"claude-haiku-5-5"})  # other models may read th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """The conversation's chain at each piece, thinking and markers left out of it."""
+    """The conversation's hash chain at each piece. Thinking and breakpoints are left out."""
 
     frame: bytes
-    """After tools and system."""
     end: bytes
-    """After everything: what the answer's thinking will be bound to."""
+    """After everything. The answer's thinking is bound to this."""
     last_seal: bytes
-    """The digest of the last thinking's signature."""
     starts: dict[tuple[int, int], frozenset[bytes]]
-    """For each thinking piece, the chain where its message and its run of messages begin."""
+    """For each thinking piece, the chain at the start of its message and of its run of messages."""
     previous: dict[tuple[int, int], bytes]
-    """For each thinking piece, the digest of the thinking before it."""
 
 
 def is_thinking(piece: PromptPiece) -> bool:
@@ -44,7 +40,7 @@ def is_thinking(piece: PromptPiece) -> bool:
 
 
 def link_conversation(pieces: Iterable[PromptPiece], signer: Signer) -> Links:
-    """Chain the pieces as sent; a signed compaction resumes the chain it summarises."""
+    """Chain the pieces as sent. A signed compaction resumes the chain it summarises."""
     link = frame = run_start = message_start = b""
     seal = b""
     place, role, barred_role = (-1, -1), "", ""
@@ -80,10 +76,7 @@ def check_thinking(
     settings: BillingSettings,
     signer: Signer,
 ) -> tuple[list[PromptPiece], list[JsonObject]]:
-    """Verify every thinking block sent back; refuse, drop or allow the wrong ones.
-
-    Return the pieces that remain, and what the API reports of wrong ones.
-    """
+    """Return the pieces to keep, and the API's report of mismatched thinking; or refuse it."""
     if not any(map(is_thinking, pieces)):
         return list(pieces), []
     links = link_conversation(pieces, signer)
@@ -114,7 +107,7 @@ def check_thinking(
 
 
 def strip_earlier_thinking(pieces: Sequence[PromptPiece], able: Capabilities) -> list[PromptPiece]:
-    """On models that do not keep it, drop thinking from before the last user text."""
+    """Drop thinking from before the last user text, on models that do not keep it."""
     if able.keeps_thinking or not any(map(is_thinking, pieces)):
         return list(pieces)
     turns = turn_numbers(pieces)
@@ -126,7 +119,7 @@ def strip_earlier_thinking(pieces: Sequence[PromptPiece], able: Capabilities) ->
 
 
 def turn_numbers(pieces: Sequence[PromptPiece]) -> list[int]:
-    """Number each piece's turn: a user message with more than tool results begins one."""
+    """Number each piece's turn. A user message with more than tool results begins a turn."""
     opening = {
         piece.place[0]
         for piece in pieces
@@ -147,7 +140,6 @@ def turn_numbers(pieces: Sequence[PromptPiece]) -> list[int]:
 def seal_thinking(
     blocks: Iterable[JsonObject], links: Links, model: str, workspace: str, signer: Signer
 ) -> list[JsonObject]:
-    """Sign an answer's thinking blocks; the others pass unchanged."""
     sealed: list[JsonObject] = []
     previous = links.last_seal
     for block in blocks:
@@ -177,7 +169,7 @@ def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal 
 def _verify_seal(
     piece: PromptPiece, latest: int, settings: BillingSettings, signer: Signer
 ) -> ThinkingSeal | None:
-    """Read a block's seal; refuse altered text, and foreign signatures unless allowed."""
+    """Read a block's seal. Refuse altered text, and foreign signatures unless allowed."""
     seal = signer.read(piece.block.get("signature"))
     text = digest(str(piece.block.get("thinking", "")).encode())
     if isinstance(seal, ThinkingSeal) and seal.text == text:

@@ -1,9 +1,8 @@
-"""How many tokens a block costs, by a real byte-pair encoding.
+"""Count the tokens of blocks with a real byte-pair encoding.
 
-Counts are remembered by the block's digest, and plain text by the text itself, so a session that
-grows by one message costs one message of counting and hashing. The encoding is o200k: no
-provider publishes its current one, but text, code and machine output are in the right
-proportion, which is what the cache rules need.
+Counts are remembered by digest, so one more message costs one message of counting. The encoding is
+o200k: no provider publishes its current one, but text, code and machine output have the right
+proportions, which the cache rules need.
 """
 
 import warnings
@@ -16,14 +15,14 @@ import msgspec
 from longhold.core.request.billing.request import JsonObject
 from longhold.core.request.billing.settings import BillingSettings
 
-SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens at once; a character is at most four
+SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens; a character is at most four
 
 
 @cache
 def _encoding() -> Any:
-    """Load the encoding when it is first needed: it takes half a second and 140 MB."""
+    """Load the encoding on first use: it takes half a second and 140 MB."""
     with warnings.catch_warnings():
-        # The package reads its data by a deprecated call; that is not our users' concern.
+        # Because the package reads its data by a deprecated call, which our users cannot change.
         warnings.simplefilter("ignore", DeprecationWarning)
         import bpe_openai  # type: ignore[import-untyped]
 
@@ -31,7 +30,7 @@ def _encoding() -> Any:
 
 
 def encode(text: str) -> list[int]:
-    """Encode text of any length; slices are joined, which may cost a token each."""
+    """Encode text of any length. Each slice may cost one extra token."""
     tokens: list[int] = []
     for start in range(0, len(text), SLICE_CHARS):
         tokens.extend(_encoding().encode_ordinary(text[start : start + SLICE_CHARS]))
@@ -47,8 +46,6 @@ def decode(tokens: list[int]) -> str:
 
 
 class TokenCounter:
-    """Counts blocks and remembers the counts; `count` is of a text."""
-
     def __init__(
         self, settings: BillingSettings, count: Callable[[str], int] = count_tokens
     ) -> None:

@@ -1,1 +1,1 @@
-"""The provider's prompt cache: what is in it, why it broke, what a change of history would cost."""
+"""The provider's prompt cache: its content, its breaks and their causes."""

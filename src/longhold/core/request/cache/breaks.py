@@ -1,8 +1,9 @@
-"""Whether the cache broke between two calls, where, why, and at what cost. Pure.
+"""Detect whether the cache broke between two calls, where, why, and at what cost. Pure.
 
-What one call read or wrote, the next should read; reading less is a drop. Its cause is the first
-part of the prefix that moved, an expired lifetime, or a rule of the provider; if none applies,
-it is the provider itself. What is cleared because a lifetime is over costs nothing: the expiry did. A drop announced by a log entry is reported as expected.
+A call should read what the previous one read or wrote. If it reads less, the cause is the first
+moved part of the prefix, an expired lifetime, a rule of the provider, or else the provider itself.
+A clearing after an expiry costs nothing, because the expiry already did. A drop that a log entry
+announced is reported as expected.
 """
 
 from collections.abc import Collection
@@ -22,11 +23,11 @@ from longhold.core.request.markers import LOOK_BACK_BLOCKS
 from longhold.core.request.server_side import deleted_tokens
 
 DROP_RATIO = 0.05
-"""Providers round and re-shard: a few percent less is not a break."""
+"""Providers round and re-shard, so a few percent less is not a break."""
 DROP_TOKENS = 2_000
 """Below this a break costs less than a cent on any model."""
 SLACK_SECONDS = 5.0
-"""A request travels and queues before the provider looks it up: its clock is not quite ours."""
+"""Travel and queueing delay before the provider looks up the request."""
 
 ANNOUNCED = {
     "compacted": "compaction",
@@ -40,10 +41,9 @@ ANNOUNCED = {
     "framed": "frame",
     "switched": "model",
 }
-"""Entries that announce a drop, and the cause each stands for."""
 
 AFTER_EXPIRY = "cleared"
-"""What is done because the cache is dead, so that a longer lifetime would have saved the cost."""
+"""A clearing after expiry. A longer lifetime would have saved the cost."""
 
 SERVED = "served"
 """The announcement for a call whose prompt the provider itself shortened."""
@@ -53,7 +53,7 @@ _ANNOUNCES: dict[What, frozenset[str]] = {
     "model": frozenset({"switched"}),
     "message": _SHAPING | {"framed"},
 }
-"""Which entries account for which move; all other moves are the frame's."""
+"""Which entries account for which move. All other moves belong to the frame."""
 
 
 def find_break(
@@ -66,8 +66,8 @@ def find_break(
 ) -> CacheBroke | None:
     """Return a break if the later call read less than it could have.
 
-    `seconds_between` runs from one call's start to the other's; `expected` lists the kinds of
-    announcing entries between them.
+    `seconds_between` is from start to start. `expected` lists the kinds of announcing entries
+    between the calls.
     """
     lost = count_lost(usage_before, usage_after)
     if not lost:
@@ -80,10 +80,7 @@ def find_break(
 def find_undeclared(
     before: Fingerprint, after: Fingerprint, expected: Collection[str]
 ) -> Move | None:
-    """Return the first prefix move that no entry announced.
-
-    Another model has its own cache, so after a switch everything may differ.
-    """
+    """Return the first move that no entry announced. After a model switch, anything may move."""
     if before.model != after.model and "switched" in expected:
         return None
     found = (move for move in moves(before, after) if move.what != "marker")
@@ -91,11 +88,7 @@ def find_undeclared(
 
 
 def _readable_tokens(usage: Usage) -> int:
-    """Count what a call leaves in the cache for the next one.
-
-    With server-side tools the usage sums the reads of several prompts, so it says nothing about
-    the next call.
-    """
+    """Count the tokens left in the cache; 0 if server-side tools make the usage a sum."""
     served = (usage.extra or {}).get("server_tool_use")
     if isinstance(served, dict) and any(served.values()):
         return 0
@@ -103,12 +96,12 @@ def _readable_tokens(usage: Usage) -> int:
 
 
 def count_readable(before: Usage, after: Usage) -> int:
-    """Count what a call could read of what the previous one cached, minus deletions by edits."""
+    """Count what a call could read of the previous one's cache, minus deletions by edits."""
     return max(0, _readable_tokens(before) - deleted_between(before, after))
 
 
 def deleted_between(before: Usage, after: Usage) -> int:
-    """Count what edits deleted from the cache since the previous call; usages report running sums."""
+    """Count the tokens that edits deleted since the previous call. Usages report running sums."""
     return max(0, deleted_tokens(after) - deleted_tokens(before))
 
 
@@ -139,7 +132,7 @@ def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> f
 
 
 def find_expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
-    """Return the longest lifetime that ran out, or ""; without markers, 5 minutes is assumed."""
+    """Return the longest expired lifetime, or "". Without breakpoints, 5 minutes is assumed."""
     known = {life_of(model, name) for name in lifetimes or ("5m",)}
     over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
     return max(over, key=seconds_of, default="")
@@ -176,7 +169,6 @@ def _announcing(what: What) -> frozenset[str]:
 
 
 def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
-    """Explain a drop of a request that only grew, by the provider's rules."""
     fresh = list(after.messages[before.length :])
     if _has_ended_turn(before, fresh):
         detail = f"{after.model} is not shown the thinking of a turn that has ended"
@@ -197,7 +189,7 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
 def _has_ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
     """Return whether a new user message ends a turn whose thinking this model then drops.
 
-    Only the turn that ends counts: earlier thinking was dropped before.
+    Earlier turns do not count, because their thinking is already gone.
     """
     if capabilities(before.model).keeps_thinking:
         return False
@@ -228,7 +220,6 @@ def _has_image(messages: Collection[JsonObject]) -> bool:
 
 
 def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
-    """Count the blocks from the end of the cached part to the nearest marker at or after it."""
     if not before.marked or not after.marked:
         return 0
     start = before.marked[-1]

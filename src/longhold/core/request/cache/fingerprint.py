@@ -1,9 +1,8 @@
-"""Hashes of the parts of a request that decide whether the provider finds it in its cache.
+"""Hash the parts of a request that decide whether the provider finds it in its cache.
 
-Messages form a hash chain, each link covering all before it, so bisection finds the first that
-differs, and a turn costs only what is new. Texts are held by reference, to show what moved.
-Markers are kept apart: their position is no part of what they mark. `moves` compares two
-fingerprints.
+Messages form a hash chain, so bisection finds the first difference and a turn costs only its new
+messages. Texts are held by reference, for diffs. Cache breakpoints are kept apart, because they are
+not part of the cached content. `moves` compares two fingerprints.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +21,15 @@ from longhold.core.request.markers import SLOTS, count_unchanged
 from longhold.errors import PrefixMoved
 
 HASH_BYTES = 8
-"""Enough within one session; short, because every call writes them to the log."""
+"""Enough within one session, and short, because every call writes them to the log."""
 
 OUTSIDE = frozenset(
     {"model", "system", "tools", "messages"}
     | {"max_tokens", "metadata", "stream", "stop_sequences", "diagnostics", "service_tier"}
 )
-"""Parameters with a field of their own here, or on which no cache depends."""
+"""Parameters with their own field here, or without effect on the cache."""
 MARKER_SEARCH = 64
-"""Messages searched from the end; markers stand close together, about every 20 blocks."""
+"""Messages searched from the end. Breakpoints are about 20 blocks apart."""
 
 
 class Chain(NamedTuple):
@@ -44,16 +43,13 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     model: str = ""
     betas: tuple[str, ...] = ()
     tools: Mapping[str, str] = {}
-    """Hashes of the tools by name, in the order sent."""
+    """Hashes by tool name, in the order sent."""
     sections: Mapping[str, str] = {}
-    """Hashes of the system prompt's blocks by name."""
     options: Mapping[str, str] = {}
-    """Hashes of the other parameters that the cache may depend on."""
     markers: tuple[str, ...] = ()
-    """Position and lifetime of the markers, worded so that a growing history keeps them."""
+    """Position and lifetime of the breakpoints, worded so that a growing history keeps them."""
     lifetimes: frozenset[str] = frozenset()
     marked: tuple[int, ...] = ()
-    """Indices of messages that carry a marker."""
     chain: Chain
     length: int
     """How many messages of the chain belong to this request."""
@@ -78,8 +74,8 @@ def fingerprint(
 ) -> Fingerprint:
     """Fingerprint a request, reusing the work done for the previous one, `like`.
 
-    `names` are those of the system prompt's blocks; if their number differs, blocks are numbered
-    instead. With `is_strict`, every reused message is hashed again and compared.
+    `names` are the system blocks' names. If their number differs, blocks are numbered instead. With
+    `is_strict`, every reused message is hashed again and compared.
     """
     kwargs = request.kwargs
     messages: list[JsonObject] = kwargs.get("messages") or []
@@ -103,7 +99,7 @@ def fingerprint(
 
 
 def _options(kwargs: JsonObject) -> JsonObject:
-    """Return the other parameters; stating the default effort equals leaving it out."""
+    """Return the other parameters. Stating the default effort equals omitting it."""
     options = {key: kwargs[key] for key in kwargs.keys() - OUTSIDE}
     config = options.get("output_config")
     usual = capabilities(str(kwargs.get("model", ""))).default_effort
@@ -137,8 +133,7 @@ def blocks_of(message: JsonObject) -> list[Json]:
 def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
     """Chain the messages, extending a chain whose beginning they share.
 
-    Unchanged messages are the same objects, except those that carry a marker and the first one,
-    which may be rebuilt each time. Whatever changes is rebuilt with all that follows it.
+    Unchanged messages are the same objects, except the first and those with a breakpoint.
     """
     links, known = chain.links, chain.messages
     start = _count_unchanged(known, messages)
@@ -160,7 +155,7 @@ def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: boo
 
 
 def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
-    """Verify that messages taken for unchanged are; bisection trusts object identity."""
+    """Verify that messages taken for unchanged are, because bisection trusts object identity."""
     link = ""
     for i, message in enumerate(messages):
         link = _link(link, message)
@@ -169,10 +164,7 @@ def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
 
 
 def _count_unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
-    """Count the leading messages that are the same objects, by bisection.
-
-    A message that carries a marker is a copy, so its neighbour is checked too.
-    """
+    """Count the leading same objects. A message with a breakpoint is a copy."""
     length = min(len(known), len(messages))
 
     def is_changed(i: int) -> bool:
@@ -201,7 +193,6 @@ def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mappi
 def _section_hashes(
     names: Sequence[str], system: Sequence[JsonObject], like: Fingerprint | None
 ) -> Mapping[str, str]:
-    """Hash each block, unless they are as before: unchanged texts are the same objects."""
     if like is not None and tuple(like.sections) == names and system_blocks(like.parts) == system:
         return like.sections
     return {name: digest(strip_marker(block)) for name, block in zip(names, system, strict=True)}
@@ -213,7 +204,6 @@ def _markers(
     messages: Sequence[JsonObject],
     like: Fingerprint | None,
 ) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
-    """Describe the markers, list their lifetimes, and find the messages that carry one."""
     tools = filter(_control, kwargs.get("tools") or ())
     found = [(f"tool {tool.get('name')}", tool["cache_control"]) for tool in tools]
     found += [(f"system block {i}", c) for i, b in enumerate(system, 1) if (c := _control(b))]
@@ -229,7 +219,6 @@ def _markers(
 
 
 def _find_marked(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
-    """Find the marked messages; those that are the same objects as before are as they were."""
     known, length, before = (like.chain.messages, like.length, like.marked) if like else ([], 0, ())
     start = max(0, len(messages) - MARKER_SEARCH)
     both = range(start, min(length, len(messages)))

@@ -1,8 +1,8 @@
-"""Monitors a session's cache: a fingerprint before each call, a comparison after it.
+"""Monitor a session's cache: fingerprint each call and compare it with the previous one.
 
-Each source of calls is compared only with itself. A failed call is no baseline, nor is anything
-before a restart, as no fingerprint survives one. With `LONGHOLD_STRICT=1` (set in all tests) a
-prefix that moves without an entry announcing it is an error before anything is sent.
+Each source of calls is compared only with itself. A failed call is not a baseline, and a restart
+starts without one. With `LONGHOLD_STRICT=1` (set in all tests) a prefix move that no entry
+announced is an error before anything is sent.
 """
 
 import os
@@ -47,23 +47,19 @@ from longhold.core.view import View, fold
 from longhold.errors import PrefixMoved
 
 SOURCES = 10
-"""More kinds of calls than a session has; bounds memory should source names leak."""
+"""More sources than a session has. Bounds memory if source names leak."""
 
 
 class SentCall(Struct, frozen=True, kw_only=True):
     sent: Fingerprint
     at: float
     position: int
-    """How many entries the log had when it was sent."""
     usage: Usage
 
 
 class CacheMonitor:
-    """The last answered call of each source, and the pending one."""
-
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
-        """By which calls are compared."""
         self._is_strict = os.environ.get("LONGHOLD_STRICT") == "1"
         self._answered: dict[str, SentCall] = {}
         self._pending: dict[str, SentCall] = {}
@@ -112,8 +108,8 @@ class CacheMonitor:
     ) -> SentCall:
         """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline.
 
-        The fork's marker stands where the parent's stood, now in the middle of a longer request;
-        with the same lifetime that is no move, nor is a shorter one on what the fork adds itself.
+        The parent's breakpoint is now in mid-request. With the same or more lifetimes that is not a
+        move.
         """
         call = self._fingerprint_call(request, history, before, names)
         if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
@@ -129,7 +125,7 @@ class CacheMonitor:
         source: str,
         diagnostics: JsonObject | None = None,
     ) -> CacheBroke | None:
-        """Compare a fork's call with its parent's, whose cache it renews by reading it."""
+        """Compare a fork's call with its parent's. Reading the parent's cache renews it."""
         for name, done in self._answered.items():
             if before is not None and done.sent is before.sent and has_read(call.usage, done.usage):
                 self._answered[name] = replace(done, at=max(done.at, call.at))
@@ -159,7 +155,7 @@ def _compare_calls(
     diagnostics: JsonObject | None,
 ) -> CacheBroke | None:
     if before is None or not count_lost(before.usage, call.usage):
-        return None  # as nearly always, so that no entry is looked at
+        return None  # the usual case, decided without reading entries
     expected = list_announced(history[before.position : call.position])
     answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
     if any(is_shortened(answer.applied) for answer in answers):
@@ -172,10 +168,7 @@ def _compare_calls(
 
 
 def list_announced(entries: Sequence[AnyEntry]) -> list[str]:
-    """List the kinds of entries that announce a change of the prefix, newest first.
-
-    A result spilled on arrival was never sent in full, so it announces nothing.
-    """
+    """List the kinds of announcing entries, newest first. A result spilled on arrival has none."""
     arrived = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
     kinds = [
         type(entry).__name__.lower()
@@ -186,7 +179,7 @@ def list_announced(entries: Sequence[AnyEntry]) -> list[str]:
 
 
 def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
-    """Keep the diff beside the log; if that fails, it stays in the entry."""
+    """Store the diff in a file next to the log. If that fails, it stays in the entry."""
     if not broke.diff:
         return broke
     name = f"breaks/{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
@@ -202,7 +195,6 @@ def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
 
 
 def _build_asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
-    """Record a request's hashes; those of tools and sections only where they changed."""
     return Asked(
         at=at,
         source=source,
@@ -230,11 +222,10 @@ def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
 class PriorCache(NamedTuple):
     cached: CachedPrefix
     unmoved: int
-    """How many leading messages are unchanged since."""
 
 
 def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache | None:
-    """Return what the last answered request cached of the messages as they are now."""
+    """Return what the last answered request cached of the current messages."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None
@@ -253,6 +244,6 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:
-    if isinstance(entry, Said):  # ends a turn, whose thinking some models are not shown again
+    if isinstance(entry, Said):  # ends a turn, whose thinking some models drop
         return not capabilities(model).keeps_thinking
     return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)

@@ -1,8 +1,7 @@
-"""What differs between two requests, in the order in which a provider renders a prompt.
+"""Compare two requests in the order in which a provider renders a prompt.
 
-That order is: model, tools, system prompt, options, beta headers, messages, markers. Each `Move`
-is described in terms a user can act on and holds both texts for a small diff. Whether a move
-cost anything is decided in `breaks`.
+The order is model, tools, system prompt, options, beta headers, messages, breakpoints. Each `Move`
+holds both texts for a small diff. `breaks` decides whether a move cost anything.
 """
 
 from bisect import bisect_left
@@ -27,18 +26,16 @@ What: TypeAlias = Literal[
 ]
 
 DIFF_LINES = 200
-"""More than people read; the log has the full text."""
+"""More than people read. The log has the full text."""
 DIFF_LINE_CHARS = 160
-"""Minified text has endless lines; their start shows enough."""
+"""Enough of the very long lines of minified text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     what: What
     name: str
-    """The part: `tool Read`, `message 3`."""
     detail: str
-    """What happened to it, in one sentence."""
     before: str = ""
     after: str = ""
 
@@ -50,7 +47,7 @@ class Move:
 
 
 def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
-    """List everything that moved, in prefix order; markers only if nothing else did."""
+    """List all moves in prefix order; breakpoints only if nothing else moved."""
     found = [_model(before, after), _tool(before, after), _section(before, after)]
     found += [*_options(before, after), _betas(before, after), _message(before, after)]
     return [*filter(None, found)] or [*filter(None, [_marker(before, after)])]
@@ -205,7 +202,7 @@ def _block_text(block: Json) -> str:
 def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
     added, removed = _difference(before.markers, after.markers)
     if not removed:
-        return None  # additional markers lose nothing
+        return None  # additional breakpoints lose nothing
     changes = [f"{one} removed" for one in removed] + [f"{one} added" for one in added]
     return Move(
         what="marker",
@@ -217,7 +214,7 @@ def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def find_change(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
-    """Return the first name that differs, in the order sent, and how: changed, gone, moved, new."""
+    """Return the first name that differs, and how: changed, gone, moved or new."""
     for old, new in zip_longest(before, after):
         if old == new and before[old] != after[new]:
             return new, "changed"

@@ -1,7 +1,4 @@
-"""Tables of a log's calls, results and files, and of which entry stands for which others.
-
-Fed with each entry once. Answers are entry numbers; the text is read from the entry itself.
-"""
+"""Tables of a log's calls, results, files and steps, by entry number."""
 
 import re
 from collections.abc import Iterable
@@ -26,17 +23,15 @@ from longhold.core.messages.text import one_line
 from longhold.core.tools.describe import description_of
 
 TARGET_CHARS = 120
-"""A command or a path that says what a call was about; the rest is in its record."""
 
 _NUMBER = re.compile(r"\s*#?(\d{1,12})\s*")
-"""No log is so long that its numbers are longer."""
+"""Twelve digits: no log has longer entry numbers."""
 _SPAN = re.compile(r"#?(\d{1,12})\s*(?:-|–|\.\.|to)\s*#?(\d{1,12})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
     n: int
-    """The answer that called it."""
     use: ToolUse
 
     @property
@@ -45,7 +40,7 @@ class RecordedCall:
 
     @property
     def target(self) -> str:
-        """What it was about: the path, the command, or the beginning of its first input."""
+        """The path, the command, or the beginning of the first input."""
         known = description_of(self.use.name)
         keys = (*known.path_inputs, *filter(None, [known.command_input]))
         values = [self.use.input.get(key) for key in keys] + list(self.use.input.values())
@@ -55,7 +50,7 @@ class RecordedCall:
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """One answer of the model, which may be in several entries, and the tools it called."""
+    """One answer of the model, possibly in several entries, with its tool calls."""
 
     response_id: str
     answers: list[int] = field(default_factory=list)
@@ -65,21 +60,18 @@ class Step:
 @dataclass(slots=True, kw_only=True)
 class Catalogue:
     calls: dict[str, RecordedCall] = field(default_factory=dict)
-    """By tool use id; the newest, where an id was used twice."""
+    """By tool use id. If an id was used twice, the newest call."""
     results: dict[str, list[int]] = field(default_factory=dict)
-    """Entries that brought a tool use's result: one, as a rule."""
+    """Entries with a tool use's result, usually one."""
     files: dict[str, list[int]] = field(default_factory=dict)
-    """Entries by the path they name: results, and answers that were never followed by one."""
+    """Entries by the path they name: results, and answers without a result."""
     swept: dict[str, str] = field(default_factory=dict)
-    """Bodies that were removed, and why."""
+    """Deleted bodies and the reason for each."""
     steps: dict[int, Step] = field(default_factory=dict)
-    """By the number of each entry of an answer."""
     places: dict[int, int] = field(default_factory=dict)
-    """For messages and results: which step they belong to, in order; each message is one."""
+    """The ordinal of the step or message to which an entry belongs."""
     _step: Step | None = None
-    """The last one, which may go on."""
     _count: int = 0
-    """Of steps and messages."""
 
     def take(self, entry: AnyEntry) -> None:
         match entry:
@@ -102,7 +94,7 @@ class Catalogue:
                 self.swept |= {name.rpartition("/")[2]: why or "it was removed" for name in files}
 
     def _answer(self, entry: Replied) -> None:
-        """Register an answer's calls; a piece of the last answer belongs to the same step."""
+        """Register an answer's calls. A further piece of the same response joins its step."""
         step = self._step
         if step is None or not entry.response_id or entry.response_id != step.response_id:
             step = self._step = Step(response_id=entry.response_id)
@@ -125,7 +117,7 @@ class Catalogue:
         return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
 
     def find_touching(self, path: str) -> list[int]:
-        """Return what names a file: by its whole path, or by the end of it."""
+        """Return the entries that name a file by its whole path or the end of it."""
         wanted = path.strip().removeprefix("./")
         found = {
             n
@@ -136,7 +128,7 @@ class Catalogue:
         return sorted(found)
 
     def numbers(self, id: str) -> range | list[int] | None:
-        """Resolve an id: a tool use's, `123`, `#123`, or a span such as `#41-#57`."""
+        """Resolve a tool use id, `123`, `#123`, or a span such as `#41-#57`."""
         id = id.strip()
         if id in self.results:
             return self.results[id]
@@ -157,7 +149,7 @@ class Catalogue:
         return sorted({*step.answers, *results})
 
     def find_covered(self, entry: AnyEntry) -> list[range]:
-        """Return the numbers of what an entry stands for or took out of the view."""
+        """Return the numbers that an entry replaced in the view or removed from it."""
         match entry:
             case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
                 return [range(first, last + 1)]

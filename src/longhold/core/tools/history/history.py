@@ -1,8 +1,7 @@
-"""Search a session's whole log and open any part of it, exactly as it was.
+"""Search a session's whole log and open any part of it verbatim.
 
-The log grows while the session runs: each question first catches up with what is new and costs
-no more than that. Bodies on disk are read from the session's own directory. Nothing is written
-but a private index.
+The log grows while the session runs. A question costs only the entries that are new since the last
+one. Only a private index is written.
 """
 
 from bisect import bisect_left
@@ -58,18 +57,16 @@ from longhold.core.view.items import Round
 from longhold.errors import NotInHistory
 
 HITS = 12
-"""Records listed at once; the best come first."""
 SNIPPET_CHARS = 200
-"""Enough of a line to recognise it."""
 INDEX_LIMIT_CHARS = 8 << 20
-"""Of a longer body only the beginning is searched by words."""
+"""Word search covers only the beginning of a longer body."""
 Entries = Sequence[AnyEntry]
 
 ID_CHARS = 80
-"""Of an id that is not known, in what is said about it."""
+"""Limit for an unknown id quoted in an error."""
 
 FOLLOWING = 8
-"""Entries that may fill the passage of a short one: a step and the beginning of the next."""
+"""Entries that may extend a short passage: a step and the beginning of the next."""
 
 _n = attrgetter("n")
 
@@ -77,7 +74,6 @@ _n = attrgetter("n")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
     key: tuple[int, ...]
-    """The entries it is made of."""
     title: str
     lines: LineRange
     media: Media
@@ -85,7 +81,7 @@ class _Whole:
 
 
 class History:
-    """The past of one session. Thread-safe."""
+    """The log of one session, searchable. Thread-safe."""
 
     def __init__(
         self,
@@ -111,7 +107,6 @@ class History:
             limit_chars=INDEX_LIMIT_CHARS,
         )
         self._last: _Whole | None = None
-        """What was opened last, so that turning its pages reads nothing again."""
         self._lock = Lock()
 
     def search(
@@ -123,7 +118,7 @@ class History:
         return self.listing(found, question, shown=shown, skip=skip, limit=limit)
 
     def find(self, question: HistoryQuestion) -> list[PassageMatch]:
-        """Find records; by words the best first, otherwise the newest."""
+        """Find records: the best first if the question has words, otherwise the newest."""
         with self._lock:
             entries = self._catch_up()
             touching = [set(self._catalogue.find_touching(file)) for file in question.files]
@@ -146,13 +141,13 @@ class History:
         return match.score * question.weight_of(self._kinds(entry)) if entry else 0.0
 
     def _kinds(self, entry: AnyEntry) -> frozenset[str]:
-        """Return an entry's kinds; an answer to an earlier question has none."""
+        """Return an entry's kinds. Results of History have none, so they are never found."""
         call = self._catalogue.call_of(entry)
         tool = call.use.name if call else ""
         return kinds_of(entry, tool) if tool != HISTORY else frozenset()
 
     def shown(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Return the ids still visible to the model; call it on the thread that changes the view."""
+        """Return the visible numbers. Call it on the thread that changes the view."""
         return frozenset(filter(self._shows, numbers))
 
     def listing(
@@ -165,10 +160,9 @@ class History:
         limit: int = 0,
         passage_chars: int = PASSAGE_CHARS,
     ) -> FoundRecords:
-        """Describe some of the records found; of these, what left the view comes first.
+        """Describe some of the matches, with those outside the view first.
 
-        A short record is shown with what follows. Nothing is shown twice: neither what stands in
-        another passage, nor the same lines of a file that was read again.
+        A short record is followed by the next ones. Records already shown are skipped.
         """
         hits: list[RecordHit] = []
         covered: set[int] = set()
@@ -198,7 +192,6 @@ class History:
     def open(
         self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0
     ) -> OpenedRecord:
-        """Return a page of a record, a tool use's result, or a span of records."""
         with self._lock:
             whole = self._assemble_whole(id)
         try:
@@ -257,7 +250,7 @@ class History:
     def _fill_passage(
         self, entries: Entries, n: int, passage: str, limit_chars: int, covered: set[int]
     ) -> str:
-        """Fill a passage up with the records that follow; those that fit whole are then covered."""
+        """Append the following records. Add those that fit whole to `covered`."""
         i = bisect_left(entries, n, key=_n) + 1
         for entry in entries[i : i + FOLLOWING]:
             room = limit_chars - len(passage)
@@ -273,7 +266,7 @@ class History:
         return passage[:limit_chars]
 
     def _make_searchable(self, entry: AnyEntry) -> Searchable | None:
-        """Return a record's text; a result's has its call before it, and an answer's leaves that out."""
+        """Return a record's text. The text of a result begins with its call."""
         if isinstance(entry, Replied):
             known = self._catalogue.results
             return Searchable(
@@ -287,7 +280,6 @@ class History:
         return Searchable(text=asked + record.text, body=len(asked))
 
     def _assemble_whole(self, id: str) -> _Whole:
-        """Assemble what an id refers to, or reuse the last one assembled."""
         entries = self._catch_up()
         spans, is_step = self._spans(entries, id)
         chosen = [entry for span in spans for entry in _slice_entries(entries, span)]
@@ -299,7 +291,7 @@ class History:
     def _spans(self, entries: Entries, id: str) -> tuple[list[range], bool]:
         """Return the numbers an id refers to, and whether they are a step of the model.
 
-        An entry that stands for others includes those; an answer, the results of its calls.
+        An entry that replaced others includes them. An answer includes the results of its calls.
         """
         numbers = self._catalogue.numbers(id)
         if numbers is None:
@@ -335,7 +327,7 @@ class History:
         )
 
     def _step(self, chosen: Entries, records: list[Record]) -> list[Record]:
-        """Put the thinking of a step behind what was said, called and returned."""
+        """Move a step's thinking behind its text, calls and results."""
         results = {record.n: record for record in records if record.kind == "result"}
         parts = [
             part
@@ -345,7 +337,7 @@ class History:
         return sorted(parts, key=lambda part: part.kind == "thinking")
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
-        """Read an entry, with its body from the disk where it was stored there."""
+        """Read an entry, with its body from disk if it was stored there, and any error text."""
         record = record_of(entry)
         if record is None or not isinstance(entry, Ran) or not entry.file:
             return record, ""
@@ -392,7 +384,7 @@ def _title(records: list[Record], call: RecordedCall | None) -> str:
 
 
 def is_shown(view: View, n: int) -> bool:
-    """Return whether a view shows entry `n` whole: not cleared, spilled, collapsed or gone."""
+    """Return whether a view shows entry `n` whole: not cleared, spilled, collapsed or removed."""
     item = view.item_of(n)
     if not isinstance(item, Round):
         return item is not None

@@ -1,13 +1,8 @@
-"""Full-text search over a log with SQLite's FTS5; the index can be thrown away at any time.
+"""Full-text search over a log with SQLite FTS5. The index can be deleted at any time.
 
-What is indexed are passages of about a thousand characters, so that a few words in a long result
-count as much as in a short one, and the place is known with the record. A result is indexed with
-its call. Words are compared by their stems, names in camel case also by their parts.
-
-The file lies in the session's directory and holds no text, only where each word stands. It is
-private, stamped with its version and session, and rebuilt when it is damaged, missing or
-another's; where no file can be kept, the index lives in memory. Calls of the History tool are
-not indexed: they contain the words searched for and would only find themselves.
+Passages of about 1,000 characters are indexed, so that a few words count as much in a long result
+as in a short one. The file holds no text and is rebuilt if damaged. Calls of the History tool are
+not indexed, because they contain the words searched for.
 """
 
 import os
@@ -38,17 +33,16 @@ from longhold.core.tools.history.question import (
 from longhold.core.tools.history.records import Searchable
 
 VERSION = 2
-"""What this module builds; an index of another version is rebuilt."""
 
 BUSY_SECONDS = 2.0
-"""How long another process may be at it before we do without the file."""
+"""How long to wait for another process before using an index in memory."""
 
 NAME = "history.sqlite"
 
 READ_PASSAGES = 10_000
-"""Matches to rank at most, which bounds the time; the most common words are left out."""
+"""Maximum number of matches to rank, which bounds the time. The most common words are dropped."""
 LEAST_WEIGHT = 0.1
-"""Of a word that stands in half of all passages or more."""
+"""Weight of a word that is in half of all passages or more."""
 
 _BRITISH = re.compile(r"(o)u(?=r)", re.IGNORECASE)
 _SCHEMA = (
@@ -59,7 +53,7 @@ _NOT_NOW = frozenset(
     getattr(sqlite3, f"SQLITE_{name}")
     for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN")
 )
-"""What says nothing about the index itself."""
+"""Error codes that do not mean a damaged index."""
 
 
 class Index:
@@ -76,7 +70,7 @@ class Index:
         return int(row[0]) if row else 0
 
     def add(self, texts: Iterable[tuple[int, str, str]], upto: int) -> None:
-        """Add (number, text, names), all or none; what another process has added is left alone."""
+        """Add (number, text, names) in one transaction. Skip those another process added."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             known = self.upto
@@ -98,7 +92,7 @@ class Index:
         )
 
     def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
-        """Return where the words of a question stand, and the records that have all its phrases."""
+        """Return the rows of each word, and the records with all phrases (None if no phrases)."""
         phrases = [_quote(phrase) for phrase in question.phrases]
         total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
         found = self._find_rarest(question.words)
@@ -112,7 +106,7 @@ class Index:
         return terms, set.intersection(*having) if having else None
 
     def _find_rarest(self, words: Iterable[str]) -> list[list[int]]:
-        """Return the rows of the rarest words; one that is not there may be in another form."""
+        """Return the rows of the rarest words. A missing word is searched in other spellings."""
         found = [
             next((rows for term in _forms(word) if (rows := self._rows(term))), [])
             for word in words
@@ -137,7 +131,7 @@ class Index:
         self._connection = self._open()
 
     def mend(self, error: sqlite3.Error) -> None:
-        """Recover from an error: continue in memory if the disk is to blame, else with a new file."""
+        """Recover from an error: use memory if the disk is the cause, otherwise a new file."""
         if _is_the_disks(error):
             self.close()
             self._file = None
@@ -152,7 +146,7 @@ class Index:
             self.close()
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file, or a new one in its place, or one in memory if the disk refuses."""
+        """Open the file, replacing a damaged one. Fall back to memory if the disk refuses."""
         if self._file is None or self._file.parent.is_symlink():
             return self._check(_connect(":memory:"))
         for _ in range(2):
@@ -160,16 +154,13 @@ class Index:
                 return self._check(_connect_file(self._file))
             except (sqlite3.Error, OSError) as error:
                 if _is_the_disks(error):
-                    break  # in use by another process, or forbidden: not ours to remove
+                    break  # in use by another process, or forbidden: do not remove it
                 with suppress(OSError):
                     self._file.unlink(missing_ok=True)
         return self._check(_connect(":memory:"))
 
     def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """Initialise an empty index; refuse a file that is some other database.
-
-        There is no journal on disk: a crash costs an index that is rebuilt, never a log.
-        """
+        """Initialise an empty index, or reject another database. A crash costs only a rebuild."""
         try:
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("PRAGMA synchronous = OFF")
@@ -224,11 +215,11 @@ _connect = partial(
 
 
 INDEX_TRIES = 3
-"""As it is, built anew, and in memory; past that only the text itself is looked through."""
+"""Tries: the existing index, a new file, then memory. After that only the texts are scanned."""
 
 
 class WordSearch:
-    """The index of one log, kept up with it, and the text itself where the index knows nothing."""
+    """The index of one log, kept up to date, with a text scan if the index finds nothing."""
 
     def __init__(
         self,
@@ -289,7 +280,7 @@ class WordSearch:
         upto = index.upto
         fresh = entries[bisect_right(entries, upto, key=attrgetter("n")) :]
         if upto and any(isinstance(entry, Swept) for entry in fresh):
-            index.renew()  # what was removed is not to be found by its words either
+            index.renew()  # because deleted bodies must not be found by their words
             fresh = entries
         if fresh:
             index.add(self.texts(fresh), fresh[-1].n)
@@ -306,7 +297,7 @@ class WordSearch:
     def _scan_texts(
         self, entries: Iterable[AnyEntry], question: HistoryQuestion
     ) -> list[PassageMatch]:
-        """Search for the text as it stands: for scripts without spaces, and for parts of words."""
+        """Search for the literal text, for scripts without spaces and for parts of words."""
         wanted = question.text.strip('"').casefold()
         found = []
         for n, text, _ in self.texts(entries):

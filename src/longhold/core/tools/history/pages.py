@@ -1,8 +1,7 @@
-"""Pages of a text by lines or characters, its passages, and one-line snippets of it.
+"""Pages of a text by lines or characters, passages for the index, and one-line snippets.
 
-Pages that follow one another join to the exact text: a page ends with a whole line where one
-fits, else inside it, and then says with which character to continue. Lines and characters count
-from 1, and both ends of a range belong to it.
+Consecutive pages join to the exact text. A page ends at a line break if it can, otherwise it
+reports the character to continue from. Ranges count from 1 and include both ends.
 """
 
 import re
@@ -18,7 +17,7 @@ _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
 
 class NoSuchRange(ValueError):
-    """The range is malformed or past the end; the message says what there is."""
+    """The range is malformed or past the end. The message gives the valid range."""
 
 
 class LineRange:
@@ -28,7 +27,7 @@ class LineRange:
         if not ends or ends[-1] != len(text):
             ends.append(len(text))
         self.ends = ends if text else []
-        """Where each line ends, its line break included."""
+        """End of each line, including its line break."""
 
     def line_at(self, position: int) -> int:
         return min(bisect_right(self.ends, position) + 1, max(1, len(self.ends)))
@@ -38,16 +37,14 @@ class LineRange:
 class RecordPage:
     text: str
     lines: tuple[int, int]
-    """First and last line that are shown, whole or in part."""
     chars: tuple[int, int]
     of_lines: int
     of_chars: int
     more: str
-    """The range with which to go on, as `lines "201-"`; nothing at the end."""
+    """The range to continue with, such as `lines "201-"`; empty at the end."""
 
 
 def page(whole: LineRange, *, lines: str = "", chars: str = "", limit_chars: int = 0) -> RecordPage:
-    """Cut a page out of a text; a limit of 0 means no limit."""
     if lines and chars:
         raise NoSuchRange("give lines or chars, not both")
     if chars:
@@ -93,7 +90,7 @@ def _chars(whole: LineRange, wanted: str) -> tuple[int, int]:
 
 
 def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
-    """Parse `5`, `5-9` or `5-`; the end may lie past what there is, the beginning may not."""
+    """Parse `5`, `5-9` or `5-`. The end may be past the last position, the start may not."""
     found = _RANGE.fullmatch(wanted)
     if found is None:
         raise NoSuchRange(f"{wanted!r} is not a range; give one such as '5', '5-9' or '5-'")
@@ -107,13 +104,12 @@ def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
 
 
 PASSAGE_CHARS = 1_000
-"""A paragraph or two, or a function: what belongs to one question."""
+"""A paragraph or two, or a function: enough for one question."""
 OVERLAP_CHARS = 150
-"""Passages share so much, so that a phrase is whole in one of them."""
+"""Overlap of passages, so that each phrase is whole in one of them."""
 
 
 def passages(text: str) -> Iterator[tuple[int, int]]:
-    """Divide a text into passages that overlap a little, of whole lines where lines are short."""
     start = 0
     while start < len(text):
         stop = min(start + PASSAGE_CHARS, len(text))
@@ -137,13 +133,13 @@ def passage_at(text: str, place: int) -> int:
 
 
 AROUND_CHARS = 400
-"""Looked at on both sides for a secret that a cut would make unrecognisable."""
+"""Context searched on both sides, because a cut could make a secret unrecognisable."""
 
 
 def find_words(
     text: str, question: HistoryQuestion, start: int = 0, stop: int | None = None
 ) -> int | None:
-    """Return the line of a text on which most words of a question stand, by where it begins."""
+    """Return the start of the line with the most words of a question."""
     forms = [_match_beginning(word) for word in (*question.words, *question.phrases)]
     if not forms:
         return None
@@ -157,14 +153,13 @@ def find_words(
 
 
 def _match_beginning(word: str) -> re.Pattern[str]:
-    """Match a word at its beginning, in most of its forms, and the words of a phrase in order."""
+    """Match a word by its stem, or the words of a phrase in order."""
     parts = re.findall(r"[^\W_]+", word) or [word]
     stems = [re.escape(part[: max(4, len(part) - 2)]) + r"[^\W_]*" for part in parts]
     return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(stems), re.IGNORECASE)
 
 
 def snippet(text: str, place: int, limit_chars: int) -> str:
-    """Return the surroundings of a place on one line, secrets masked."""
     start = max(text.rfind("\n", 0, place) + 1, place - limit_chars // 3)
     line_end = text.find("\n", place)
     stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
@@ -173,7 +168,7 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
 
 
 def mask_range(text: str, start: int, stop: int) -> str:
-    """Return a part of a text with stars for its secrets, also those that the cut would split."""
+    """Return part of a text with secrets masked, including those that the cut splits."""
     lo = max(0, start - AROUND_CHARS)
     around = text[lo : stop + AROUND_CHARS]
     for found in find_secrets(around):

@@ -1,6 +1,6 @@
-"""A question to the history: words, "phrases", `file:PATH` and `kind:KIND`, in one line.
+"""Parse and rank history questions: words, "phrases", `file:PATH` and `kind:KIND`.
 
-Words rank what is found; phrases, files and kinds say what may be found at all.
+Words rank the matches. Phrases, files and kinds filter them.
 """
 
 import re
@@ -18,29 +18,23 @@ from longhold.core.tools.protocol import ToolKind
 from longhold.errors import NotInHistory
 
 NEAR = {1: 0.4, -1: 0.4, 0: 0.3, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
-"""Of a word's weight: where it stands in the step so many further on, and else in none of these.
-
-What is beside a step counts for more than what else is in it: a long result has many words.
-"""
+"""Share of a word's weight by step distance. Its own step counts less: results are long."""
 RANKED = 600
-"""Passages whose surroundings are looked at: those with the most of the question in them."""
+"""Number of best passages whose surroundings are scored."""
 PASSAGE_BITS = 16
-"""Of a passage's number; the rest is the entry's. The longest body that is indexed has fewer."""
+"""Low bits of a row number, for the passage. The longest indexed body has fewer passages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageMatch:
-    """A record with the words that were asked for."""
-
     n: int
     passage: int = 0
-    """The one that matches best, counted from 0."""
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermRows:
-    """Where a word stands, and how much that says."""
+    """The rows that contain a word, and the word's weight."""
 
     weight: float
     rows: Sequence[int]
@@ -49,7 +43,7 @@ class TermRows:
 def rank(
     terms: Sequence[TermRows], step_of: Callable[[int], int], is_allowed: Callable[[int], bool]
 ) -> list[PassageMatch]:
-    """Return the records, the best first, each with its best passage; of equals, the newest."""
+    """Return the records, best first, each with its best passage. The newest wins a tie."""
     inside: defaultdict[int, float] = defaultdict(float)
     for term in terms:
         for row in term.rows:
@@ -80,11 +74,10 @@ def _nearness(step: int, steps: AbstractSet[int]) -> float:
 
 
 QUERY_WORDS = 64
-"""Of a pasted page, so many words are looked at."""
 
 _PARTS = re.compile(r'(?:(?<!\S)(file|kind):)?(?:"([^"]*)"|(\S+))', re.IGNORECASE)
 _TOOLS: dict[ToolKind, str] = {"write": "edit", "shell": "command"}
-"""What people call the results of these kinds of tools; the others as they are."""
+"""Names for the results of these kinds of tools. Other kinds keep their names."""
 _SAME = {"edits": "edit", "write": "edit", "errors": "error", "shell": "command", "bash": "command"}
 KINDS = (
     *("user", "aside", "answer", "thinking", "summary", "result", "error"),
@@ -93,23 +86,21 @@ KINDS = (
 
 
 _HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error", "error": "error"}
-"""Words of a question that say what kind of record would answer it."""
+"""Words that hint at the kind of record that answers the question."""
 HINTED = 2.0
-"""Such a record counts for more."""
 LESS = {"summary": 0.7, "read": 0.8}
-"""A summary retells what stands elsewhere, and files that were read hold many words."""
+"""Summaries repeat other records, and files contain many words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryQuestion:
     text: str = ""
-    """Its words and phrases as they were written."""
     words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
-    """Each must stand in a record, as it is but for case and word forms."""
+    """A record must contain every phrase, apart from case and word forms."""
     files: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
-    """Any of them will do."""
+    """A record must have at least one of these kinds."""
 
     def weight_of(self, kinds: frozenset[str]) -> float:
         hinted = {_HINTS[word] for word in self.text.lower().split() if word in _HINTS}
@@ -122,7 +113,7 @@ class HistoryQuestion:
 
 
 def parse_question(query: str, file: str = "") -> HistoryQuestion:
-    """Read a query; an unknown kind is an error that lists the known ones."""
+    """Parse a query. An unknown kind is an error that lists the known ones."""
     words: list[str] = []
     phrases: list[str] = []
     files = [file.strip()] if file.strip() else []
@@ -147,7 +138,7 @@ def parse_question(query: str, file: str = "") -> HistoryQuestion:
 
 
 def _list_search_words(written: list[str]) -> tuple[str, ...]:
-    """Return the words worth searching for; a name of several is one and each of its parts."""
+    """Return the words worth searching for. A compound name also gives each of its parts."""
     found = words_of(" ".join(written))
     whole = [word for word in written if len(re.findall(r"[^\W_]+", word)) > 1]
     return tuple(dict.fromkeys([*found, *whole])) or tuple(dict.fromkeys(written))
@@ -164,7 +155,6 @@ def _kind(name: str) -> str:
 
 
 def kinds_of(entry: AnyEntry, tool: str) -> frozenset[str]:
-    """Return the kinds of a record; `tool` is the one that was called for a result."""
     match entry:
         case Said():
             return frozenset({"aside" if entry.hidden or entry.role == "system" else "user"})

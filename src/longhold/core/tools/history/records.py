@@ -1,8 +1,7 @@
-"""What an entry says, as text, and what a question to the history returns.
+"""Log entries as text, and the result types of history questions.
 
-The text of a result is the result, character for character. Images and documents are returned
-beside it; a line marks where they stood. A body on disk is found by its file name alone, so a
-branched or moved session finds its own copy, and must match the recorded hash.
+A result's text is verbatim. A body on disk is found by file name only, so that a branched or moved
+session finds its own copy. Its hash must match the log.
 """
 
 import sys
@@ -38,13 +37,13 @@ from longhold.core.tools.history.pages import RecordPage
 from longhold.errors import StoreError
 
 DIFF_LINES = 400
-"""Comparing longer texts line by line takes too long; they are shown one after the other."""
+"""Longer texts are shown one after the other, because a line diff takes too long."""
 
 _OLD_AND_NEW = (
     *(("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText")),
     *(("old_text", "new_text"), ("old", "new"), ("search", "replace")),
 )
-"""What the editing tools of common agents call the two texts."""
+"""Input names of the old and new text in the editing tools of common agents."""
 
 
 def call_text(use: ToolUse) -> str:
@@ -107,20 +106,16 @@ class Record:
     kind: RecordKind
     text: str
     media: Media = ()
-    """What the text only names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searchable:
-    """A text that words are searched in: a record's, and for a result also its call's."""
-
     text: str
     body: int = 0
-    """Where the record's own text begins."""
+    """Offset of the record's text, after the call."""
 
 
 def record_of(entry: AnyEntry) -> Record | None:
-    """Return an entry's content; most kinds of entries have none."""
     match entry:
         case Said(content=content):
             kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
@@ -141,7 +136,7 @@ def record_of(entry: AnyEntry) -> Record | None:
 
 
 def step_records(entry: AnyEntry) -> list[Record]:
-    """Return what an answer says and calls, apart from its thinking; of other entries the record."""
+    """Return an answer's text and calls apart from its thinking; for other entries, the record."""
     if not isinstance(entry, Replied):
         return [record for record in [record_of(entry)] if record]
     thought = tuple(filter(is_thought, entry.content))
@@ -194,20 +189,17 @@ class RecordHit:
     tool: str = ""
     tool_use_id: str = ""
     target: str = ""
-    """What the call was about: a path or a command."""
     is_error: bool = False
     is_shown: bool = False
-    """It is in the model's view, whole: there is no need to open it."""
+    """The model's view shows it whole, so opening it is unnecessary."""
     chars: int = 0
     lines: int = 0
     line: int = 0
-    """Where the words stand in it; none where no words were asked for, or in an answer's step."""
+    """The line with the most words; 0 for answers and for questions without words."""
     snippet: str = ""
     passage: str = ""
-    """The lines around it, for a result also of its call."""
 
     def describe(self, *, marks_view: bool = True) -> str:
-        """Write what it is on one line; where nothing has left the view, `in view` says nothing."""
         call = f" of {self.tool} {self.tool_use_id}" if self.tool else ""
         target = f": {self.target}" if self.target else ""
         when = (
@@ -223,7 +215,7 @@ class RecordHit:
         return one_line(clean_text(line))
 
     def quote_passage(self) -> str:
-        """Write its passage with a mark before each line, so that none passes for ours."""
+        """Quote the passage with "| ", so that it cannot imitate Longhold's output."""
         return "\n".join(f"| {clean_text(line)}" for line in self.passage.splitlines())
 
 
@@ -232,7 +224,7 @@ class FoundRecords:
     hits: tuple[RecordHit, ...]
     total: int
     reached: int = 0
-    """How many of them were looked at, for the next page to skip."""
+    """Number of matches examined, which the next page skips."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,13 +232,12 @@ class OpenedRecord:
     title: str
     page: RecordPage
     media: Media = ()
-    """Pictures and documents that stood in it; only with the first page."""
+    """Images and documents of the record, with the first page only."""
     trouble: str = ""
-    """What could not be had of it, and why."""
 
 
 class Missing(Exception):
-    """A body cannot be read; the message says why."""
+    """A body cannot be read. The message gives the reason."""
 
 
 def read_body(results: Results | None, file: str, sha256: str = "") -> ResultContent:

@@ -1,7 +1,7 @@
-"""History: the model searches what left its view, or opens it again.
+"""The History tool: the model searches and reopens what left its view.
 
-The answer never exceeds a page and says how to continue. A reopened text stands between a line
-with its exact length and a closing line, marked as a record, not a request.
+A reopened text is framed by its exact length and a closing line, so that the model takes it for a
+record, not a request.
 """
 
 import asyncio
@@ -25,9 +25,8 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.errors import LongholdError
 
 SMALLEST_PAGE_CHARS = 1_000
-"""Less than this is more frame than page."""
 LEAST_HIT_CHARS = 300
-"""Of a page, for each record found; the line that describes it is about half of that."""
+"""Minimum space for each match. Its description takes about half."""
 
 
 class HistoryInput(Input, frozen=True, kw_only=True):
@@ -51,7 +50,7 @@ class HistoryInput(Input, frozen=True, kw_only=True):
 
 
 Reopen = Callable[[int], str]
-"""Opens a collapsed span again, by the number of its line; says what was done."""
+"""Reopens a collapsed span by the number of its line and returns a report."""
 
 
 def history_tool(
@@ -82,7 +81,7 @@ def history_tool(
 
 
 def page_chars(settings: HistorySettings, window_tokens: int) -> int:
-    """Return how long a page may be: sizes are for a 200K window and shrink with smaller ones."""
+    """Return the page limit. Settings assume a 200K window, and smaller windows get less."""
     share = min(1.0, window_tokens / PLAIN_WINDOW_TOKENS)
     return max(SMALLEST_PAGE_CHARS, round(settings.page_chars * share))
 
@@ -95,7 +94,7 @@ def _open_record(history: History, given: HistoryInput, limit_chars: int) -> Out
 
 
 async def _search(history: History, given: HistoryInput, limit_chars: int) -> Outcome:
-    """Search on a thread; only `shown` runs where the view lives."""
+    """Search on a thread. Only `shown` runs on the event loop, which owns the view."""
     if given.lines or given.chars:
         raise Refused("Lines and chars belong to an id; say which record to open.")
     if not given.query.strip() and not given.file.strip():

@@ -1,8 +1,4 @@
-"""Forks: questions on a conversation's exact prefix, answered outside of it.
-
-`run.Forks(...).ask(ForkRequest(...))` returns a `ForkReply`; nothing a fork says or does enters its
-parent's view. `prefix` holds what is shared, `asking` the request and the reply, `run` does it.
-"""
+"""Forks: questions on a conversation's exact prefix, answered outside of its view."""
 
 from longhold.core.turn.fork.asking import (
     AskFork,

@@ -1,7 +1,6 @@
-"""What is asked of a fork, and its reply: the values stages and jobs speak in.
+"""Requests to forks and their replies.
 
-A failure is a `ModelError`; cancelling the caller aborts the fork. Which tools may run is decided
-by the request's `permit`, by default none. The list of tools that the model sees never changes,
+The request's `permit` decides which tools run, by default none. The tool list never changes,
 because it is part of the prefix.
 """
 
@@ -23,10 +22,9 @@ from longhold.errors import RequestRejected
 NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
 
 Permit: TypeAlias = ToolGate
-"""Allows a call, perhaps with another input, or denies it; the model reads why."""
+"""Allows a call, perhaps with another input, or denies it with a reason for the model."""
 
 ForkEnd: TypeAlias = Literal["completed", "max_turns", "aborted", "denied", "refused", "cut_off"]
-"""Why a fork stopped."""
 
 
 async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -36,51 +34,47 @@ async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
     say: str | Content
-    """Its own words, on the user's side, behind everything its parent has."""
+    """The fork's user message, appended to its parent's conversation."""
     source: str
-    """Who asks: compact, notes, memory, dream, progress, agent:<id>."""
+    """Source: compact, notes, memory, dream, progress, agent:<id>."""
     turns: int = 1
-    """How many answers it may give; a denied tool is read in the next."""
+    """Maximum number of answers. The model reads a denied tool in the next answer."""
     permit: Permit = deny_all
     instead: Mapping[str, Tool] = field(default_factory=dict)
-    """Tools that run in place of the parent's of the same name; what the model sees stays."""
+    """Tools that replace the parent's by name. The tool list the model sees stays the same."""
     writes_cache: bool = False
-    """Leave what it adds in the cache: for forks of many turns."""
+    """Cache the fork's own messages: for forks of many turns."""
     keeps_log: AgentLog | None = None
-    """Where its own transcript is kept, continued if it exists; by default none is."""
+    """Log for the fork's transcript, continued if it exists; by default none."""
     mail: str = ""
-    """If its words are mail: which mailbox, and how far it is read with this."""
+    """If `say` is mail: the mailbox, and the position up to which it is then read."""
     on_event: Callable[[RoundEvent], None] | None = None
-    """Called with every event as it happens."""
     knows: tuple[SeenFile, ...] = ()
-    """Files whose text is in its words: it may change them without reading them first."""
+    """Files whose text is in `say`. The fork may change them without reading them first."""
     least_output_tokens: int = 0
-    """Its answers may be this long even if the parent's may not; the cache does not depend on it."""
+    """Minimum output limit, above the parent's if needed. The cache does not depend on it."""
     retries: Retries | None = None
-    """Try no more often and wait no longer than this: the caller waits, and can do without."""
+    """Upper bound on retries, for a caller that waits and can do without the answer."""
     is_wanted: bool | None = None
-    """Somebody asked for it, so that no share of the engine's own limits it; by default what comes
-    through a session's `ask` is wanted, and what a layer asks is not."""
+    """True lifts the overhead budget. Default: True through a session's `ask`, else False."""
     prefix: Prefix | None = None
-    """Fork this rather than the conversation as it stands when asked."""
+    """Fork this prefix instead of the current conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkReply:
     text: str
-    """The last answer, as far as it is text."""
     content: Content
     stop_reason: str
-    """The model's, of its last answer."""
     reason: ForkEnd
     turns: int
     calls: tuple[Usage, ...]
-    """What each call cost, failed attempts that were begun included."""
+    """Usage of each call, including failed attempts that had begun."""
     seconds: float
 
     @property
     def usage(self) -> Usage:
-        """All calls together; for prices that depend on a prompt's length take them one by one."""
+        """Sum of all calls. Prices that depend on the prompt length need `calls`."""
         return sum(self.calls, Usage())
 
 
@@ -89,10 +83,7 @@ AskFork: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
 
 
 def check_says_something(request: ForkRequest) -> None:
-    """Refuse a request without words: providers do, and only after the whole prompt was sent.
-
-    One whose frame asks the provider to compact needs none.
-    """
+    """Refuse an empty request: providers do so only after receiving the whole prompt."""
     if request.prefix is not None and "compaction" in request.prefix.frame.options:
         return
     said = (Text(text=request.say),) if isinstance(request.say, str) else request.say
@@ -107,7 +98,7 @@ def check_may_fork(tool_context: ToolContext) -> None:
 
 
 def mark_wanted(ask: AskFork) -> AskFork:
-    """Return a way to ask on purpose, which the engine's own share does not limit."""
+    """Wrap `ask` so that the overhead budget does not limit its requests."""
 
     async def on_purpose(request: ForkRequest) -> ForkReply:
         is_wanted = True if request.is_wanted is None else request.is_wanted
@@ -120,7 +111,6 @@ OUT_OF_REACH = "This tool cannot be used here. Answer now, in text, from what yo
 
 
 async def shorten_result(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
-    """Keep the beginning of a long result, and say how much is not there."""
     text = text_of(outcome.content)
     if len(text) <= LIMIT_CHARS:
         return outcome

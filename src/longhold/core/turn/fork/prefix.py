@@ -1,9 +1,7 @@
-"""What a fork shares with its parent, and how its own messages are put behind that. Pure.
+"""The prefix that a fork shares with its parent, and the fork's own messages. Pure.
 
-A prefix is the parent's next request without the parent's next words: frame, model, limit and
-messages, the very values the parent sends. What was decided about them (spilled, cleared,
-summarised) is in their bytes. A fork that caches nothing itself marks only the place up to which
-its parent's last answered call can be read.
+A prefix is the parent's next request without its next user message, byte for byte. A fork that does
+not write the cache marks only the place up to which its parent's last answered call can be read.
 """
 
 from collections.abc import Sequence
@@ -22,32 +20,28 @@ from longhold.core.request.request import Caching, build, free_slots
 from longhold.errors import RequestRejected
 
 STARTED = "This was handed to a fork of the conversation, which works on it now."
-"""Answers every tool use of the answer at which the conversation forked, the same in each fork."""
+"""The result of every tool use in the last answer, identical in each fork."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """A conversation as it would be sent now."""
-
     frame: Framed
     messages: tuple[JsonObject, ...] = ()
-    """As they go over the wire, those of the frame's opening included; shared, never changed."""
+    """In wire form, including the frame's opening messages. Shared, never changed."""
     model: str
     max_output_tokens: int
-    """The parent's: another one could change how much a model may think, and with it the prefix."""
+    """The parent's limit. Another one could change the thinking budget, and so the prefix."""
     cached_to: MarkerPlace | None = None
-    """Up to here the parent's last answered call can be read from the cache."""
+    """The parent's last answered call can be read from the cache up to here."""
     before: SentCall | None = None
-    """That call, to compare the forks' with; none for what no conversation has sent."""
+    """That call, for comparison; None if no conversation sent one."""
     is_whole: bool = True
-    """The parent's last answer has come to its end."""
     key: str = ""
     previous_id: str = ""
 
     def forked(
         self, own: Sequence[JsonObject] = (), where: Sequence[MarkerPlace] | None = None
     ) -> Request:
-        """Build the request of a fork with these messages of its own."""
         marked = self.shared_places() if where is None else tuple(where)
         return build(
             self.frame,
@@ -67,25 +61,24 @@ class Prefix:
         return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
 
     def shared_places(self) -> tuple[MarkerPlace, ...]:
-        """Mark what the parent cached; if nothing, the end, so that siblings share it."""
+        """Mark the end of the parent's cached part, or else the end, so that siblings share it."""
         place = self.cached_to or last_place(self.messages)
         return (place,) if place and free_slots(self.frame) else ()
 
     def growing_places(
         self, own: Sequence[JsonObject], cached: CachedPrefix | None
     ) -> tuple[MarkerPlace, ...]:
-        """Mark for a fork that writes: first the end of what siblings share, then its own end."""
+        """Mark the end of the shared part, then the fork's own end, for a fork that writes."""
         if cached is None and (at := self.cached_to) is not None:
             cached = CachedPrefix(place=at, message=self.messages[at.message])
         messages = join_messages(self.messages, own)
         return places(messages, cached, len(messages), slots=free_slots(self.frame))
 
     def end_at_answer(self, placeholder: str = STARTED) -> "Prefix":
-        """Let the conversation end at its last answer, each of its tool uses answered alike."""
+        """End the conversation at its last answer, with the same result for each tool use."""
         return self.with_messages(answer_alike(self.messages, placeholder))
 
     def with_messages(self, messages: Sequence[JsonObject]) -> "Prefix":
-        """Let the conversation end with another last message; what precedes it is unchanged."""
         at = self.cached_to
         is_in = at is not None and at.message < len(messages) - 1
         return replace(self, messages=tuple(messages), cached_to=at if is_in else None)
@@ -95,7 +88,7 @@ class Prefix:
         return lifetime_seconds(self.model, self.frame.lifetime)
 
     def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:
-        """Say for how long a call that marks these places finds all of it in the cache already."""
+        """Return for how long a call with these breakpoints finds its whole prefix cached."""
         if self.before is None or self.cached_to is None or tuple(where[-1:]) != (self.cached_to,):
             return 0.0
         if moves(self.before.sent, call.sent):
@@ -103,7 +96,7 @@ class Prefix:
         return self.lives_seconds - SLACK_SECONDS - (call.at - self.before.at)
 
     def shared_key(self, where: Sequence[MarkerPlace], sent: Fingerprint) -> str:
-        """Name what siblings share up to the last marked place, given the fingerprint of one."""
+        """Return a key for the prefix that siblings share up to the last marked place."""
         if not where or where[-1].message >= len(self.messages):
             return ""
         at, block = where[-1]
@@ -113,7 +106,7 @@ class Prefix:
 
 
 def join_messages(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
-    """Put a fork's messages behind its parent's; two of one side become one, the parent's first."""
+    """Append a fork's messages. Two consecutive messages of one role become one."""
     if _own_place(prefix, own).message == len(prefix):
         return [*prefix, *own]
     last = prefix[-1] | {"content": [*prefix[-1]["content"], *own[0]["content"]]}
@@ -121,17 +114,16 @@ def join_messages(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> li
 
 
 def _own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> MarkerPlace:
-    """Return where a fork's own words begin: in a message of their own, or in its parent's last."""
+    """Return where a fork's own blocks begin: in a new message or in its parent's last."""
     if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
         return MarkerPlace(len(prefix), 0)
     return MarkerPlace(len(prefix) - 1, len(prefix[-1]["content"]))
 
 
 def answer_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
-    """End a conversation at its last answer, with the same words as the result of each tool use.
+    """End a conversation at its last answer, with one text as the result of each tool use.
 
-    Results that have come by now are left out: whenever a fork starts, and for whichever tool
-    use, the bytes are the same up to what is said to it.
+    Arrived results are left out, so that the bytes are the same for every fork.
     """
     end = len(messages)
     while end and messages[end - 1]["role"] != "assistant":

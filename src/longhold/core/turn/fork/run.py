@@ -1,9 +1,8 @@
-"""Running a fork: its calls one after another, its tools, its own transcript, and who pays.
+"""Run forks: their calls, tools, transcripts and spending.
 
-`Forks` belongs to one conversation and makes its forks; a `Fork` is one of them, from its first
-call to its last. Each call is recorded with the parent as it ends, and paid from its budget, also
-one that broke or was aborted after the provider had begun. Forks of the same prefix that start
-together wait for the first byte of the one that goes ahead.
+`Forks` belongs to one conversation, and a `Fork` is one run. The parent records and pays each call,
+including broken and aborted ones that the provider had begun. Forks of the same prefix that start
+together wait for the first byte of the leader.
 """
 
 import asyncio
@@ -44,12 +43,10 @@ from longhold.core.view.block_roles import to_spoken
 from longhold.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 
 WAIT_SECONDS = 30.0
-"""A long prompt is read in less; a slower leader is not worth waiting for."""
+"""Providers read a long prompt in less. A slower leader is not worth waiting for."""
 
 
 class PrefixLeader:
-    """The leader of each prefix, and until when each prefix can be read."""
-
     def __init__(
         self, clock: Callable[[], float] = time.time, wait_seconds: float = WAIT_SECONDS
     ) -> None:
@@ -57,10 +54,9 @@ class PrefixLeader:
         self._wait_seconds = wait_seconds
         self._leaders: dict[str, asyncio.Event] = {}
         self._until: dict[str, tuple[float, float]] = {}
-        """For each prefix: since when and until when it can be read."""
 
     async def wait(self, key: str) -> asyncio.Event | None:
-        """Wait until a call on this prefix may start; returns an event to the leader only."""
+        """Wait until a call on this prefix may start. Only the leader gets an event."""
         while not self._is_readable(key):
             leader = self._leaders.get(key)
             if leader is None:
@@ -74,12 +70,12 @@ class PrefixLeader:
         return None
 
     def _is_readable(self, key: str) -> bool:
-        """Whether a call on this prefix was answered lately; a clock set back says nothing of that."""
+        """True if a call on this prefix was answered recently, and the clock was not set back."""
         began, until = self._until.get(key, (0.0, 0.0))
         return began <= self._clock() < until
 
     def began(self, key: str, lifetime_seconds: float) -> None:
-        """Record that a call is being answered: its prefix can be read from now on."""
+        """Record that a call is being answered. Its prefix can be read from now on."""
         now = self._clock()
         self._until = {key: span for key, span in self._until.items() if span[0] <= now < span[1]}
         self._until[key] = (now, now + lifetime_seconds)
@@ -93,7 +89,7 @@ class PrefixLeader:
 
 
 class Parent(Protocol):
-    """What forks need of the conversation they leave: an engine."""
+    """The part of an engine that forks need."""
 
     log: OpenLog
     view: View
@@ -108,14 +104,13 @@ class Parent(Protocol):
 class Forks:
     parent: Parent
     model: Callable[[], Model]
-    """Returns the model that answers just now."""
     toolbox: Callable[[], Toolbox]
-    """Returns the conversation's tools just now; gate and context are the fork's own."""
+    """Returns the current tools. Each fork has its own gate and context."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
-    """Ends every fork made here; a turn that is stopped does not set it."""
+    """Ends every fork made here. Stopping a turn does not set it."""
     budget: Budget | None = None
     refuses: Callable[[str], str] = lambda source: ""
-    """Says why a layer may not ask for itself now; '' lets it."""
+    """Returns why a layer may not make overhead calls now; '' if it may."""
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -164,7 +159,7 @@ class Forks:
 
 
 class Own:
-    """What a fork says and does itself: entries folded to a view of its own, logged if one is kept."""
+    """A fork's own entries and their view, logged if a log is given."""
 
     def __init__(self, log: OpenLog | None) -> None:
         self._log = log
@@ -210,20 +205,16 @@ class Fork:
     _calls: list[Usage] = field(default_factory=list)
     _turn: int = 0
     _before: SentCall | None = field(init=False)
-    """The call whose prefix the next one shares."""
     _cached: CachedPrefix | None = None
-    """What a fork that writes has cached itself."""
     _open: Started | None = None
-    """The attempt that is being answered and not paid yet."""
+    """The attempt that has begun and is not paid yet."""
     _called: float = 0.0
-    """When that attempt was sent."""
     _reply: Reply | None = None
 
     def __post_init__(self) -> None:
         self._before = self.prefix.before
 
     async def run(self) -> ForkReply:
-        """Speak, and play rounds until there is a reason to stop."""
         say = self.request.say
         words = (Text(text=say),) if isinstance(say, str) else say
         reason = f"forked for {self.request.source}"
@@ -240,7 +231,7 @@ class Fork:
         return self._replied("max_turns")
 
     async def _play(self) -> Played | None:
-        """Make one call and run its tools; None if that was aborted."""
+        """Make one call and run its tools; None if aborted."""
         where = self._places()
         request = self.prefix.forked(self.own.messages(), where)
         parent = self.forks.parent
@@ -270,7 +261,6 @@ class Fork:
         return self.prefix.growing_places(own, self._cached)
 
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
-        """Wait for a sibling that goes ahead, then pass on what happens."""
         forks = self.forks
         await forks.parent.log.committed()
         await self.own.committed()
@@ -298,7 +288,6 @@ class Fork:
                 forks.leader.give_up(key, ahead)
 
     def _retries(self) -> Retries:
-        """Try as often as the conversation does, or less often if the request says so."""
         own, wanted = self.forks.retries, self.request.retries
         if wanted is None:
             return own
@@ -320,7 +309,7 @@ class Fork:
     def _finish_call(
         self, call: SentCall, where: Sequence[MarkerPlace], played: Played | None
     ) -> None:
-        """Pay for a call, compare it with the one it shares, and go on from there."""
+        """Pay for a call and compare it with the call whose prefix it shares."""
         reply = played.reply if played else None
         if reply is None:
             self._pay_unfinished("broken" if played else "aborted")
@@ -360,15 +349,14 @@ class Fork:
         )
 
     def _pay_unfinished(self, stop_reason: str) -> None:
-        """Pay for the prompt of an answer that will not come to its end, if one had begun."""
+        """Pay for the prompt of an answer that began and will not be completed."""
         if self._open is None:
             return
         started = self._open
-        with suppress(StoreError):  # a session that is closed takes no more entries
+        with suppress(StoreError):  # a closed session accepts no more entries
             self._pay(started.model, started.usage or Usage(), stop_reason)
 
     def _find_end(self, played: Played | None) -> ForkEnd | None:
-        """Return why to stop after a round, or None to go on."""
         if played is None:
             return "aborted"
         if played.ends_turn:

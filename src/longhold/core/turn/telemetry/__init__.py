@@ -1,13 +1,8 @@
-"""Telemetry of a session: its log's entries reported to OpenTelemetry, where that is switched on.
+"""Report a session's log entries to OpenTelemetry, if that is switched on.
 
-The log is followed after each answer and at the end, so nothing waits for it, and a session that
-is resumed reports only what is new. What fails here ends telemetry for the session, with an entry,
-and nothing else.
-
-`Signals` is a fold like the view: entries go in, in order, and nothing is asked of a provider or a
-clock. A call is a span from its `Asked` to the last piece of its answer, a tool one from `Began` to
-`Ran`. What changed the view or a memory, broke a cache or failed is an event with before and after.
-Names and meanings follow the GenAI conventions where these have one; ours begin with `longhold`.
+The log is followed after each answer, so nothing waits for telemetry. An error ends telemetry for
+the session, with an entry. A call is a span from `Asked` to the end of its answer, a tool run from
+`Began` to `Ran`. Names follow the GenAI conventions where they exist.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -56,7 +51,7 @@ from longhold.errors import StoreError
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 Attributes: TypeAlias = Mapping[str, Value]
 Shown: TypeAlias = Callable[[str], str]
-"""What may be reported of a text; '' if nothing may."""
+"""Returns the reportable part of a text; '' if it must not be reported."""
 
 USAGE = "gen_ai.client.token.usage"
 DURATION = "gen_ai.client.operation.duration"
@@ -87,8 +82,6 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A value for one of the metrics above."""
-
     name: str
     value: float
     attributes: Attributes
@@ -106,7 +99,6 @@ class Signals:
     _asked: Asked | None = None
     _answer: list[Replied] = field(default_factory=list)
     _uses: dict[str, ToolUse] = field(default_factory=dict)
-    """Calls without a result so far."""
     _began: dict[str, Began] = field(default_factory=dict)
 
     def take(self, entry: AnyEntry, view: View) -> Iterator[Signal]:
@@ -130,7 +122,7 @@ class Signals:
                     yield from _counts(event)
 
     def finish(self) -> Iterator[Signal]:
-        """Give the call that was asked for last, answered or not."""
+        """Yield the signals of the last call, answered or not."""
         asked, pieces = self._asked, self._answer
         self._asked, self._answer = None, []
         if asked is None:
@@ -226,7 +218,6 @@ class Signals:
         )
 
     def _work_out(self, entry: AnyEntry, view: View) -> dict[str, Value]:
-        """Return the attributes that are not fields of the entry."""
         match entry:
             case Compacted():
                 self.is_compacted = True
@@ -272,7 +263,7 @@ _EVENTS: dict[type, tuple[str, str]] = {
     CacheBroke: ("cache_break", "by=cause expected lost_tokens usd source"),
     Failed: ("failure", "what"),
 }
-"""By entry: the event's name, and its attributes as fields; of a tuple, its length."""
+"""By entry: the event's name, and its attributes as fields. A tuple gives its length."""
 
 
 def _read_fields(entry: AnyEntry, fields: str) -> dict[str, Value]:
@@ -284,7 +275,7 @@ def _read_fields(entry: AnyEntry, fields: str) -> dict[str, Value]:
 
 
 def _usage_of(usage: Usage) -> dict[str, Value]:
-    """Name what an answer used; the input includes what was read from and written to the cache."""
+    """Return usage attributes. The input includes cache reads and writes."""
     return {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
@@ -330,11 +321,11 @@ def _counts(event: Event) -> Iterator[Count]:
 WHAT = "telemetry"
 MISSING = "OpenTelemetry is not installed; pip install 'longhold[telemetry]'"
 CONTENT_CHARS = 4_000
-"""Of one text: backends cut or refuse longer attributes."""
+"""Backends cut or refuse longer attributes."""
 
 
 class Telemetry:
-    """Follows one session from where it is now; called after each answer, and at the end."""
+    """Follows one session from its current end; called after each answer and at the end."""
 
     def __init__(self, engine: Engine) -> None:
         self._cursor = LogCursor(len(engine.view.history))
@@ -356,7 +347,7 @@ class Telemetry:
                 report(signal)
         except ImportError:
             self._give_up(engine, MISSING)
-        except Exception as error:  # noqa: BLE001 - an exporter's fault is none of the session's
+        except Exception as error:  # noqa: BLE001 - an exporter's bug must not end the session
             self._give_up(engine, f"{type(error).__name__}: {error}")
 
     def _new(self, engine: Engine) -> Iterator[Signal]:

@@ -1,7 +1,7 @@
-"""Hands signals to the OpenTelemetry providers of this process.
+"""Send signals to the OpenTelemetry providers of this process.
 
-Only the API is used, which does nothing until a program, or `opentelemetry-instrument`, has set up
-providers. Times are those of the entries, so a span may be handed over after it ended.
+Without providers the API does nothing. Times are those of the entries, so a span may be reported
+after it ended.
 """
 
 from functools import cached_property
@@ -26,9 +26,9 @@ from longhold.core.turn.telemetry import (
 
 SCOPE = "longhold"
 TOKEN_BUCKETS = tuple(4.0**power for power in range(14))
-"""As the conventions say: 1 to 67,108,864."""
+"""Defined by the conventions: 1 to 67,108,864."""
 SECOND_BUCKETS = tuple(0.01 * 2.0**power for power in range(14))
-"""As the conventions say: 0.01 to 81.92."""
+"""Defined by the conventions: 0.01 to 81.92."""
 COUNTERS = {
     COST: ("USD", "What calls cost at published prices"),
     CHANGES: ("{change}", "Compactions, clearings, memory changes and cache breaks"),
