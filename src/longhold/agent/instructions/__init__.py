@@ -1,8 +1,8 @@
-"""Instruction files that the user and the project have written for an agent.
+"""Instruction files written by the user and the project.
 
-`load` reads those for a session's start; `Nearby` adds those near a file once it is touched;
-`said` renders either as a hidden message. They never enter the system prompt, which all sessions
-share.
+`load` reads them at session start, `Nearby` adds those near a touched file, and
+`render_instructions` renders both as hidden messages. They are not in the system prompt, which all
+sessions share.
 """
 
 from longhold.agent.instructions.gathering import Gathered, InstructionPart, Waiting, gather

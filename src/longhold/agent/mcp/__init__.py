@@ -1,8 +1,7 @@
-"""Tools of MCP servers.
+"""MCP servers and their tools.
 
-`load_servers` reads which servers there are, `McpTools` connects to them, lists their tools
-by name and loads definitions when they are searched for. Needs the extra `mcp`, which is
-imported with the first connection.
+`load_servers` reads the configuration. `McpTools` connects, lists tools by name and loads
+definitions on search. The extra `mcp` is imported with the first connection.
 """
 
 from longhold.agent.mcp.catalogue import McpTools, ServerOffer

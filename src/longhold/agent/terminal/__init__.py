@@ -1,5 +1,5 @@
-"""The terminal agent: a screen, what stands on it, and the conversation that is held there.
+"""The terminal chat: screens, their contents, and the conversation.
 
-Nothing here is imported by the library. `LiveScreen` needs the extra `terminal`; `PlainScreen` does
-the same job line by line, for pipes, dumb terminals and screen readers.
+The library does not import it. `LiveScreen` needs the extra `terminal`. `PlainScreen` works line by
+line, for pipes, dumb terminals and screen readers.
 """
