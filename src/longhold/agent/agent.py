@@ -72,7 +72,6 @@ class Agent:
     equipment: Equipment
     jobs: Jobs
     _events: AsyncGenerator[LoopEvent, None] | None = None
-    """The run in progress."""
     _is_closed: bool = False
 
     @property
@@ -156,8 +155,7 @@ class Agent:
     async def until_news(self) -> list[str]:
         """Wait for unread mail or agent reports; return one line for each.
 
-        Front ends then call `run()` without a prompt. Nothing is consumed here, so a cancelled wait
-        loses nothing.
+        Nothing is consumed, so a cancelled wait loses nothing; call `run()` without a prompt next.
         """
         while not (news := self.equipment.waiting(self.engine)):
             await self.equipment.next_look(MAIL_POLL_SECONDS)

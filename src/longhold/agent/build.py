@@ -1,7 +1,6 @@
 """Builds an agent from settings, permissions, hooks, MCP servers and a log.
 
-`build_agent` finds these for a directory. `assemble` puts an agent together from them, for the main
-agent and sub-agents alike. Nothing is assigned afterwards.
+`build_agent` finds these for a directory; `assemble` builds the main agent and sub-agents alike.
 """
 
 import os
@@ -72,7 +71,6 @@ class Fitted(NamedTuple):
     settings: Settings
     tools: tuple[Tool, ...]
     said: tuple[str, ...] = ()
-    """Notices for the user."""
 
 
 def _fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
@@ -341,10 +339,7 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
 async def _connect(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
-    """Connect to the MCP servers; tools that the session found before count as found.
-
-    A session that had servers keeps their stand-in tools even if no server is left.
-    """
+    """Connect to MCP servers; a session that had some keeps their tools even if none is left."""
     names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
     if not servers and CALL_TOOL.name not in names:
         return None

@@ -1,9 +1,7 @@
 """An agent's part in compactions: hooks before and after, a new frame, notices.
 
-PreCompact hooks may add instructions, notify the user, or refuse. Afterwards SessionStart hooks
-run, the prompt and instructions are read again, and PostCompact hooks run. SessionStart output is
-stored with the restored content, so an undo removes both. PostCompact output becomes a hidden
-message after it.
+SessionStart output is stored with the restored content, so an undo removes both. PostCompact output
+becomes a hidden message after it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -30,7 +28,6 @@ class CompactionEvents:
 
     ask: AskHooks
     say: Callable[[str], object]
-    """Adds a message for the model after the summary."""
 
     async def before(self, trigger: Trigger, focus: str) -> Before:
         fields: JsonObject = {"trigger": _name_trigger(trigger), "custom_instructions": focus}

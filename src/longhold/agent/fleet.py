@@ -1,7 +1,6 @@
-"""Session jobs that any machine with access to the store can run, during or after a turn.
+"""Session jobs that any machine with access to the store can run, from any queue.
 
-Any queue can call `run_job`; a job that is already done is not repeated. While another process
-writes the session, it raises `LogLocked` or `LeaseLost`: retry later.
+While another process writes the session, `run_job` raises `LogLocked` or `LeaseLost`: retry later.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -33,8 +32,7 @@ async def run_job(
 ) -> str:
     """Run a job unless it is done; return one line about the result.
 
-    `open_model` receives the name of the session's model. Permissions are decided as in an
-    unattended run.
+    `open_model` gets the session's model name. Permissions are those of an unattended run.
     """
     if job.is_done(store.load(job.session, after=job.position).entries):
         return "done already"

@@ -1,7 +1,6 @@
 """An agent's frame and instructions: built at session start, rebuilt after a compaction.
 
-In between the frame does not change, so the prompt stays cached. Changes to MCP servers and
-instruction files are sent as messages.
+In between, changes are sent as messages, so that the prompt stays cached.
 """
 
 import asyncio
@@ -49,14 +48,11 @@ from longhold.core.view.items import Spoken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framer:
-    """The sources of a session's frame."""
-
     ground: Ground
     prompt: PromptSettings = field(default_factory=PromptSettings)
     skills: Callable[[], tuple[Skill, ...]] = tuple
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
-    """Renders the section on long-term memory."""
     system: str = ""
     """A custom prompt; replaces all sections."""
     servers: Callable[[], tuple[ServerOffer, ...]] = tuple
@@ -114,7 +110,7 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
 
 @dataclass(slots=True)
 class Announced:
-    """The server and file messages the model has seen, read from the log."""
+    """Server and file messages in the log; those before the current frame are ignored."""
 
     _said: list[Said] = field(default_factory=list)
     _cursor: LogCursor = field(default_factory=LogCursor)

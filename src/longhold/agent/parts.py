@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentParts:
-    """The parts that an agent shares with its sub-agents."""
-
     engine: Engine
     models: Models
     tool_context: ToolContext
@@ -78,11 +76,9 @@ class Equipment:
     tools: tuple[Tool, ...]
     supervisor: Supervisor | None = None
     inbox: tuple[Stage, ...] = ()
-    """Stages that deliver mail and agent reports."""
     system: str = ""
     """Replaces the system prompt."""
     sections: tuple[Section, ...] = ()
-    """Added to the system prompt."""
     mail: Delivery | None = None
 
     def waiting(self, engine: Engine) -> list[str]:
@@ -121,7 +117,6 @@ class Blueprint:
     begins: str = "startup"
     """`startup` or `resume`, for hooks."""
     has_memory: bool = False
-    """Whether this agent uses the project's long-term memory."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

@@ -1,8 +1,7 @@
 """Restores the state that work continues from after a compaction.
 
-In this order: recently touched files, read again from disk; todos; the plan; skills in use; running
-commands and agents; announcements. Files in kept messages are skipped. Nothing changes until the
-compaction is recorded; `mark_shown` then updates which files the model has seen.
+In order: recently touched files, todos, the plan, skills, running commands and agents. Nothing
+changes until the compaction is recorded; `mark_shown` then updates which files the model has seen.
 """
 
 import asyncio
@@ -46,9 +45,7 @@ ROUNDS = 4
 """How often unreadable files are replaced by others."""
 END = "[End of {path}]"
 SKILL_TOKENS = 5_000
-"""For each skill."""
 SKILLS_TOKENS = 25_000
-"""For all skills together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +161,6 @@ CUT = "[Cut here; {how} shows all of it.]"
 
 @dataclass(slots=True, kw_only=True)
 class Restoring:
-    """Collects the content shown again after a compaction."""
-
     tool_context: ToolContext
     view: Callable[[], View]
     settings: CompactSettings
@@ -179,7 +174,6 @@ class Restoring:
     _trace: ToolTrace = field(default_factory=ToolTrace, init=False)
     _again: tuple[Again, ...] = field(default=(), init=False)
     _kept: tuple[Round, ...] = field(default=(), init=False)
-    """The rounds kept verbatim."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
         view = self.view()
@@ -348,7 +342,6 @@ def _text_of(file: Path) -> str:
 
 
 def _cut_to(text: str, most_tokens: int, how: str) -> str:
-    """Keep the first lines within a budget and note the cut."""
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text
     mark, lines = CUT.format(how=how), text.split("\n")

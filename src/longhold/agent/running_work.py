@@ -1,7 +1,6 @@
 """Background jobs and background agents of a session.
 
-Each job keeps its number, so a user can act on a printed list after other jobs have ended. Stopping
-a job is logged.
+Each job keeps its number, so a user can act on a list printed earlier.
 """
 
 import time
@@ -24,7 +23,6 @@ class RunningJob:
     progress: JobProgress
     number: int = 0
     doing: tuple[str, ...] = ()
-    """The last steps."""
     stop: Callable[[], Awaitable[object]]
 
     def line(self, now: float | None = None) -> str:

@@ -1,7 +1,6 @@
 """Checks every tool call: hooks and permissions before it, hooks after it.
 
-Used for the agent's calls, for forks, and for background work, which may do only what needs no
-prompt.
+Forks and background work use it too.
 """
 
 from collections.abc import Mapping
@@ -30,7 +29,6 @@ class ToolGuard:
     nearby: Nearby
     known: Mapping[str, Tool]
     _mode_before: Mode | None = None
-    """The user's mode before plan mode."""
 
     async def check(self, use: ToolUse, tool: Tool) -> Allowed | Denied:
         self._follow_plan()
@@ -66,8 +64,8 @@ class ToolGuard:
     def unasked(self, readable: tuple[Path, ...] = ()) -> Permit:
         """Return a permit for background work, which denies what would prompt the user.
 
-        It always uses plan mode: even a user who allows everything watches the agent, but
-        background work runs unwatched. `readable` paths may be read in addition.
+        It always uses plan mode, because nobody watches background work even if the user allows the
+        agent everything. `readable` paths may be read in addition.
         """
 
         async def check(use: ToolUse, tool: Tool) -> Allowed | Denied:

@@ -42,7 +42,6 @@ class HookEvent:
     """Plain text on stdout is shown to the model."""
     timeout_seconds: float = TIMEOUT_SECONDS
     total_seconds: float | None = None
-    """The limit for all hooks of the event together."""
 
 
 EVENTS = {
@@ -105,7 +104,6 @@ class Hook:
     """The hook is skipped for tool calls that this rule cannot match."""
     timeout_seconds: float | None = None
     is_once: bool = False
-    """Run only once per session."""
     section: SettingsSection | None = field(default=None, compare=False)
     """Its source; it must still be trusted and unchanged when the hook runs."""
 
@@ -116,7 +114,6 @@ class HookPlan:
     untrusted: tuple[SettingsSection, ...] = ()
     """The project's hooks that are not trusted yet; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
-    """One line per entry that was not understood."""
 
 
 def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:

@@ -1,7 +1,6 @@
 """Runs an event's hooks in parallel and merges their answers into one verdict.
 
-Hooks never raise into the session: a hook that fails, cannot start or times out becomes an error in
-the verdict.
+Hooks never raise into the session: a failure or timeout becomes an error in the verdict.
 """
 
 import asyncio
@@ -25,7 +24,6 @@ from longhold.core.tools.environment import shell_variables
 TEXT_CHARS = 10_000
 """Longer output is moved to a file."""
 PREVIEW_CHARS = 2_000
-"""The part of a moved text that remains."""
 
 _MODE_NAMES = {mode: name for name, mode in MODES.items()}
 """The names that hooks written for other programs expect, which come last in `MODES`."""
@@ -38,7 +36,6 @@ class HookContext:
     cwd: Path
     mode: Mode
     scratch: Path
-    """Where long hook output is stored."""
     project: Path | None = None
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
     """The environment of hooks, the same as that of shell commands."""
@@ -46,8 +43,6 @@ class HookContext:
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """The hooks of one session, and which one-time hooks have run."""
-
     hooks: tuple[Hook, ...]
     _spent: set[Hook] = field(default_factory=set)
 

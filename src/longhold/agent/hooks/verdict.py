@@ -1,7 +1,6 @@
 """Parses hook output and merges it into one verdict; pure.
 
-Deny outweighs ask, and ask outweighs allow. One block is enough. Other failures are reported and
-stop nothing.
+Deny outweighs ask, ask outweighs allow, and one block is enough. Other failures stop nothing.
 """
 
 import json
@@ -16,7 +15,6 @@ from longhold.core.messages import Json, JsonObject
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
 BLOCKING_STATUS = 2
-"""The exit status with which a hook blocks."""
 
 _PERMISSIONS: dict[str, Permission] = {
     "allow": "allow",
@@ -35,7 +33,6 @@ class HookVerdict:
 
     is_blocked: bool = False
     reason: str = ""
-    """The reason for a block or a permission decision."""
     permission: Permission | None = None
     updated_input: JsonObject | None = None
     updated_output: Json = None
@@ -46,7 +43,6 @@ class HookVerdict:
     should_stop: bool = False
     stop_reason: str = ""
     errors: tuple[str, ...] = ()
-    """Failures that do not block anything."""
 
     def decision(self) -> Decision | None:
         if self.permission is None:

@@ -1,8 +1,7 @@
 """Instruction files written by the user and the project.
 
-`load` reads them at session start, `Nearby` adds those near a touched file, and
-`render_instructions` renders both as hidden messages. They are not in the system prompt, which all
-sessions share.
+They are sent as hidden messages, because all sessions share the system prompt. `load` reads them at
+session start and `Nearby` adds those near a touched file.
 """
 
 from longhold.agent.instructions.gathering import Gathered, InstructionPart, Waiting, gather

@@ -1,8 +1,7 @@
 """Reads instruction files and their imports, each once, in order of precedence.
 
 Files are read breadth first, so each is reached by the shortest import chain and cycles end.
-Imports come before their importer, because later text takes precedence. Unused files and imports
-that need the user's trust are reported.
+Imports come before their importer, because later text takes precedence.
 """
 
 import hashlib
@@ -37,7 +36,6 @@ _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
 _PATH_START = re.compile(r"[\w.~/]")
 IMPORT_HOPS = 4
-"""The maximum import depth."""
 MAX_FILE_BYTES = 4 << 20
 """Larger files are skipped and reported."""
 LARGE_CHARS = 40_000
@@ -52,7 +50,6 @@ def without_comments(text: str) -> str:
 
 
 def find_imports(text: str) -> tuple[str, ...]:
-    """Return the imported paths as written, without duplicates."""
     if "@" not in text:
         return ()
     prose = "\n".join("" if is_code else line.rstrip() for line, is_code in _lines(text))
@@ -152,7 +149,6 @@ TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionPart:
     path: Path
-    """Resolved."""
     kind: SourceKind
     text: str
     imported_by: Path | None = None
@@ -281,7 +277,6 @@ class _Gatherer:
                     queue.extend([found] if found else [])
 
     def _target(self, node: _Node, written: str) -> Path | None:
-        """Return the imported file, or None if it may not be read."""
         path = next(filter(None, map(real_path, spellings(node.part.path.parent, written))), None)
         if path is None:
             if written.rstrip(AFTER_A_PATH).endswith(TEXT_SUFFIXES):
@@ -327,7 +322,6 @@ class _Gatherer:
     def _read(
         self, path: Path, candidate: InstructionCandidate, imported_by: Path | None = None
     ) -> InstructionPart | None:
-        """Read a file once; report a file that cannot be used."""
         self._found[path] = None
         if sum(node is not None for node in self._found.values()) >= MAX_FILES:
             self._dropped.append(path)
@@ -388,7 +382,6 @@ class _Gatherer:
         return node
 
     def walk_files(self) -> Iterator[_Node]:
-        """Yield files with imports before their importer."""
         done = {node.part.path for node in self._starts}
         for node in self._starts:
             yield from self._with_imports(node, done)

@@ -1,7 +1,7 @@
 """Adds the instructions near a file once a tool touches it.
 
-What the view contains is read from the log, so a resumed session behaves like an uninterrupted one.
-A compaction removes added instructions. The caller records the message.
+Those in the view according to the log are not added again, so a resumed session behaves like an
+uninterrupted one.
 """
 
 import os
@@ -100,7 +100,6 @@ def _escape_path(path: str) -> str:
 
 
 GONE = "gone"
-"""The digest recorded for a file reported as deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +107,6 @@ class InstructionChanges:
     text: str
     sources: tuple[Source, ...]
     parts: tuple[InstructionPart, ...]
-    """New or changed files."""
 
 
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
@@ -164,7 +162,6 @@ class Nearby:
                     self._checked.clear()
 
     def due(self) -> list[tuple[Path, Gathered]]:
-        """Return the instructions for each file touched since the last call."""
         touched, self._touched = list(self._touched), {}
         if not self.ground.settings.on or not self.ground.settings.nested:
             return []

@@ -1,7 +1,6 @@
-"""Lists where instruction files may be, and which files a project may reach.
+"""Lists where instruction files may be, lowest precedence first.
 
-Candidates are in order of precedence, lowest first: the user's, then from the top down to the
-working directory. A project's links and imports to files outside it need the user's trust.
+A project's links and imports to files outside it need the user's trust.
 """
 
 import os
@@ -33,7 +32,6 @@ LISTED_RULES = 2_000
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
 """Personal files, placed last so that they take precedence over shared ones."""
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
-"""Punctuation that may follow a path in prose."""
 _REFUSED = "leads out of the project, to {}; no rules are read there"
 
 
@@ -47,20 +45,16 @@ class InstructionCandidate:
     """Above the project only files owned by the user or root count."""
     only_for_paths: bool = False
     refused: str = ""
-    """The reason, for the user, why nothing is read there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """The directories of a session and the owners of their files."""
-
     directory: Path
     top: Path
     """The top of the repository or worktree, or the working directory."""
     users: tuple[Path, ...]
     """The user's instruction directories, highest precedence last."""
     more: tuple[Path, ...] = ()
-    """Additional working directories."""
     settings: InstructionsSettings = field(default_factory=InstructionsSettings)
 
     @property
@@ -114,10 +108,9 @@ def list_at_start(ground: Ground) -> Iterator[InstructionCandidate]:
 
 
 def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
-    """List the candidates for a touched file with a resolved path.
+    """List the new candidates for a touched file with a resolved path.
 
-    Candidates from session start are not repeated. Directories ignored by version control are
-    skipped, because they contain other people's work.
+    Directories ignored by version control are skipped: they contain other people's work.
     """
     root = next((root for root in ground.roots if touched.is_relative_to(root)), None)
     if root is None:
@@ -158,7 +151,6 @@ def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
 
 
 def _list_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
-    """List one directory's candidates, except the user's own files."""
     listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:
         directory = place / name

@@ -1,7 +1,6 @@
 """MCP servers and their tools.
 
-`load_servers` reads the configuration. `McpTools` connects, lists tools by name and loads
-definitions on search. The extra `mcp` is imported with the first connection.
+The extra `mcp` is imported with the first connection.
 """
 
 from longhold.agent.mcp.catalogue import McpTools, ServerOffer

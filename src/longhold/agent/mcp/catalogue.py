@@ -1,9 +1,9 @@
 """The tools of all MCP servers, named `mcp__server__tool` and loaded on demand.
 
-A name costs a few tokens and a definition hundreds, so only names are listed until `ToolSearch`
-finds a tool. The request's tool list never changes: found tools are referenced if the provider has
-their definition, and otherwise shown and called through `CallTool`. Server descriptions are
-untrusted: they are cut and cleaned.
+A name costs a few tokens and a definition hundreds, so `ToolSearch` loads definitions. The
+request's tool list never changes: found tools are referenced if the provider has their definition,
+and otherwise called through `CallTool`. A server's text is untrusted: it cannot declare a tool
+harmless.
 """
 
 import asyncio
@@ -36,7 +36,6 @@ DESCRIPTION_CHARS = 2_000
 NAME_CHARS = 64
 """The longest tool name that every provider accepts."""
 FOUND = 5
-"""The default number of search results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,6 @@ class McpTools:
         self._server_of: dict[str, str] = {}
         self._loaded: set[str] = set()
         self._said: dict[str, str] = {}
-        """The instructions of each server that answered."""
         self._is_deferred = is_deferred
         self._can_refer = can_refer
         self.search_tool: Tool = make_tool(
@@ -84,7 +82,6 @@ class McpTools:
 
     @property
     def offers(self) -> tuple[ServerOffer, ...]:
-        """The offers of all reachable servers, sorted by name."""
         return tuple(
             ServerOffer(
                 server=server,
@@ -132,7 +129,6 @@ class McpTools:
             self._server_of[tool.name] = server
 
     async def close(self) -> None:
-        """Close the connections that this session opened."""
         await asyncio.gather(*(link.close() for link in self._links.values()))
 
     async def _ask(self, link: McpLink) -> str:

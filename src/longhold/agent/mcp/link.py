@@ -1,8 +1,7 @@
-"""The connection to one MCP server.
+"""The connection to one MCP server; after a failure the next call restarts it.
 
-A server that fails raises `ServerFailed` with a message for the model; the next call restarts it.
-The connection runs in its own task because the SDK's scopes must be left in the task that entered
-them.
+It runs in its own task because the SDK's scopes must be left in the task that entered them. Long
+results are returned whole; the general result limit applies later.
 """
 
 import asyncio
@@ -33,7 +32,6 @@ CLOSE_SECONDS = 8.0
 MAX_PAGES = 50
 """Guards against servers that page forever."""
 LAST_WORDS_BYTES = 2_000
-"""How much of stderr is read to find the server's last line."""
 WARN_TOKENS = 10_000
 """Larger results are reported to the user with the server's name."""
 

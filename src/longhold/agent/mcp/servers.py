@@ -78,8 +78,6 @@ def read_server(name: str, value: Json, section: SettingsSection) -> McpServer:
 
 
 def expand_variables(server: McpServer, variables: Mapping[str, str]) -> McpServer:
-    """Expand `${NAME}` and `${NAME:-default}` from the environment."""
-
     def fill(text: str) -> str:
         return _VARIABLE.sub(lambda found: variables.get(found[1], found[2] or ""), text)
 

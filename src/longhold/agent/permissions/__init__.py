@@ -1,7 +1,6 @@
 """Permissions: rules, modes, and prompting the user.
 
-`Gate` checks every tool call, `decide` is the pure decision behind it, and both rely on a strict
-parser of shell commands (`is_read_only_command`).
+`Gate` checks every tool call; `decide` is the pure decision behind it.
 """
 
 from longhold.agent.permissions.call import examine

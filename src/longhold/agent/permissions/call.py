@@ -1,7 +1,7 @@
 """One tool call with all a decision needs: paths, command, URL.
 
-The disk is read here, through `places`, so that the decision can be pure. In a command line, every
-word that may be a path is located from every directory a `cd` may have led to.
+The disk is read here so that the decision can be pure. Every word of a command that may be a path
+is located from every directory a `cd` may have led to.
 """
 
 import posixpath
@@ -232,7 +232,6 @@ def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
 
 
 def _read_options(arguments: tuple[str, ...]) -> Iterator[str]:
-    """Yield the options before git's verb, except `-C`."""
     rest = iter(arguments)
     for argument in rest:
         if argument == "-C":
@@ -270,7 +269,6 @@ _DELIMITER = re.compile(
     r"-[A-Za-z]*[dts].|--(field-separator|delimiter|output-delimiter|separator)=."
 )
 _LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
-"""A pattern that may leave its base directory."""
 _GIVES_PATTERN = re.compile(r"-[^-]*[ef]|--[rf]")
 _UNSEEN = split_words(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
@@ -287,7 +285,6 @@ class CommandReach:
     """Words that may be paths; the command decides whether it writes them."""
     written: tuple[Located, ...]
     bases: tuple[Path, ...]
-    """Every directory in which a part of it may run."""
     is_unseen: bool
     """Some paths are known only to the shell."""
 
@@ -348,7 +345,6 @@ def _locate_word(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
 
 
 def _candidates(command: Command) -> Iterator[Word]:
-    """Yield the words, and parts of words, that may name a file."""
     words = list(command.words[1:])
     if command.name in _TEXT_ONLY:
         words = [word for word in words if word.has_glob]
@@ -364,7 +360,7 @@ def _candidates(command: Command) -> Iterator[Word]:
         is_option = word.text.startswith("-") and not is_ended
         if is_option and command.name in _DELIMITED and _DELIMITER.fullmatch(word.text):
             continue
-        # a file can have an option's name, and on some systems options may follow operands
+        # a word like an option can be a file: on some systems options end at the first operand
         yield from _with_parts(word)
         if is_option:
             yield from _option_value(word)
@@ -416,7 +412,6 @@ class ToolCall:
     """Whether the tool has a command input, even if none was given."""
     url: str = ""
     to: str = ""
-    """The addressee of a message."""
     is_read_only: bool = False
 
 

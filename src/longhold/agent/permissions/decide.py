@@ -1,7 +1,6 @@
 """Decides whether a tool may run: allow, deny or ask, with a reason. Pure.
 
-Deny rules win in every mode. A call prompts for permission unless it is proved harmless or a rule
-names it.
+Deny rules win in every mode. Calls prompt unless they are proved harmless or a rule allows them.
 """
 
 from dataclasses import dataclass, replace
@@ -48,7 +47,6 @@ MODES: dict[str, Mode] = {
 """Longhold's names for the modes, and those in existing settings files."""
 
 _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
-"""Modes by how much they allow without asking."""
 
 
 def pick_narrower(one: Mode, other: Mode) -> Mode:
@@ -62,7 +60,6 @@ class Decision:
     by_user: bool = False
     """The user refused this very call; a remembered refusal does not count."""
     words: str = ""
-    """The user's comment."""
 
 
 def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
@@ -245,7 +242,6 @@ def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
 
 
 def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bool:
-    """Check a command line against rules for commands and for the paths it names."""
     if is_for_tool(rule, tool):
         return rule.content in ("", shell.text.strip()) or any(
             denies_command(rule, command)

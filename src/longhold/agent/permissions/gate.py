@@ -1,7 +1,7 @@
 """Checks every tool call: decides, prompts the user if needed, and remembers.
 
-An answer covers one call or becomes a rule for the session. Refused calls do not prompt twice.
-Without a user to ask, "ask" becomes "deny". The command line writes rules to settings files.
+An answer covers one call or becomes a rule for the session; refused calls do not prompt twice.
+Without a user to ask, "ask" becomes "deny".
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,6 @@ class Question:
     given: JsonObject
     reason: str
     suggestion: Rule | None
-    """The rule that an "always" answer adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,6 @@ class Gate:
         self._above = above
         """The parent agent's gate; this gate never allows more than it would."""
         self._denials: dict[bytes, str] = {}
-        """Calls the user refused, with the reasons."""
 
     def switch_mode(self, mode: Mode) -> Mode:
         before, self.mode = self.mode, mode

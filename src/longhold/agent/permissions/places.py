@@ -1,7 +1,6 @@
 """Resolves where a path leads: inside the working directories, outside, or unclear.
 
-Links, `..` and `~` are resolved on disk. Files can change before the tool opens them; a tool that
-needs certainty checks again.
+Files can change before the tool opens them; a tool that needs certainty checks again.
 """
 
 import errno
@@ -41,7 +40,6 @@ PROTECTED_FILES = frozenset(
         "claude.md", "claude.local.md",
     }
 )  # fmt: skip
-"""Files of the same kind."""
 
 _SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
 """Pattern parts that all shells read alike; `.*` and `.?` match `..` in some shells."""
@@ -125,7 +123,7 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
         return tuple(found)
     if not all(_SIMPLE.fullmatch(part) for part in patterns):
         found.insert(0, unclear)
-    # in another locale a character may be several bytes, so `?` can match more than one
+    # to a shell in another locale one character may be several, so `?` is widened to `*`
     wide = str(Path(*(re.sub(r"[*?]+", _widen_star, part) for part in patterns)))
     try:
         for match in start.joinpath(*fixed).glob(wide):

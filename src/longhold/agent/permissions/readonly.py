@@ -1,8 +1,8 @@
 """Proves that a shell command changes nothing; anything unknown counts as changing.
 
-Every command must be parsed completely, be in the tables below, and have only options that do not
-write, run or connect. Every word that starts with a dash is checked, even after `--`, because
-programs differ in which words are options. `places` checks which files are read.
+Every command must be parsed completely and be in the tables below, with only options that do not
+write, run or connect. Every word with a dash is checked, even after `--`, because programs differ
+in which words are options.
 """
 
 import re
@@ -22,16 +22,14 @@ _FREE = split_words(
 _STARRED = split_words(
     "grep egrep fgrep ls md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum"
 )
-"""As above; a leading glob is allowed, because `places` checks whether it matches an option."""
+"""No option of these writes; a leading glob is allowed, because `places` checks for options."""
 
 _VERSIONED = split_words("python python3 node git gcc bash make")
-"""Read-only with `--version` alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
     flags: str = ""
-    """Letters without a value."""
     valued: str = ""
     """Letters whose value may follow in the same word."""
     long: frozenset[str] = frozenset()
@@ -156,7 +154,7 @@ _GUARDED = {
         "brief unified side-by-side ignore-all-space ignore-case color new-file exclude minimal",
     ),
     "file": _options("bihk0", "", "brief mime mime-type mime-encoding"),
-    # tree keeps reading letters after one that takes a value, so all of them must be listed
+    # tree keeps reading letters after one that takes a value, so every letter is checked
     "tree": _options("adfishpDCnguFrtLIP0123456789", "", "dirsfirst noreport gitignore prune"),
     "rg": _options(
         "inwvlcoHNIFPSsxUap.uq",
@@ -266,7 +264,6 @@ def _has_only_options(
 
 
 def _operands(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the words after the leading options."""
     rest = tuple(dropwhile(lambda word: re.match("-[^-]|--.", word.text), words))
     return rest[1:] if rest and rest[0].text == "--" else rest
 

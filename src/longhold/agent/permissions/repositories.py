@@ -1,8 +1,7 @@
 """Checks whether git, run in a directory, could run programs that the repository chose.
 
-Git itself reports where it takes files and settings from, in the environment the command will have,
-so its rules are not reimplemented. Unknown settings and files in unusual places make a repository
-untrusted.
+Git itself reports where it takes files and settings from, so its rules are not reimplemented.
+Unknown settings and files in unusual places make a repository untrusted.
 """
 
 import os
@@ -110,10 +109,9 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
 
 
 def _has_links(directories: set[Path]) -> bool:
-    """Return whether a repository contains symlinks or borrows objects from another one.
+    """Return whether a repository contains symlinks or borrows objects.
 
-    Symlinks matter because git prints parts of the files that hold the state of a rebase or
-    worktree.
+    Git prints parts of the files that hold the state of a rebase or worktree.
     """
     seen = 0
     for git in directories:

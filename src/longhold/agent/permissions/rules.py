@@ -1,10 +1,9 @@
 """Permission rules, such as `Bash(git status:*)`, `Edit(src/**)` or a bare tool name.
 
-An allow rule must cover exactly what would happen. A deny rule applies if it may cover it.
-
-In a path, `*` and `?` match within one directory and `**` matches across directories. A pattern
-without a slash matches at any depth. A pattern that starts with `/` or `~/` is absolute, any other
-is relative to a working directory. A directory covers everything in it.
+An allow rule must cover exactly what would happen. A deny rule applies if it may cover it. In a
+path, `*` and `?` match within one directory and `**` across directories. A pattern without a slash
+matches at any depth, `/` or `~/` makes it absolute, any other is relative to a working directory. A
+directory covers everything in it.
 """
 
 import re
@@ -109,7 +108,6 @@ def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
 
 
 def _past_options(given: list[str], starts: set[int]) -> set[int]:
-    """Add every position reachable by skipping options and their values."""
     reached = set(starts)
     for at, word in enumerate(given):
         if at in reached and word.startswith("-"):
@@ -134,7 +132,6 @@ def _split_rule(content: str) -> tuple[tuple[str, ...], bool]:
 
 
 def allows_path(rule: Rule, located: Located, places: Places) -> bool:
-    """Return whether a rule covers a path's real location."""
     if not rule.content:
         return False
     roots = tuple(root.resolve() for root in places.roots)
@@ -169,7 +166,7 @@ def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bo
 
 
 def _fits(pattern: str, path: str) -> bool:
-    """Match piece by piece in linear time; a regular expression could backtrack forever."""
+    """Match piece by piece, keeping all positions; a regular expression could backtrack forever."""
     reached = {0}
     for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
         if piece in ("*", "**", "**/"):
@@ -181,7 +178,6 @@ def _fits(pattern: str, path: str) -> bool:
 
 
 def _find_star_ends(star: str, reached: set[int], path: str) -> Iterator[int]:
-    """Yield the positions where a star that starts at one of these may end."""
     is_inside = False
     for at in range(min(reached, default=len(path) + 1), len(path) + 1):
         begins, is_slash = at in reached, path[at : at + 1] == "/"

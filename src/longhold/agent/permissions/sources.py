@@ -1,8 +1,8 @@
 """Reads sections of settings files (`hooks`, `permissions`, `mcpServers`) and their trust.
 
-Files in the user's home are trusted. A project's sections may run or allow things only once the
-user has trusted exactly this content; what they deny always counts. The hash covers the section and
-the project files its commands may run, and is checked again before a command runs.
+A project's sections may run or allow things only once the user has trusted exactly this content;
+what they deny always counts. The hash covers the section and the project files its commands may
+run, and is checked again before a command runs.
 """
 
 import hashlib
@@ -33,7 +33,6 @@ from longhold.errors import ConfigError
 FILES = 50_000
 """In a larger project only the first files found are covered."""
 TEXT_BYTES = 256 << 10
-"""How much of a file is searched for names."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 _WORD = re.compile(r"[\w.+@-]{1,255}")
@@ -51,7 +50,6 @@ _SCRIPTS = (".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
 def _list_reached(value: Json, project: Path) -> tuple[Path, ...]:
-    """List the project's files that the commands in a section may run."""
     commands = tuple(_commands(value))
     tree = _Tree(project)
     if commands:
@@ -119,7 +117,6 @@ class _Tree:
     _by_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     _runnable: list[Path] = field(default_factory=list)
     _below: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    """By the name of each parent directory."""
 
     def __post_init__(self) -> None:
         count = 0
@@ -203,7 +200,6 @@ _PROJECT_FILES = (
     ".mcp.json",
 )
 FILE_BYTES = 1 << 20
-"""Larger settings files are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +210,7 @@ class SettingsSection:
     is_trusted: bool
     name: str = ""
     project: Path | None = None
-    """None for the user's own files."""
+    """None for the user's own files, which are always trusted."""
 
 
 def read_sections(
@@ -248,7 +244,6 @@ def as_section(
 
 
 def load_trusted(*, at: Path | None = None) -> frozenset[str]:
-    """Return the fingerprints that the user has trusted."""
     file = (at or home()) / "trusted.json"
     try:
         return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))
@@ -291,7 +286,6 @@ def is_unchanged(section: SettingsSection) -> bool:
 
 
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
-    """Hash a section with its location and the project files it may run."""
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
     for path in _list_reached(value, project):
@@ -321,7 +315,6 @@ class Permissions:
     rules: Rules
     mode: Mode = "ask"
     directories: tuple[Path, ...] = ()
-    """Additional working directories."""
     untrusted: tuple[SettingsSection, ...] = ()
     """The project's sections that would allow more if they were trusted."""
 

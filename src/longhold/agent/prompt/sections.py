@@ -1,8 +1,7 @@
 """The system prompt: sections shared by all sessions, then those of one session.
 
-Static sections (scope "global") come first, so that sessions share the longest possible prefix.
-Sections are computed once per frame and kept until a clear or compaction; later changes are sent as
-messages. The texts are in `prompts/`.
+Shared sections come first, for the longest common prefix. Sections are computed once per frame;
+later changes are sent as messages.
 """
 
 import asyncio
@@ -27,9 +26,7 @@ from longhold.core.settings import PromptSettings
 LINE_CHARS = 200
 """For a branch, a path or a commit subject."""
 OUTPUT_BYTES = 1 << 18
-"""The maximum read from git."""
 STATUS_CHARS = 2_000
-"""For the list of changed files."""
 COMMITS = 5
 """Recent commits show how messages are written."""
 GIT_SECONDS = 3.0
@@ -40,7 +37,6 @@ GIT_SECONDS = 3.0
 class Repository:
     branch: str
     main: str = ""
-    """The remote's default branch, if known."""
     status: str = ""
     """As in `git status --short`."""
     commits: str = ""
@@ -123,7 +119,6 @@ class Environment:
     """Tool names; some have a line of guidance."""
     skills: str = ""
     memory: str = ""
-    """Rendered by `memory_text`."""
     language: str = ""
     scratchpad: Path | None = None
     more: tuple[Section, ...] = ()
@@ -190,7 +185,6 @@ def _file(name: str) -> Traversable:
 
 
 SERVER_CHARS = 2_000
-"""For one MCP server's instructions."""
 
 
 def servers_text(offers: Iterable[ServerOffer]) -> str:

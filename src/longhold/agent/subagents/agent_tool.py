@@ -1,7 +1,6 @@
 """The Agent and AgentStop tools, with which a model starts and stops agents.
 
-The description lists the available agents. It is part of the cached prefix, so it is written once
-per session and kept on resume.
+The description lists the agents. It is in the cached prefix, so a session keeps it on resume.
 """
 
 import secrets
@@ -78,7 +77,6 @@ def agent_stop_tool(supervisor: Supervisor) -> Tool:
 
 
 def _make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:
-    """Convert a model's input to an order; raise `Refused` if it is invalid."""
     is_fork = given.agent.casefold() == FORK
     definition = supervisor.definitions.find("general" if is_fork else given.agent)
     if definition is None:

@@ -1,7 +1,6 @@
-"""Finds agent definitions and resolves their names.
+"""Finds agent definitions: a project's override the user's, and those the built-in ones.
 
-A project's definitions take precedence over the user's, and those over the built-in ones. A project
-may add names, but needs the user's trust to replace one. Unusable files are skipped with a reason.
+A project needs the user's trust to replace a name. Unusable files are skipped with a reason.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,9 +22,7 @@ from longhold.core.settings.project import UnusableFile, read_text
 from longhold.errors import ConfigError
 
 FILE_BYTES = 256 << 10
-"""Larger files are skipped."""
 FILES = 200
-"""Per directory; further files are skipped."""
 PROJECT_PLACES = (".claude/agents", ".longhold/agents")
 """In a project; later directories take precedence."""
 
@@ -33,7 +30,6 @@ PROJECT_PLACES = (".claude/agents", ".longhold/agents")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
     known: tuple[Definition, ...] = ()
-    """Sorted by name."""
     untrusted: tuple[SettingsSection, ...] = ()
     """Sections that need the user's trust; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
@@ -103,7 +99,6 @@ def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]
 def _read_directory(
     directory: Path, root: Path, source: DefinitionSource
 ) -> Iterator[tuple[DefinitionDraft | None, str]]:
-    """Read the definitions in a directory; a project's files must be inside the project."""
     within = root.resolve() if source == "project" else None
     if not directory.is_dir():
         return

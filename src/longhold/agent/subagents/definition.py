@@ -1,8 +1,7 @@
-"""An agent definition, read from a Markdown file: prompt, tools and mode.
+"""An agent definition, read from a Markdown file; it only narrows its parent's tools and mode.
 
-Applied to a parent, a definition can only remove tools and narrow the mode. In a project's file,
-hooks, servers, a model, the user's memory and replacing another definition need the user's trust;
-until then they are ignored and the rest is used.
+In a project's file, hooks, servers, a model, the user's memory and replacing a definition need the
+user's trust; until then they are ignored and the rest is used.
 """
 
 from collections.abc import Iterable
@@ -53,7 +52,6 @@ class Definition:
     model: str = ""
     """"" means the parent's."""
     mode: Mode | None = None
-    """Can only narrow the parent's mode."""
     turns: int = 0
     """0 means the session's limit."""
     skills: tuple[str, ...] = ()
@@ -74,13 +72,11 @@ class DefinitionDraft:
     hooks: JsonObject
     own_servers: JsonObject
     demands: JsonObject
-    """The parts that need trust."""
     sha256: str
     """Of the whole file; trust covers exactly this content."""
 
 
 def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
-    """Choose from the parent's tools; none is added."""
     return tuple(
         name
         for name in available
@@ -171,7 +167,6 @@ def _memory(fields: JsonObject) -> MemoryScope:
 def _demands(
     definition: Definition, hooks: JsonObject, own_servers: JsonObject, mark: str
 ) -> JsonObject:
-    """Return the parts that need trust, bound to the file's hash."""
     wants: JsonObject = {}
     if hooks:
         wants["hooks"] = hooks

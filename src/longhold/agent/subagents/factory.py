@@ -1,7 +1,7 @@
 """Creates sub-agents with at most their parent's permissions.
 
-A sub-agent has its own log, a subset of the parent's tools and modes, the same user for prompts,
-and the parent's budget. A fork continues the parent's conversation with a prefix of its own.
+A sub-agent has its own log, a subset of the parent's tools, and the parent's user and budget. A
+fork continues the parent's conversation.
 """
 
 from collections.abc import Callable, Sequence
@@ -116,7 +116,6 @@ NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendM
 class SubagentContext:
     session: str
     directory: Path
-    """The session's directory next to its log."""
     definitions: Definitions
     slots: Slots
     teammates: Teammates
@@ -126,7 +125,6 @@ class SubagentContext:
     open_model: Callable[[str], Model]
     assemble: Assemble
     is_outside: Callable[[], bool]
-    """Whether an agent has read text from outside."""
     stored_mail: StoredMail | None = None
     """Mail between sessions in one store; None means sockets on this machine."""
     mails: dict[str, Delivery] = field(default_factory=dict)
@@ -139,12 +137,10 @@ class Place:
     order: Order | None = None
     above: Supervisor | None = None
     only_back: bool = False
-    """It may start only background agents."""
     mail_socket: MailSocket | None = None
 
 
 def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -> Equipment:
-    """Give an agent its supervisor, mail, and the tools for both."""
     order, settings = place.order, parts.engine.settings.agents
     id, name = (order.id, order.called) if order else (MAIN, MAIN)
     supervisor = Supervisor(
@@ -324,7 +320,6 @@ class AgentFactory:
         )
 
     async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
-        """Connect to the agent's own servers and share the parent's."""
         definition = order.definition
         own = tuple(one for one in definition.own_servers if _has_used(order.reach, one.name))
         mcp = McpTools(own, can_refer=references_in(engine))

@@ -1,8 +1,7 @@
 """A JSON Lines file that several processes append to under a lock, and mail built on it.
 
-A writer holds the lock and first reads what others wrote, so it decides on the current state. The
-next writer removes a killed writer's unfinished line, which was never acknowledged. Mailboxes, task
-lists and teams are ledgers.
+Writers decide on the current state, because they read it under the lock. The next writer removes a
+killed writer's unfinished line, which was never acknowledged.
 """
 
 import errno
@@ -33,9 +32,7 @@ LIMIT_BYTES = 64 << 20
 LOCK_SECONDS = 10.0
 """A holder writes one line, so a longer wait means its process is suspended."""
 PAUSE_SECONDS = 0.004
-"""Between two attempts to lock."""
 CHUNK_BYTES = 4_096
-"""Read at a time while searching backwards for the last whole line."""
 
 T = TypeVar("T", bound=Struct)
 
@@ -75,7 +72,6 @@ class SharedLedger(Generic[T]):
         """From the first line; set by the first read."""
         self._after = after or {}
         self._place = 0
-        """The offset after the last line read."""
         self._limit_bytes = limit_bytes
         self._inode = 0
         self._decoder = msgspec.json.Decoder(kind)
@@ -140,7 +136,6 @@ class SharedLedger(Generic[T]):
         return line
 
     def _recognise(self, descriptor: int) -> None:
-        """Raise if the file was replaced since it was read."""
         status = os.fstat(descriptor)
         with suppress(FileNotFoundError):
             if self.path.stat().st_ino == status.st_ino and self._inode in (0, status.st_ino):

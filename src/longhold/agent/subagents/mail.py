@@ -1,7 +1,7 @@
 """Mail between agents, and how a model sees it.
 
-Mail is untrusted: the rendered text names the sender and states that it is not the user. Every line
-of content starts with a bar, so content cannot close the envelope or open another.
+Mail is untrusted: the rendered text states that it is not the user's. A bar before every line of
+content keeps it from closing the envelope or opening another.
 """
 
 import re
@@ -37,8 +37,6 @@ class ShutdownRequest(_Body, frozen=True, kw_only=True, tag="shutdown_request"):
 
 
 class ShutdownAnswer(_Body, frozen=True, kw_only=True, tag="shutdown_answer"):
-    """The teammate agrees to stop, or explains why not yet."""
-
     request_id: Name
     approve: bool
     reason: Words = ""
@@ -50,8 +48,6 @@ class PlanRequest(_Body, frozen=True, kw_only=True, tag="plan_request"):
 
 
 class PlanAnswer(_Body, frozen=True, kw_only=True, tag="plan_answer"):
-    """The lead approves a plan, or requests changes."""
-
     request_id: Name
     approve: bool
     feedback: Words = ""
@@ -75,7 +71,6 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     to: Name
     body: MailBody
     session: Annotated[str, Meta(pattern=rf"({SESSION_PATTERN})|\A\Z")] = ""
-    """The sender's session, if it is another one."""
     at: float = 0.0
 
     def __post_init__(self) -> None:

@@ -1,8 +1,7 @@
 """A session's mail socket, which receives mail from other sessions of the same user.
 
-It is in the session's private directory. A connection carries one size-limited note and one reply.
-The kernel must confirm that the peer is the same user; without that support no socket is opened.
-Mail is stored in the mailbox before the reply.
+The kernel must confirm the peer's user; without that support no socket is opened. A note is stored
+in the mailbox before the reply.
 """
 
 import asyncio
@@ -25,9 +24,7 @@ SOCKET_NAME = "mail.sock"
 LINE_BYTES = 1 << 20
 """Fits a mail with the longest body as JSON."""
 WAIT_SECONDS = 5.0
-"""For one mail and its reply, on the same machine."""
 AT_ONCE = 8
-"""Concurrent connections; others wait."""
 PATH_BYTES = 100
 """Allowed on every system; longer socket paths go through a symlink."""
 
@@ -158,7 +155,6 @@ def _clear(path: Path) -> None:
 
 @contextmanager
 def _shorten_path(path: Path) -> Iterator[str]:
-    """Yield a path to the socket that is short enough for the system."""
     if len(os.fsencode(path)) <= PATH_BYTES:
         yield str(path)
         return

@@ -1,7 +1,6 @@
 """Routes and sends messages between agents, teammates and sessions.
 
-A message counts as sent once it is on disk in the recipient's mailbox, or another session has
-accepted it. Otherwise `Unsent` is raised with the reason.
+A message counts as sent once it is on disk or another session has accepted it.
 """
 
 import asyncio
@@ -56,16 +55,12 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The possible recipients of a message."""
-
     me: str
-    """The sender's name."""
     peers: tuple[Peer, ...] = ()
     """Agents of this session except the sender, newest last."""
     has_main: bool = False
     """The sender is a sub-agent, so it may write to the main agent."""
     teammates: tuple[str, ...] = ()
-    """Except the sender."""
     is_lead: bool = False
     """The sender leads the team; its name alone does not prove that."""
 
@@ -76,13 +71,10 @@ class ToAgent:
 
     id: str
     must_resume: bool = False
-    """The agent has stopped and must be resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToTeammate:
-    """To a teammate's mailbox."""
-
     name: str
 
 
@@ -256,15 +248,11 @@ MAIL_CHARS = 32_000
 class Mailer:
     session: str
     directory: Path
-    """The session's directory next to its log."""
     around: Callable[[], Around]
     resume: Callable[[str], Awaitable[None]]
-    """Resumes a stopped agent, which then reads its mail."""
     team: Callable[[], Teammates | None] = lambda: None
     approve_plan: Callable[[str], None] = lambda _name: None
-    """Ends plan mode for a teammate."""
     stored: StoredMail | None = None
-    """Mailboxes of sessions in a store, on any machine."""
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
@@ -386,7 +374,6 @@ def send_tool(mailer: Mailer) -> Tool:
 
 
 def _body_of(given: SendMessageInput) -> MailBody:
-    """Convert a model's input to a mail body; raise `Refused` if something is missing."""
     match given.message:
         case str(text):
             summary = one_line(given.summary)[:SUMMARY_CHARS]

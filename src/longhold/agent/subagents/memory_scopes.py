@@ -1,9 +1,8 @@
 """An agent's own memory: one store per agent definition and scope.
 
-Scopes: `user` is for all projects, `project` is in the repository, `local` is this project on this
-machine. The rules of the project's memory apply, including consent and provenance. Repositories may
-contain symlinks, so a project's memory behind one is refused and its history is in the home
-directory.
+`user` is for all projects, `project` is in the repository, `local` is this project on this machine.
+Writing follows the rules of the project's memory (consent, provenance). The project scope may not
+be behind a symlink, which a repository can contain; its history is in the home directory.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,7 +47,6 @@ def _find_project_place(root: Path, home: Path) -> Path:
 
 
 def _resolve_inside(project: Path, name: str) -> Path:
-    """Return a path in the project; raise if a symlink is on the way."""
     project = project.resolve()
     place = project / ".longhold" / OWN / name
     if place.resolve() != place:

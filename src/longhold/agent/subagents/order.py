@@ -1,7 +1,6 @@
 """The interface between the supervisor and its agents.
 
-The factory makes a `Worker` from an `Order`; it works until there is a `Finish`. After a killed
-process, `read_back` finds in an agent's log how it ended.
+The factory makes a `Worker` from an `Order`; it works until there is a `Finish`.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +58,6 @@ class Order:
     """"" for a resumed agent."""
     log: AgentLog
     task: str = ""
-    """A short description for people."""
     name: str = ""
     depth: int = 1
     is_background: bool = False
@@ -68,7 +66,6 @@ class Order:
     tree: Worktree | None = None
     """Its worktree; None means the parent's directory."""
     reach: ToolReach = ToolReach()
-    """The limits of a resumed agent."""
 
     @property
     def called(self) -> str:
@@ -87,9 +84,7 @@ class Order:
 class Finish:
     state: Literal["completed", "failed", "stopped", "interrupted"]
     text: str = ""
-    """The last answer."""
     detail: str = ""
-    """The reason, if it did not complete."""
     usage: Usage | None = None
 
 
@@ -134,8 +129,7 @@ def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Fin
 def read_back(log: AgentLog, *, since: float) -> Finish:
     """Return how an agent ended that was last started at `since`.
 
-    It completed if its last answer came after that, and was interrupted otherwise. The log is only
-    read; resuming the agent repairs it.
+    It completed if its last answer came after that, and was interrupted otherwise.
     """
     try:
         entries = log.load().entries

@@ -1,8 +1,7 @@
 """The agents of a session according to its log, and which ends were reported.
 
-An end is reported by a hidden message, or by the result of the starting call if it came later. A
-result that only reports an interruption does not count. Only the supervisor knows whether an agent
-is really running.
+An end is reported by a hidden message, or by the result of the starting call if it came later and
+is not just an interruption. Only the supervisor knows whether an agent is really running.
 """
 
 from collections.abc import Sequence
@@ -49,7 +48,6 @@ class AgentRegistry:
     """By id, in the order of first start."""
     _position: LogCursor = field(default_factory=LogCursor)
     _calls: dict[str, str] = field(default_factory=dict)
-    """The agent started by each tool call."""
 
     def follow(self, history: Sequence[AnyEntry]) -> "AgentRegistry":
         for entry in self._position.advance(history):

@@ -1,7 +1,6 @@
 """Runs one agent: it works, waits for mail, stops and cleans up.
 
-It always ends with a `Finish`: an error ends the agent, never its parent. The supervisor records
-the end.
+It always ends with a `Finish`: an error ends the agent, never its parent.
 """
 
 import asyncio
@@ -27,7 +26,6 @@ ASK = (
     "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
 )
 WORDS = (2, 5)
-"""The minimum and maximum number of words."""
 _VAGUE = frozenset(
     [
         "a",
@@ -170,7 +168,6 @@ class RunningAgent:
     kept: KeptWorktree | None = None
     is_background: bool = False
     is_idle: bool = False
-    """A teammate is waiting for mail."""
     by_user: bool = False
     sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
@@ -178,7 +175,6 @@ class RunningAgent:
     _last_use: ToolUse | None = None
     _stops_as: AgentEnd | None = None
     _is_leaving: bool = False
-    """A teammate has agreed to stop."""
 
     def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
         self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
@@ -254,7 +250,6 @@ class RunningAgent:
         return self.life.result() if self.life.done() else None
 
     async def stop(self, how: AgentEnd = "stopped", *, by_user: bool = False) -> None:
-        """Request a stop; cancel the agent after `STOP_SECONDS`."""
         assert self.life is not None, "it has begun"
         self.by_user = self.by_user or by_user
         self._stops_as = how

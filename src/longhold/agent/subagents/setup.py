@@ -1,7 +1,6 @@
-"""Sets up the main agent's sub-agents, mailbox and mail socket.
+"""Sets up the main agent's sub-agents, mailbox and mail socket, and cleans up after a kill.
 
-Agents are enabled or disabled once per session, because their tools are part of the cached prefix.
-What a killed process left is cleaned up: worktrees, agents and the team.
+Agents are enabled once per session, because their tools are part of the cached prefix.
 """
 
 import asyncio
@@ -34,7 +33,6 @@ COORDINATES = frozenset(
         "TaskGet", "TaskList", "TaskUpdate", "TodoWrite",
     }
 )  # fmt: skip
-"""The tools of a coordinator."""
 
 
 async def equip_main(

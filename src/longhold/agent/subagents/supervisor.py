@@ -1,8 +1,7 @@
 """Starts, reports on and stops the agents that one agent started.
 
-Every start and end is logged in the parent, and its model gets each end exactly once: as the call's
-result or a hidden message. So a resumed session knows which agents were running and which reports
-are missing. Stopping the parent stops the agents it waits for, not background agents.
+Every start and end is logged in the parent, and its model gets each end exactly once, also after a
+crash. Stopping the parent stops the agents it waits for, not background agents.
 """
 
 import asyncio
@@ -38,10 +37,8 @@ PROGRESS_SECONDS = 30.0
 """How often a background agent's activity is reported."""
 
 Wish: TypeAlias = Literal["stop", "background"]
-"""A request from another terminal."""
 Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
-"""Makes the worker for an order."""
 
 
 @dataclass(slots=True)
@@ -66,15 +63,11 @@ class Supervisor:
     create: Create
     definitions: Definitions
     root: Path
-    """The parent's directory."""
     scratch: Path
-    """Where agents' answers are written."""
     fire: Fire
-    """Runs an event's hooks."""
     slots: Slots
     teammates: Teammates
     tell: Callable[[str], None]
-    """Shows the user the activity of background agents."""
     depth: int = 0
     """The parent's depth; the main agent's is 0."""
     mail_socket: MailSocket | None = None
@@ -82,7 +75,6 @@ class Supervisor:
     running: dict[str, RunningAgent] = field(default_factory=dict)
     _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when an agent ends or becomes idle."""
     _watching: "asyncio.Task[None] | None" = None
 
     async def open_mail_socket(self) -> None:
@@ -224,7 +216,6 @@ class Supervisor:
         )
 
     def _ended(self, one: RunningAgent, done: Finish) -> Finish:
-        """Write the answer to its file and the end to the log."""
         id = one.order.id
         self.slots.give_back()
         self.running.pop(id, None)
@@ -307,7 +298,6 @@ class Supervisor:
         self._leave(one.order.id, notices.running_file(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
-        """Write an agent's file and return its path, or "" on failure."""
         file = self.output_of(id)
         try:
             write_private(file, text, is_synced=False)

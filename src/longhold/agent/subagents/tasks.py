@@ -1,8 +1,7 @@
 """Shared tasks with owners and dependencies, and the tools for them.
 
-Each ledger line is a task's new state; the latest line of an id counts. Changes are decided under
-the lock, so two agents never claim the same task. Only `waits_for` is stored; blocked tasks are
-derived from it.
+In the ledger the latest line of an id counts. Changes are decided under the lock, so two agents
+never claim the same task.
 """
 
 import asyncio
@@ -40,7 +39,6 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: Owner = ""
     waits_for: tuple[TaskId, ...] = ()
     by: Owner = ""
-    """The agent that changed it last."""
     at: float = 0.0
 
 
@@ -55,7 +53,6 @@ class TaskChange(Struct, frozen=True, kw_only=True):
     waits_for: tuple[str, ...] = ()
     """Added to the task's own."""
     blocks: tuple[str, ...] = ()
-    """Tasks that will wait for this one."""
 
 
 class Unchanged(Exception):
@@ -196,7 +193,6 @@ class TaskList:
         return tuple(self._apply(plan, owner))
 
     def _apply(self, plan: Callable[[Tasks], list[Task]], by: str) -> list[Task]:
-        """Apply a plan to the current tasks under the lock and write the result."""
         with self._ledger.lock() as append:
             new = [structs.replace(task, by=by, at=time.time()) for task in plan(self.tasks())]
             _check_form(new)

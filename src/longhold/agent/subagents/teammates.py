@@ -1,8 +1,7 @@
 """The teammates of a session: agents that remain for further tasks, each with a mailbox.
 
-The team is stored in `teams/<session>/` in the home directory: a ledger of members and their
-mailboxes. It exists from the first teammate to the last, led by the main agent. A resumed session
-recovers the team of a killed process.
+The team is stored in `teams/<session>/` in the home directory, from the first teammate to the last.
+A resumed session recovers the team of a killed process.
 """
 
 import secrets
@@ -28,10 +27,8 @@ from longhold.errors import ConfigError
 class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: Annotated[str, Meta(pattern=PATTERN)]
     kind: str = "general"
-    """Its definition's name."""
     session: str = ""
     agent: str = ""
-    """Its agent id."""
     is_lead: bool = False
     has_left: bool = False
     at: float = 0.0

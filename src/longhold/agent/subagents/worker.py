@@ -1,7 +1,7 @@
 """Workers: a sub-agent with its own session, or a fork of the parent's conversation.
 
-A borrowed model remains open when the worker closes. Every payment is made from the parent's budget
-and recorded in its log, so limits cover all agents and costs survive a kill.
+Payments are made from the parent's budget and recorded in its log, so limits cover all agents and
+costs survive a kill.
 """
 
 import asyncio
@@ -38,9 +38,7 @@ class AgentWorker:
     agent: Agent
     mail: Delivery
     memory: OwnMemory | None
-    """Closed with the worker."""
     mode_after_plan: Callable[[], Mode] = lambda: "plan"
-    """Returns the parent's mode."""
     is_stopped: bool = False
 
     @property
@@ -114,7 +112,6 @@ class Borrowed:
 class ChildBudget(Budget):
     above: Budget
     engine: Engine
-    """The parent's engine."""
     source: str
 
     def pay(self, model: str, usage: Usage) -> Tally:
@@ -138,7 +135,6 @@ GO_ON = "You were interrupted. Go on with your task from where you were."
 TURNS = 200
 """Default round limit of a fork, which cannot compact its history."""
 WHOLE_SECONDS = 0.02
-"""Between two checks whether the parent's answer is complete."""
 
 
 class ForkWorker:
@@ -166,7 +162,6 @@ class ForkWorker:
             raise StoreError(f"{order.id} had not begun, so it cannot go on")
 
     async def work(self, seen: Seen) -> Finish:
-        """Work on the task or waiting mail after the parent's prefix."""
         begins = not self._order.log.exists()
         letters = [] if begins else self._inbox.letters()
         mail = "\n\n".join(render(letter.value) for letter in letters if letter.value)
@@ -201,8 +196,8 @@ class ForkWorker:
     async def share(self) -> None:
         """Take the prefix that ends with the answer that starts this fork.
 
-        This must happen while the starting call runs, because the parent's next request waits for
-        it.
+        The parent's next request waits while the starting call runs, so the prefix has not grown
+        yet.
         """
         if self._order.log.exists():
             self._prefix = prefix_of(self._engine, self._order.id)

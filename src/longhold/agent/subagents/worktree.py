@@ -1,9 +1,8 @@
-"""A git worktree for one agent: its own files and branch in the same repository.
+"""A git worktree for one agent, kept after it ends only if something changed.
 
-It is removed when the agent is done if nothing changed, and kept otherwise. It is in the home
-directory, with a record and a lock, so that `sweep` can clean up after killed processes without
-losing work. Git runs no hooks, file watchers or filters that the repository names; filters from the
-user's own settings, such as LFS, still run.
+A record and a lock let `sweep` clean up after killed processes without losing work. Git runs no
+hooks, file watchers or filters that the repository names; filters from the user's own settings,
+such as LFS, still run.
 """
 
 import os
@@ -34,7 +33,6 @@ class WorktreeRecord(Struct, frozen=True, kw_only=True):
     repository: str
     branch: str
     base: str
-    """The start commit."""
     is_ready: bool = False
     """Git has created it; before that it contains no work."""
 
@@ -133,7 +131,6 @@ def _remove_or_keep(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
 
 
 def _what_changed(path: Path, record: WorktreeRecord) -> str:
-    """Return why a worktree has work that the repository lacks, or ""."""
     repository = Path(record.repository)
     try:
         if path.is_dir() and _git(path, *_STATUS):

@@ -1,5 +1,5 @@
-"""The terminal chat: screens, their contents, and the conversation.
+"""The terminal chat, which the library does not import.
 
-The library does not import it. `LiveScreen` needs the extra `terminal`. `PlainScreen` works line by
-line, for pipes, dumb terminals and screen readers.
+`LiveScreen` needs the extra `terminal`. `PlainScreen` works line by line, for pipes, dumb terminals
+and screen readers.
 """

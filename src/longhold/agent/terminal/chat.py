@@ -1,7 +1,4 @@
-"""A conversation on any screen, over one or more sessions.
-
-Rewinding, clearing and resuming end one session and start the next.
-"""
+"""A conversation on any screen; rewinding, clearing and resuming switch sessions."""
 
 import asyncio
 import importlib
@@ -47,7 +44,6 @@ def _answer_from(text: str, question: Question) -> Answer:
 
 SOURCE = "suggestion"
 MOST_CHARS = 100
-"""Longer suggestions are dropped."""
 NONE = "NONE"
 QUESTION = (
     "The user is about to say something. What will it most likely be? Answer with exactly those "
@@ -132,7 +128,6 @@ class Turns:
         self._stages.follow(agent.engine.view.history)  # skip what happened before
         self._suggesting: asyncio.Task[None] | None = None
         self.looking: set[asyncio.Task[None]] = set()
-        """Commands that run while the model works."""
 
     def greet(self, move: SessionMove) -> None:
         agent, screen = self.agent, self.screen
@@ -154,7 +149,6 @@ class Turns:
             self.screen.say("\n".join(map(clean_text, lines)), "dim")
 
     async def heard(self) -> SessionMove | None:
-        """Handle input and news until the user leaves the session."""
         most = wakes_left = self.agent.engine.settings.agents.wakes
         while True:
             try:
@@ -199,7 +193,7 @@ class Turns:
             await stop(news)
 
     def _run_at_once(self, said: str) -> bool:
-        """Run a command that need not wait for the model; False if there is no such command."""
+        """Run a command that need not wait for the model; False if it must wait or is unknown."""
         name, _, rest = said.strip().partition(" ")
         command = self.commands.get(name)
         if command is None or not command.at_once(rest.strip()):
@@ -225,7 +219,6 @@ class Turns:
         return await command.run(context, rest.strip())
 
     async def _turn(self, said: str) -> None:
-        """Let the model answer; messages queued meanwhile follow."""
         from longhold.agent.terminal.mentions import with_mentions
 
         mentions = await with_mentions(said, self.agent)

@@ -22,7 +22,6 @@ from longhold.errors import StoreError
 
 SHOWN = 40
 LISTED = 50_000
-"""The maximum number of files offered for completion."""
 FRESH_SECONDS = 5.0
 LIST_SECONDS = 2.0
 """The maximum age of the file list, and the time limit for making one."""
@@ -90,8 +89,6 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 @dataclass(slots=True)
 class Pastes:
-    """Long pastes and their placeholders."""
-
     _kept: dict[int, str] = field(default_factory=dict)
 
     def take(self, text: str) -> str:
@@ -107,7 +104,6 @@ class Pastes:
         return f"[paste {number}: {pluralize(lines, 'line')}, {human_size(len(text))}]"
 
     def expand(self, text: str) -> str:
-        """Replace placeholders by their pastes; unknown ones remain."""
         return _MARK.sub(lambda found: self._kept.get(int(found[1]), found[0]), text)
 
 
@@ -144,20 +140,16 @@ class InputHistory(History):
 
 
 QUEUED_CHARS = 60
-"""For each queued message."""
 
 
 @dataclass(slots=True)
 class MenuChoice:
-    """A menu of rows, filtered by what is typed."""
-
     title: str
     rows: Sequence[str]
     draft: str
     """The input before, restored afterwards."""
     picked: "asyncio.Future[int | None]"
     at: int = 0
-    """An index into the shown rows."""
 
     def shown(self, typed: str) -> list[int]:
         words = typed.lower().split()
@@ -253,7 +245,6 @@ class ChatInput:
         return self._queue.pop(0)
 
     async def ask(self, question: str, *, is_secret: bool = False) -> str:
-        """Wait for an answer, then restore what was typed before."""
         answer = asyncio.get_running_loop().create_future()
         self.asking = asked = PendingQuestion(question, self.buffer.text, answer, is_secret)
         self.buffer.reset()

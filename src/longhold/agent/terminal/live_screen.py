@@ -1,8 +1,6 @@
-"""A chat on a live screen, with input and status below the running turn.
+"""A chat on a live screen: finished text scrolls away, only the last lines are redrawn.
 
-Finished text is printed above and belongs to the terminal's scrollback. Only the last lines are
-redrawn: work in progress, input, status. The terminal remains in raw mode while text is printed, so
-no typed or pasted text is lost.
+The terminal remains in raw mode while text is printed, so no typed or pasted text is lost.
 """
 
 import asyncio
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 
 
 INPUT_ROWS = 10
-"""Longer messages scroll within the input."""
 MENU_ROWS = 8
 STYLE = Style.from_dict(
     {
@@ -86,9 +83,7 @@ class ScreenParts:
     prompt: Callable[[], str]
     suggestion: Callable[[], str]
     status: Callable[[], tuple[str, str]]
-    """Style and text."""
     is_secret: Callable[[], bool]
-    """Whether the input is masked."""
 
 
 def _make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
@@ -135,8 +130,6 @@ def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
 
 
 class KeyTarget(Protocol):
-    """The actions that keys trigger."""
-
     def is_choosing(self) -> bool: ...
     def can_pick_digit(self) -> bool: ...
     def has_suggestion(self) -> bool: ...
@@ -214,9 +207,8 @@ STATUS_SECONDS = 0.5
 ESCAPE_SECONDS = 0.25
 """How long a second Esc, or Enter after Esc (Alt-Enter), may take."""
 LIVE_SHARE = 3
-"""Work in progress takes at most 1/3 of the rows."""
+"""Work in progress takes at most one row in this many."""
 SHOWN_CHARS = 4_000
-"""For a sent message above its answer."""
 WAITING = "opening the session…"
 PROMPT = "> "
 ANSWER_COLUMNS = 12
@@ -224,8 +216,6 @@ ANSWER_COLUMNS = 12
 
 
 class _Application(Application[None]):
-    """An application with a short timeout for Esc."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.timeoutlen = ESCAPE_SECONDS
@@ -297,7 +287,7 @@ class LiveScreen:
             is_secret=typed.is_secret,
         )
 
-    # what a chat asks of it
+    # the Screen interface
 
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
         loop = asyncio.get_running_loop()
@@ -487,7 +477,6 @@ class LiveScreen:
         return f"class:status{level}", status.line(self._columns() - 1)
 
     def _draw_soon(self) -> None:
-        """Redraw soon, together with further changes."""
         if not self._is_drawing:
             self._is_drawing = True
             asyncio.get_running_loop().call_later(DRAW_SECONDS, self._draw)

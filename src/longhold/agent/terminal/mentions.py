@@ -14,17 +14,14 @@ from longhold.core.view.window import scale_tokens
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
 HEAD_BYTES = 32
-"""Enough to recognise an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
     content: str | Content
-    """The message with its images."""
     attached: Content = ()
     """Mentioned files, for the model; they do not count as the user's words."""
     said: tuple[str, ...] = ()
-    """One line per file that is sent or refused."""
 
 
 async def with_mentions(text: str, agent: Agent) -> Mentions:

@@ -1,7 +1,6 @@
 """Renders Markdown, diffs and tones for the terminal; the only user of rich.
 
-Text from models and tools is cleaned first, so that only Longhold's escape sequences reach the
-terminal.
+Text is cleaned first, so that only Longhold's escape sequences reach the terminal.
 """
 
 import difflib
@@ -26,8 +25,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 def whole_blocks(text: str) -> int:
     """Return the length of the leading complete blocks that end in a blank line.
 
-    Fenced code is incomplete until it is closed. A list continues after a blank line if an indented
-    line or another item follows.
+    A list continues after a blank line if an indented line or another item follows.
     """
     cut, position, was_blank = 0, 0, False
     for line, was_code, _ in _lines(text):
@@ -89,12 +87,9 @@ LEAST_COLUMNS = 20
 """In a narrower terminal rich would loop over single letters."""
 CONTEXT_LINES = 2
 _COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
-"""The first of several columns in a line."""
 
 
 class _Heading(Heading):
-    """A left-aligned heading."""
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.text
 
@@ -130,8 +125,6 @@ class _Document(Markdown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paint:
-    """Renders to text with or without ANSI colours."""
-
     columns: Callable[[], int]
     has_colours: bool = True
 
@@ -183,7 +176,6 @@ class Paint:
         return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
 
     def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
-        """Draw a diff of at most `most` lines."""
         lines = list(_changed_lines(before, after))
         drawn = Text()
         for sign, line in lines[:most]:
@@ -213,7 +205,6 @@ def _folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
 
 
 def _hang(line: str, width: int) -> int:
-    """Return the indentation of a wrapped line's continuation."""
     column = _COLUMN.match(line)
     deep = column.end() if column else 0
     if not 0 < deep <= width // 2:

@@ -29,8 +29,6 @@ except ImportError:  # Windows restores its terminal itself
 
 
 class LineInput:
-    """The lines of stdin, for one reader at a time."""
-
     def __init__(self) -> None:
         self._coming: concurrent.futures.Future[str] | None = None
         self._turn = asyncio.Lock()
@@ -88,7 +86,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_LINES = 60
-"""For each value in a question."""
 INDENT, WIDE = 6, 2
 """The indentation below a question, and the columns of a wide character."""
 COLOURS: dict[Tone, dict[str, Any]] = {
@@ -124,7 +121,6 @@ class PlainScreen:
         """Show nothing: printed lines cannot be removed, and the result contains them all."""
 
     def show_question(self, question: "Question") -> None:
-        """Print a tool call with its input, made safe to print."""
         click.secho(
             f"\n{clean_text(question.tool)}: {clean_text(question.reason)}", fg="yellow", err=True
         )

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from longhold.agent.terminal.screen import Screen
 
 CLOSE = 0.5
-"""The minimum similarity for suggesting another command name."""
 
 USAGE_COLUMNS = 20
 
@@ -32,7 +31,6 @@ class SessionMove:
     resume: str = ""
     mode: "Mode | None" = None
     draft: str = ""
-    """The initial text of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

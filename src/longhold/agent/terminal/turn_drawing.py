@@ -17,15 +17,11 @@ INPUT_CHARS = 90
 TIME_COLUMNS = 10
 """Reserved next to a call's title for its symbol and duration."""
 FOLDED_LINES = 3
-"""For a result; a key opens all of it."""
 ERROR_CHARS = 400
 """For a line of an error, which is wrapped and not cut."""
 DIFF_LINES = 40
-"""For a diff."""
 OPENED_LINES = 400
-"""For an opened result; the log has all of it."""
 CHANGE_INPUTS = frozenset({"old_string", "new_string", "content", "edits"})
-"""Inputs that the diff already shows."""
 _ABOUT = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
 """Inputs that describe a call, most telling first."""
 
@@ -49,7 +45,6 @@ def _call_title(use: ToolUse, paint: Paint) -> str:
 
 
 def _changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the text before and after each change in a call's input."""
     for change in (given, *(given.get("edits") or ())):
         if not isinstance(change, dict):
             continue
@@ -118,9 +113,7 @@ class TurnDrawing:
     emit: Callable[[str], None]
     paint: Paint
     open_key: str = ""
-    """The key that opens the last call, if there is one."""
     phase: str = ""
-    """The current activity in a word or two."""
     last: FinishedCall | None = None
     _tail: str = ""
     _running: dict[str, tuple[ToolUse, float]] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """The Bash, BashOutput and KillShell tools.
 
-The working directory persists between commands; variables and functions do not. Both output streams
-are returned in order. Timeouts, floods, signals and leftover processes are explained.
+The working directory persists between commands; variables and functions do not.
 """
 
 import asyncio
@@ -32,9 +31,7 @@ from longhold.core.tools.shell_reader import read_script
 DEFAULT_TIMEOUT_SECONDS = 120
 """Enough for most builds and test runs."""
 MAX_TIMEOUT_SECONDS = 600
-"""Longer commands belong in the background."""
 COMMAND_BYTES = 100_000
-"""A longer command belongs in a file."""
 REPORT_SECONDS = 1.0
 
 
@@ -85,7 +82,6 @@ def _is_reading(given: BashInput) -> bool:
 
 
 def _check(given: BashInput, tool_context: ToolContext) -> None:
-    """Refuse a command that cannot start, and create its output directory."""
     if len(given.command.encode()) > COMMAND_BYTES:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
     if not tool_context.directory.is_dir():

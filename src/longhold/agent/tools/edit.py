@@ -1,7 +1,7 @@
-"""The Edit and Write tools.
+"""The Edit and Write tools; a file must be unchanged since the agent last saw it.
 
-An existing file must be unchanged since the agent last saw it. Encoding, byte order mark, line ends
-and mode are kept. The answer is short because the model knows what it wrote.
+Encoding, byte order mark, line ends and mode are kept. Answers are short: the model knows what it
+wrote.
 """
 
 import os
@@ -21,14 +21,12 @@ from longhold.core.tools.files import SeenFile, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 EDITED_BYTES = 64 << 20
-"""Larger files are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditTarget:
     path: Path
     status: os.stat_result | None
-    """None if the file does not exist."""
     source: SourceText | None
     """None if the file does not exist or is not text."""
 
@@ -85,7 +83,6 @@ def _check_known(
 
 
 LISTED_PLACES = 10
-"""The maximum number of matches named by line."""
 
 
 class EditInput(Input, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """Runs git so that no repository can run a program through it.
 
-`git_variables` disables hooks, file watchers, signature programs, transports and embedded bare
-repositories. It is used for git and for shell commands judged read-only. Filters, text conversions
-and external diffs have names that only the repository knows: `own_filters` finds the filters, and
-the permissions check the rest.
+`git_variables`, also used for read-only shell commands, disables hooks, file watchers, signature
+programs, transports and embedded bare repositories. Filters, text conversions and external diffs
+have names that only the repository knows: `own_filters` finds the filters, and the permissions
+check the rest.
 """
 
 import os
@@ -71,7 +71,6 @@ def run_git(
     config: Mapping[str, str] | None = None,
     timeout_seconds: float = GIT_SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git; raise `StoreError` if it cannot start or times out."""
     try:
         return subprocess.run(
             ["git", "--no-pager", *words],

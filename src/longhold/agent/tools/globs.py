@@ -1,8 +1,8 @@
 """Translates path patterns and `.gitignore` rules to regular expressions.
 
-`*` and `?` match within a name, `**` across directories; `[a-z]` never matches a slash. A pattern
-with a slash is anchored at the top, any other matches at any depth. Braces do not work in
-`.gitignore`. The search process loads this module alone, so it imports only the standard library.
+`*` and `?` match within a name, `**` across directories. A pattern with a slash is anchored at the
+top, any other matches at any depth. The search process loads this module alone, so it imports only
+the standard library.
 """
 
 import os
@@ -36,8 +36,8 @@ _NOTHING = "(?!)"
 def _path_expression(pattern: str) -> str:
     """Translate an anchored pattern into an expression for a whole path.
 
-    Only the last of several stars may backtrack; the others are atomic, because their first end is
-    as good as any. So matching takes time linear in the path.
+    Only the last of several stars may backtrack, because the first end of the others is as good as
+    any. So the time grows with the path alone.
     """
     if len(pattern) > MAX_CHARS:
         return _NOTHING
@@ -102,7 +102,6 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _set(pattern: str, place: int) -> tuple[str, int]:
-    """Translate a set; an unclosed bracket is literal."""
     end = place + 1
     is_not = pattern[end : end + 1] in ("!", "^")
     end += is_not
@@ -157,7 +156,6 @@ VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     expression: re.Pattern[str]
-    """Matches paths relative to the file's directory."""
     is_exception: bool
     only_directories: bool
 

@@ -1,8 +1,7 @@
 """The Grep and Glob tools.
 
-Names are sorted newest first. Lines are grouped under their file, so each path costs tokens only
-once. Results are limited and explain how to continue. Only `path` decides where to search, so that
-the permissions see it.
+Lines are grouped under their file, so each path costs tokens only once. Only `path` decides where
+to search, so that the permissions see it.
 """
 
 import contextlib
@@ -24,9 +23,7 @@ from longhold.core.tools.describe import MATCH_CHARS
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 HEAD_LIMIT = 250
-"""Default number of lines or files."""
 LINE_CHARS = 500
-"""Longer lines are cut."""
 MAX_CONTEXT_LINES = 100
 
 _TYPES = {

@@ -1,7 +1,7 @@
 """The EnterPlan and ExitPlan tools; each session has one plan file.
 
-The permissions allow no other change while planning and require the user's approval for ExitPlan. A
-fork cannot plan, because it has no user to ask.
+The permissions allow no other change while planning, and the user must approve ExitPlan. A fork
+cannot plan, because it has no user to ask.
 """
 
 import re

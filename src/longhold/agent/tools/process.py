@@ -1,8 +1,7 @@
-"""Runs a program to its end and leaves no process behind.
+"""Runs a program to its end and leaves no process behind; `shells` runs the session's commands.
 
-For hooks, git and other programs whose whole output is needed; `shells` runs the session's
-commands. The program's process group is killed on timeout, on cancellation, and when the program
-ends but leaves children. A child that starts its own session escapes.
+The process group is killed on timeout, on cancellation, and when the program ends but leaves
+children. A child that starts its own session escapes.
 """
 
 import asyncio
@@ -19,7 +18,6 @@ from longhold.core.tools.environment import absolute_path
 OUTPUT_BYTES = 1 << 20
 """Per stream; further output is read and dropped, so that the program does not block."""
 GRACE_SECONDS = 0.5
-"""Between SIGTERM and SIGKILL."""
 DRAIN_SECONDS = 1.0
 """How long to wait for the last output once every process is gone."""
 
@@ -99,7 +97,6 @@ async def run(
 
 
 def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
-    """Write the input; a program need not read it."""
     stdin = transport.get_pipe_transport(0)
     assert isinstance(stdin, asyncio.WriteTransport)
     stdin.write(given)

@@ -1,6 +1,5 @@
 """The Read tool: numbered lines of a text file, an image, or a notebook.
 
-Shown lines are remembered, so that they are not sent twice and an unread file is not overwritten.
 Results are never spilled, because reading the spilled file would be another Read. Large files are
 read in pieces, so that memory use does not depend on file size or line length.
 """
@@ -92,7 +91,6 @@ def _jpeg_size(content: bytes) -> tuple[int, int]:
 
 
 OUTPUT_CHARS = 10_000
-"""For one cell output."""
 MAX_PICTURES = 10
 """Each image costs about as much as 200 lines of code."""
 PICTURE_CHARS = 5_000_000
@@ -154,13 +152,10 @@ def _join_lines(text: Json) -> str:
 
 
 MAX_LINES = 2_000
-"""Per call."""
 MAX_TOKENS = 25_000
 """Per call: one eighth of a 200K window."""
 LINE_CHARS = 2_000
-"""Longer lines are cut."""
 CHUNK_BYTES = 1 << 20
-"""Read at a time while skipping lines."""
 
 
 class ReadInput(Input, frozen=True, kw_only=True):
@@ -175,7 +170,6 @@ class ReadInput(Input, frozen=True, kw_only=True):
 class FilePage:
     text: str
     lines: range
-    """Line numbers from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +335,6 @@ def _shorten(line: str, unread_bytes: int = 0) -> str:
 
 
 def _skip_lines(file: BufferedReader, count: int) -> bool:
-    """Skip `count` lines; return whether anything follows."""
     while count > 0:
         piece = file.read(CHUNK_BYTES)
         if not piece:

@@ -1,7 +1,6 @@
 """A substitute for ripgrep with the same features and output, for systems without it.
 
-It runs as a separate process, because a pattern can keep Python busy for hours and only a process
-can be stopped. It imports little, to start quickly.
+It runs as a process, because only a process can be stopped if a pattern takes hours.
 """
 
 import json
@@ -24,7 +23,6 @@ Write = Callable[[bytes], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     path: str
-    """A directory or one file."""
     pattern: str = ""
     """"" lists files."""
     wanted: str = ""
@@ -107,7 +105,6 @@ def _text(file: Path) -> str:
 def _match_lines(
     text: str, lines: list[str], pattern: re.Pattern[str], query: Query
 ) -> dict[int, None]:
-    """Return the numbers of matching lines, from 1, in order."""
     if query.is_multiline:
         return _match_spans(text, pattern, query.only_names)
     if _is_local(pattern.pattern) and not pattern.search(text):
@@ -149,7 +146,6 @@ def _print(
     is_later: bool,
     write: Write,
 ) -> None:
-    """Print matches with context, and a separator between gaps."""
     has_context = bool(query.before or query.after)
     shown: dict[int, None] = {}
     for number in matched:

@@ -1,7 +1,6 @@
 """Searches files with ripgrep, or with `scan` if it is not installed.
 
-Both print the same. The process ends with the search, on timeout, or when the caller stops reading.
-Binary files and unwanted paths are filtered here for both.
+The process ends with the search, on timeout, or when the caller stops reading.
 """
 
 import asyncio
@@ -22,11 +21,9 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Refused
 
 SEARCH_SECONDS = 30.0
-"""Enough for a large tree without ripgrep."""
 RECORD_BYTES = 1 << 16
 """Per printed line; the rest of a longer line is skipped."""
 CHUNK_BYTES = 1 << 16
-"""The capacity of a pipe."""
 
 _LOADER = """
 import sys, types
@@ -122,7 +119,6 @@ def _is_wanted(query: Query, path: str) -> bool:
 async def _records(
     query: Query, end: bytes, tool_context: ToolContext
 ) -> AsyncGenerator[bytes, None]:
-    """Run ripgrep, or `scan` if it is missing or rejects the pattern."""
     package = Path(__file__).parents[2]
     searches = [[sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]]
     if ripgrep := shutil.which("rg", path=tool_context.variables.get("PATH")):

@@ -23,14 +23,12 @@ from longhold.core.settings.files import private_directory
 from longhold.core.tools.context import ToolContext
 
 GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL."""
+"""Between SIGTERM and SIGKILL; servers close their files in less."""
 LINGER_SECONDS = 0.3
 """Processes that outlive their command by less, such as the end of a pipe, are not reported."""
 POLL_SECONDS = 0.02
 DRAIN_SECONDS = 0.2
-"""How long to wait for the last output once every process is gone."""
 CHUNK_BYTES = 1 << 16
-"""The capacity of a pipe."""
 FLOOD_BYTES = 5_000_000_000
 """A command that prints more is killed."""
 
@@ -142,18 +140,14 @@ class Launch:
     directory: Path
     variables: Mapping[str, str]
     output: Path
-    """Where long output is stored."""
     given: str = ""
     """Stdin, passed through an unnamed file, so it may be long."""
     is_filed: bool = False
-    """Write the output to the file from the start."""
     limits: CaptureLimits = LIMITS
     flood_bytes: int = FLOOD_BYTES
 
 
 class RunningCommand:
-    """A running command and its process group."""
-
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, pipe: int) -> None:
         self.launch = launch
         self.capture = Capture(launch.output, limits=launch.limits, is_filed=launch.is_filed)
@@ -269,8 +263,7 @@ async def start(launch: Launch) -> RunningCommand:
 def shell_arguments(landing: Path | None) -> tuple[str, ...]:
     """Return arguments for a shell that runs its stdin and writes its last directory to `landing`.
 
-    The command is not an argument, because every user of the machine can see those. The command
-    itself gets empty input.
+    The command is not an argument, because every user of the machine can see those.
     """
     bash = find_program("bash")
     take = 'read -r -d ""; set -- "$REPLY"; unset REPLY' if bash else 'set -- "$(cat)"'
@@ -356,7 +349,6 @@ class BackgroundCommand:
     is_stopped: bool = False
 
     def news(self) -> str:
-        """Return the output since the last call."""
         capture = self.running.capture
         capture.flush()
         with capture.file.open("rb") as file:

@@ -19,16 +19,13 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.core.tools.recovered import SKILL_NAME
 
 DESCRIPTION_CHARS = 1_536
-"""For one skill."""
 LISTING_CHARS = 8_000
 """For all descriptions together: about 1/100 of a 200K window."""
 SHORTEST_CHARS = 40
 """If descriptions would be shorter, only names are listed."""
 BODY_BYTES = 256 << 10
-"""Larger files are skipped."""
 NAME_CHARS = 80
 SKILLS = 200
-"""Per directory; further ones are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +35,6 @@ class Skill:
     body: str
     directory: Path
     is_projects: bool = False
-    """It comes from the project, not the user."""
 
 
 def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
@@ -85,7 +81,6 @@ def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
 
 
 def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
-    """Return the length at which to cut descriptions so that all fit."""
     lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
     left = budget_chars - sum(len(_title(skill)) + 4 for skill in skills)
     for index, length in enumerate(lengths):

@@ -37,7 +37,6 @@ class SourceText:
 
     @cached_property
     def text(self) -> str:
-        """The text with plain newlines, as a model sees it."""
         return self.raw.replace("\r\n", "\n")
 
     @cached_property
@@ -50,7 +49,6 @@ class SourceText:
         return self.raw.endswith("\n")
 
     def replaced(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
-        """Replace spans of `text` and nothing else."""
         stored = self._as_stored(new)
         parts: list[str] = []
         end = 0

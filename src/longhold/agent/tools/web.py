@@ -1,8 +1,6 @@
 """The WebFetch tool: reads a web page as text.
 
-Redirects to another host are reported, not followed, so that the permissions decide about that
-host. Headings, lists, link targets, code and table rows are kept; scripts, styles and forms are
-dropped.
+Redirects to another host are reported, not followed, so that the permissions decide about it.
 """
 
 import asyncio
@@ -26,9 +24,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 FETCH_SECONDS = 30.0
-"""For the whole exchange."""
 FETCH_BYTES = 10 << 20
-"""The rest of a longer page is not loaded."""
 
 _HEADERS = {
     "Accept": "text/html,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5",
@@ -46,7 +42,6 @@ class NotFetched(Exception):
 class Fetched:
     status: int
     media_type: str
-    """The Content-Type header with its parameters."""
     body: bytes
     is_cut: bool
     location: str
@@ -116,7 +111,6 @@ def _build_fetched(
 
 
 MAX_REDIRECTS = 5
-"""Within one host."""
 MAX_CHARS = 100_000
 """The rest of a longer text is dropped and counted."""
 
@@ -187,7 +181,6 @@ def _render_page(address: str, answer: Fetched) -> Outcome:
 
 
 def _decode_body(answer: Fetched) -> str:
-    """Decode the body with the charset of the header, else of the page."""
     named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
     in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
     encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"
