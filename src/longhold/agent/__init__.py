@@ -1,1 +1,1 @@
-"""The whole agent: `build` puts it together, `agent` runs it, `subagents` work for it."""
+"""The agent: `build` assembles it, `agent` runs it, `subagents` work for it."""

@@ -1,7 +1,7 @@
-"""The whole agent: runs on what the user says until the work is done.
+"""An agent: a session with its own loop, which runs until the user's task is done.
 
-`build_agent` puts it together; nothing is assigned to it afterwards. A program that has a loop of its own
-uses `Session` instead, with the same layers.
+`build_agent` assembles it; nothing is assigned to it afterwards. A program that has its own loop
+uses `Session` with the same layers.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from longhold.errors import ConfigError
 from longhold.session.session import Session
 
 NUMBER_DIGITS = 12
-"""A longer number is no budget but part of something else."""
+"""A longer number is not a token budget."""
 
 _BUDGET = re.compile(
     r"^\s*\+(\d+(?:\.\d+)?)([kmb])\b|(?<!not )\b(?:use|spend)\s+(\d+(?:\.\d+)?)\s*([kmb])\s+tokens\b",
@@ -43,7 +43,7 @@ _BUDGET = re.compile(
 
 
 def budget_in(text: str) -> int:
-    """Return the tokens that a message grants for its task; 0 if it names none."""
+    """Return the token budget that a message states (`+500k`, `use 2m tokens`), or 0."""
     found = _BUDGET.search(text)
     if not found:
         return 0
@@ -55,12 +55,12 @@ def budget_in(text: str) -> int:
 
 ENDED = "it was stopped: the session ended"
 LEFT = "it was stopped: the user left"
-"""The traces of jobs that were not waited for long enough."""
+"""The reasons logged for background jobs that were cancelled."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Agent:
-    """A session that works by itself."""
+    """A session with a loop, tools and permissions."""
 
     session: Session
     loop: Loop
@@ -72,7 +72,6 @@ class Agent:
     equipment: Equipment
     jobs: Jobs
     _events: AsyncGenerator[LoopEvent, None] | None = None
-    """The run in progress."""
     _is_closed: bool = False
 
     @property
@@ -114,9 +113,9 @@ class Agent:
     async def run(
         self, prompt: str | Content = "", attached: Content = ()
     ) -> AsyncIterator[LoopEvent]:
-        """Work on what the user says, or go on where the session stopped, until done.
+        """Yield events until the task is done; without a prompt, resume where the session stopped.
 
-        What is attached is for the model, and does not count as the user's words.
+        `attached` is content for the model that does not count as the user's words.
         """
         self.abort.clear()
         words = prompt if isinstance(prompt, str) else text_of(prompt)
@@ -140,7 +139,7 @@ class Agent:
             await self._events.aclose()
 
     async def work(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
-        """Work until nothing is left to do, background agents included."""
+        """Run until nothing is left to do, including background agents."""
         while True:
             end = Stopped(reason="completed")
             async for event in self.run(prompt):
@@ -154,10 +153,9 @@ class Agent:
         yield end
 
     async def until_news(self) -> list[str]:
-        """Wait until mail or a report arrives that the model has not read; say what, a line each.
+        """Wait for unread mail or agent reports; return one line for each.
 
-        For a front end that waits for its user: `run()` without a prompt lets the model answer.
-        Nothing is taken in here, so a wait that is cancelled loses nothing.
+        Nothing is consumed, so a cancelled wait loses nothing; call `run()` without a prompt next.
         """
         while not (news := self.equipment.waiting(self.engine)):
             await self.equipment.next_look(MAIL_POLL_SECONDS)
@@ -179,7 +177,7 @@ class Agent:
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted | None:
-        """Summarise history because the user asks for it; None if they stop it."""
+        """Summarise history at the user's request; None if the user aborts it."""
         self.abort.clear()
         return await run_unless_aborted(
             self.abort, self.session.compact(focus, start=start, end=end)
@@ -195,16 +193,16 @@ class Agent:
         return self.engine.switch(model.name, reason)
 
     async def close(self, reason: str = "other") -> None:
-        """End what runs, run SessionEnd hooks, save what was learnt; the log is closed in any case.
+        """Stop running work, run SessionEnd hooks, save memories, and always close the log.
 
-        Memory jobs get `memory.drain_seconds` to finish; setting `abort` meanwhile cuts that short.
+        Memory jobs get `memory.drain_seconds` to finish; setting `abort` cuts that short.
         """
         if self._is_closed:
             return
         self._is_closed = True
-        self.abort.clear()  # what stopped the last turn does not stop the jobs
+        self.abort.clear()  # an abort of the last turn must not stop the jobs
         leaving = asyncio.create_task(self._leave_on_abort())
-        async with AsyncExitStack() as last_first:  # whatever fails, the other steps are taken
+        async with AsyncExitStack() as last_first:  # a failing step does not skip the others
             last_first.callback(self.session.close)
             last_first.callback(leaving.cancel)
             last_first.push_async_callback(self.parts.models.close)
@@ -213,8 +211,8 @@ class Agent:
             if self.toolkit.mcp is not None:
                 last_first.push_async_callback(self.toolkit.mcp.close)
             last_first.push_async_callback(self.tool_context.close)
-            last_first.push_async_callback(self.background.stop, ENDED)  # they ask the model
-            if self.engine.log.queue is not None:  # what workers do is in the queue by then
+            last_first.push_async_callback(self.background.stop, ENDED)  # jobs call the model
+            if self.engine.log.queue is not None:  # workers have queued their jobs by then
                 seconds = self.engine.settings.memory.drain_seconds
                 last_first.push_async_callback(self.background.drain, seconds, *QUEUED)
             if self.memory is not None:

@@ -1,7 +1,6 @@
-"""Builds an agent: everything it is made of, in one place that reads top to bottom.
+"""Builds an agent from settings, permissions, hooks, MCP servers and a log.
 
-`build_agent` finds settings, permissions, hooks, MCP servers and the log of a directory; `assemble`
-puts an agent together from that, the main one and sub-agents alike. Afterwards nothing is assigned.
+`build_agent` finds these for a directory; `assemble` builds the main agent and sub-agents alike.
 """
 
 import os
@@ -65,18 +64,17 @@ from longhold.session.own_tools import history_over
 from longhold.session.session import Session
 
 CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
-"""What work on a project cannot do without."""
+"""The tools that remain when the context window is small."""
 
 
 class Fitted(NamedTuple):
     settings: Settings
     tools: tuple[Tool, ...]
     said: tuple[str, ...] = ()
-    """What the user should know about it."""
 
 
 def _fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
-    """Leave out what a window has no room for."""
+    """Drop agents, memory and most tools if the window is below `prompt.full_tokens`."""
     limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
     if limit >= full:
         return Fitted(settings, tools)
@@ -166,7 +164,7 @@ def _warn_untrusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
 
 
 async def assemble(plan: Blueprint) -> Agent:
-    """Build an agent, give a new session its frame, and run SessionStart hooks."""
+    """Build an agent, frame a new session and run SessionStart hooks; on failure, close it all."""
     try:
         return await _assemble_agent(plan)
     except BaseException:
@@ -328,7 +326,6 @@ def _layers(
 
 
 async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
-    """Give a session that has none its frame, and let hooks know that it begins."""
     made = None
     if agent.engine.view.frame is None:
         made = await framing.make()
@@ -342,10 +339,7 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
 async def _connect(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
-    """Connect to the MCP servers; tools that the session had found count as found again.
-
-    A session that had servers keeps the tools that stand for them, even if none is left.
-    """
+    """Connect to MCP servers; a session that had some keeps their tools even if none is left."""
     names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
     if not servers and CALL_TOOL.name not in names:
         return None
@@ -374,7 +368,7 @@ def _tool_context(
 
 
 def _was_planning(engine: Engine) -> bool:
-    """True if the log ends inside a plan: a session resumed there goes on planning."""
+    """Return whether the log ends in plan mode; a resumed session then continues planning."""
     names: dict[str, str] = {}
     is_planning = False
     for entry in engine.view.history:

@@ -1,10 +1,7 @@
-"""What an agent adds to its session's compactions: its hooks, its frame, and its notices.
+"""An agent's part in compactions: hooks before and after, a new frame, notices.
 
-Before one, PreCompact hooks may add instructions, tell the user something, or refuse. After it
-the session begins anew: SessionStart hooks speak to the model, prompt and instructions are read
-again, files and plans are shown again, and PostCompact hooks run. What SessionStart hooks say stands
-with what is restored, so that an undo takes it back with the rest; what PostCompact hooks add is a
-hidden message behind it.
+SessionStart output is stored with the restored content, so an undo removes both. PostCompact output
+becomes a hidden message after it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -22,16 +19,15 @@ from longhold.core.messages import JsonObject, Text, text_of
 from longhold.core.stages.compact.owner import Before, CompactionHooks, Trigger
 
 AskHooks: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
-"""Runs the hooks of an event; what they print for the user is shown by whoever gives this."""
+"""Runs an event's hooks; the implementation shows their messages to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionEvents:
-    """The hooks that run around a compaction, in an agent's session or from the command line."""
+    """The hooks around a compaction, used by an agent's session and the command line."""
 
     ask: AskHooks
     say: Callable[[str], object]
-    """Tells the model something, behind the summary."""
 
     async def before(self, trigger: Trigger, focus: str) -> Before:
         fields: JsonObject = {"trigger": _name_trigger(trigger), "custom_instructions": focus}
@@ -46,7 +42,6 @@ class CompactionEvents:
         return tuple(Text(text=said) for said in verdict.context)
 
     async def after(self, entry: Compacted) -> None:
-        """Run PostCompact hooks; what they add to the context is said to the model."""
         fields: JsonObject = {
             "trigger": _name_trigger(entry.trigger),
             "compact_summary": text_of(entry.summary),
@@ -63,7 +58,7 @@ def compaction_hooks(
     *,
     is_autonomous: bool,
 ) -> CompactionHooks:
-    """Build an agent's part in its compactions; `agents` lists those that run or wait to be read."""
+    """Build the hooks for an agent; `agents` lists those running or with unread reports."""
     engine, notices = parts.engine, parts.notices
     may_read = partial(parts.guard.may_read, READ)
     restoring = restoring_over(engine, parts.tool_context, may_read, agents)
@@ -87,5 +82,5 @@ def compaction_hooks(
 
 
 def _name_trigger(trigger: Trigger) -> str:
-    """Name a trigger as hooks written for other programs know it."""
+    """Return the trigger's name as hooks written for other programs expect it."""
     return "manual" if trigger == "manual" else "auto"

@@ -1,7 +1,6 @@
-"""What can be done for a session beside or after a turn, on any machine that reaches its store.
+"""Session jobs that any machine with access to the store can run, from any queue.
 
-Whoever comes second finds a job done. While another process writes the session, `LogLocked` or
-`LeaseLost` is raised, and the job is to be tried again. Any queue can call `run_job`.
+While another process writes the session, `run_job` raises `LogLocked` or `LeaseLost`: retry later.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -31,10 +30,9 @@ def job_for(store: Store, kind: JobKind, session: str) -> SessionJob:
 async def run_job(
     job: SessionJob, store: Store, open_model: Callable[[str], Model], mode: Mode | None = None
 ) -> str:
-    """Do a job unless it is done; return one line about it.
+    """Run a job unless it is done; return one line about the result.
 
-    `open_model` is given the name of the session's own model. What a tool may do is decided as in a
-    run that nobody watches.
+    `open_model` gets the session's model name. Permissions are those of an unattended run.
     """
     if job.is_done(store.load(job.session, after=job.position).entries):
         return "done already"

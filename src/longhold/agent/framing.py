@@ -1,7 +1,6 @@
-"""An agent's frame and instructions: made when a session begins, renewed after a compaction.
+"""An agent's frame and instructions: built at session start, rebuilt after a compaction.
 
-Between the two the frame stays as it is, and with it the cached prompt. MCP servers that come and go,
-instruction files that change, and those near a file that was touched are said as messages.
+In between, changes are sent as messages, so that the prompt stays cached.
 """
 
 import asyncio
@@ -49,19 +48,14 @@ from longhold.core.view.items import Spoken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framer:
-    """Where the parts of a session's frame come from."""
-
     ground: Ground
     prompt: PromptSettings = field(default_factory=PromptSettings)
     skills: Callable[[], tuple[Skill, ...]] = tuple
-    """Finds the skills there are now."""
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
-    """Renders the section on long-term memory as it is now."""
     system: str = ""
     """A custom prompt; replaces all sections."""
     servers: Callable[[], tuple[ServerOffer, ...]] = tuple
-    """What the MCP servers offer just now."""
     more: tuple[Section, ...] = ()
     clock: Callable[[], float] = time.time
 
@@ -73,9 +67,9 @@ class MadeFrame:
 
 
 async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
-    """Look at everything, for a session's start and again after a clear or a compaction.
+    """Build a frame from the current files, servers and environment.
 
-    Tools, options, lifetime, headers and a custom prompt are those of `old`.
+    Tools, options, lifetime, headers and a custom prompt come from `old`.
     """
     gathered = await asyncio.to_thread(load, framer.ground, trusted=load_trusted())
     listed, offers = await _sections(framer, old), framer.servers()
@@ -116,7 +110,7 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
 
 @dataclass(slots=True)
 class Announced:
-    """Follows a log; messages from before the frame in force count as part of it."""
+    """Server and file messages in the log; those before the current frame are ignored."""
 
     _said: list[Said] = field(default_factory=list)
     _cursor: LogCursor = field(default_factory=LogCursor)
@@ -127,7 +121,7 @@ class Announced:
                 self._said.append(entry)
 
     def servers(self, frame: Framed) -> dict[str, str]:
-        """Return a digest of what was said last of each MCP server; "" for one that left."""
+        """Return the last announced digest of each MCP server; "" if the server left."""
         told = dict(frame.servers)
         for entry in self._list_since(frame):
             told |= entry.servers
@@ -160,7 +154,7 @@ class Framing:
         return made.frame
 
     async def say_changes(self, engine: Engine) -> None:
-        """A stage: say which servers and instruction files changed since the model was told."""
+        """A stage: announce servers and instruction files that changed since the last message."""
         self._keep_own_tools(engine)
         self.announced.follow(engine.view.history)
         text, servers = servers_news(self.announced.servers(engine.frame), self.framer.servers())
@@ -171,7 +165,7 @@ class Framing:
             engine.record(Said(content=(Text(text=text),), hidden=True, servers=servers))
 
     def _keep_own_tools(self, engine: Engine) -> None:
-        """Declare a new frame if the agent's own tools differ, as after an upgrade."""
+        """Record a new frame if the agent's own tools differ, as after an upgrade."""
         old = engine.frame
         if not self.toolkit.is_listed_in(old):
             engine.record(replace_tools(old, self.toolkit.definitions()))
@@ -186,7 +180,7 @@ class Framing:
             await self.announce(Gathered(parts=changes.parts), "changed")
 
     async def bring_nearby(self, engine: Engine) -> None:
-        """A stage: say the instructions that lie near what was touched since the last call."""
+        """A stage: add the instructions near files that were touched since the last call."""
         nearby = self.parts.nearby
         nearby.follow(engine.view.history)
         for touched, found in await asyncio.to_thread(nearby.due):

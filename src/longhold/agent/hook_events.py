@@ -1,7 +1,6 @@
-"""An agent's hooks: run at an event, heard by the user, and passed on to the model.
+"""Runs an agent's hooks and passes on their output.
 
-What hooks print for the user becomes a notice; what they add to the context is said to the model
-before its next call.
+Messages for the user become notices. Added context reaches the model before its next call.
 """
 
 import asyncio
@@ -25,17 +24,16 @@ class HookEvents:
     notices: Notices
     abort: asyncio.Event
     _asides: list[str] = field(default_factory=list)
-    """What hooks want the model to know, said before the next call."""
 
     async def ask(self, event: str, fields: JsonObject) -> HookVerdict:
-        """Run an event's hooks; an abort ends them, and their verdict is then empty."""
+        """Run an event's hooks; an abort stops them and returns an empty verdict."""
         said = await run_unless_aborted(self.abort, self.hooks.fire(event, fields, self._context()))
         verdict = said or HookVerdict()
         self.notices.extend((*verdict.messages, *verdict.errors))
         return verdict
 
     async def fire(self, event: str, fields: JsonObject) -> HookVerdict:
-        """Run an event's hooks; what they add to the context is said before the next call."""
+        """Like `ask`, and add the hooks' context before the next call."""
         verdict = await self.ask(event, fields)
         self._asides.extend(verdict.context)
         return verdict

@@ -1,6 +1,6 @@
-"""Lines for the user: how the session was set up, what hooks and layers did.
+"""Lines for the user about setup, hooks and layers.
 
-Each line reaches the listener at once where there is one, and is kept until taken otherwise.
+A listener receives each line immediately. Without one, lines are kept until taken.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from longhold.core.turn.engine import Engine, Fullness
 
 @dataclass(slots=True)
 class RoomWarning:
-    """Warns once past the warning line, and again only after there was room."""
+    """Warns once when the context is nearly full, and again only after it had space."""
 
     tell: Callable[[str], None]
     _is_given: bool = False
@@ -46,7 +46,7 @@ class Notices:
         self._output: Listener | None = None
 
     def listen(self, listener: Listener | None) -> None:
-        """Pass lines on from now on; with None, keep them."""
+        """Send further lines to `listener`; None keeps them."""
         self._listener = listener
 
     def listen_to_tools(self, listener: Listener | None) -> None:

@@ -1,8 +1,6 @@
-"""What an agent is made of before it has tools, and what makes another agent from it.
+"""The parts of an agent, and the blueprint from which `build` assembles one.
 
-`AgentParts` is what an agent shares with those it starts: they run on its models, at most with its
-permissions, and are paid from its budget. `Blueprint` is what `build` needs to put one together,
-the main agent and a sub-agent alike.
+Sub-agents share their parent's `AgentParts`: its models, at most its permissions, and its budget.
 """
 
 import asyncio
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentParts:
-    """What an agent shares with those it starts."""
-
     engine: Engine
     models: Models
     tool_context: ToolContext
@@ -48,12 +44,12 @@ class AgentParts:
     notices: Notices
     mcp: McpTools | None
     known: dict[str, Tool]
-    """Every tool that may be called, by name; grows as MCP tools are loaded."""
+    """Callable tools by name; grows as MCP tools are loaded."""
     nearby: Nearby
     toolbox: Toolbox
 
     def forks(self) -> Forks:
-        """Make forks of the agent's conversation, which end with whoever asks, not with a turn."""
+        """Return forks of the conversation; they end with their caller, not with a turn."""
         return Forks(
             parent=self.engine,
             model=self.models.current,
@@ -80,11 +76,9 @@ class Equipment:
     tools: tuple[Tool, ...]
     supervisor: Supervisor | None = None
     inbox: tuple[Stage, ...] = ()
-    """Bring in what others say: mail, the reports of agents."""
     system: str = ""
-    """Replaces the whole system prompt."""
+    """Replaces the system prompt."""
     sections: tuple[Section, ...] = ()
-    """Added to it."""
     mail: Delivery | None = None
 
     def waiting(self, engine: Engine) -> list[str]:
@@ -93,13 +87,13 @@ class Equipment:
 
     async def next_look(self, seconds: float) -> None:
         if self.supervisor is None:
-            await asyncio.Event().wait()  # nobody writes to an agent without agents
+            await asyncio.Event().wait()  # without a supervisor there is no mail
         else:
             await self.supervisor.news_within(seconds)
 
 
 Equip: TypeAlias = Callable[[AgentParts, tuple[Tool, ...]], Awaitable[Equipment]]
-"""Completes the tools every agent has with those of its place among the others."""
+"""Adds the tools that depend on an agent's place among other agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +108,15 @@ class Blueprint:
     notices: Notices
     equip: Equip
     tools: tuple[Tool, ...] = ()
-    """The tools there are, before any are left out."""
+    """All tools, before definitions remove some."""
     mcp: McpTools | None = None
     source: str = "main"
-    """Who asks, where calls are counted and compared: `main`, or `agent:<kind>`."""
+    """`main` or `agent:<kind>`, under which calls are counted."""
     caller: str = "run"
-    """Who started the session, which decides how long the provider keeps the prompt."""
+    """Who started the session; decides the cache lifetime of the prompt."""
     begins: str = "startup"
-    """`startup` or `resume`, as hooks know it."""
+    """`startup` or `resume`, for hooks."""
     has_memory: bool = False
-    """The project's long-term memory is this agent's."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

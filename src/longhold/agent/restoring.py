@@ -1,9 +1,7 @@
-"""What is restored after a compaction: the state that work continues from.
+"""Restores the state that work continues from after a compaction.
 
-In this order: recently touched files, read again from disk; todos; the plan; skills in use;
-running commands and agents; announcements. Instructions, memories and plans reach the model in
-other ways, and files shown in kept messages are there already. Nothing changes until the compaction
-is recorded; `mark_shown` then updates which files the model has seen.
+In order: recently touched files, todos, the plan, skills, running commands and agents. Nothing
+changes until the compaction is recorded; `mark_shown` then updates which files the model has seen.
 """
 
 import asyncio
@@ -44,12 +42,10 @@ from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
 
 ROUNDS = 4
-"""How often more files are tried in place of unreadable ones."""
+"""How often unreadable files are replaced by others."""
 END = "[End of {path}]"
 SKILL_TOKENS = 5_000
-"""Of each skill that was used."""
 SKILLS_TOKENS = 25_000
-"""Of all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +54,7 @@ class Wanted:
     first: int = 1
     limit: int = 0
     span: tuple[int, int] = (1, 0)
-    """First and limit of all the lines that were looked at; tried first."""
+    """First line and limit of everything that was read; tried first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +66,6 @@ class RereadRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """A file as it is now, ready to be shown."""
-
     path: Path
     content: SpokenContent
     tokens: int
@@ -84,7 +78,7 @@ async def _read_again(
     room: RereadRoom,
     may_read: Callable[[Path], bool],
 ) -> list[Again]:
-    """Read the first files that are readable and fit, concurrently, in the given order."""
+    """Read the first files that are readable and fit, concurrently and in order."""
     chosen: list[Again] = []
     spent, rest = 0, list(wanted)
     for _ in range(ROUNDS):
@@ -111,7 +105,7 @@ async def _read(
         if whole is not None and whole.tokens <= room.each_tokens:
             return whole
     again = await _attempt(wanted, tool_context)
-    if again is None and wanted.first > 1:  # it has become shorter
+    if again is None and wanted.first > 1:  # the file is shorter now
         again = await _attempt(Wanted(path=wanted.path), tool_context)
     if again is None or again.tokens <= room.each_tokens:
         return again
@@ -151,7 +145,7 @@ def _shown(path: Path, outcome: Outcome) -> SpokenContent:
 def _fitting(again: Again, each_tokens: int) -> int:
     lines = text_of(again.content).split("\n")[1:-1]
     around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
-    ending = lines[-1] if lines else ""  # the last may say how to go on
+    ending = lines[-1] if lines else ""  # the last line may explain how to continue
 
     def size(head: str) -> int:
         return tokens_of((Text(text=f"{head}\n{ending}"),)) + around
@@ -160,30 +154,26 @@ def _fitting(again: Again, each_tokens: int) -> int:
 
 
 OURS = ".longhold"
-"""Settings, agents, skills and memories: not work in progress."""
+"""Settings, agents, skills and memories are not work in progress."""
 COMMAND_CHARS = 200
 CUT = "[Cut here; {how} shows all of it.]"
 
 
 @dataclass(slots=True, kw_only=True)
 class Restoring:
-    """Gathers what a session is shown again after a compaction."""
-
     tool_context: ToolContext
     view: Callable[[], View]
     settings: CompactSettings
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
     may_read: Callable[[Path], bool] = lambda path: True
-    """True if a file could be read now without asking the user."""
+    """Whether a file may be read without prompting the user."""
     agents: Callable[[], Iterable[str]] = tuple
-    """A line for each agent that runs, or ended with its answer not yet taken."""
+    """One line per agent that is running or has an unread report."""
     listings: Callable[[], Iterable[str]] = tuple
     """Announcements made in messages rather than in the frame."""
     _trace: ToolTrace = field(default_factory=ToolTrace, init=False)
     _again: tuple[Again, ...] = field(default=(), init=False)
-    """The files gathered last."""
     _kept: tuple[Round, ...] = field(default=(), init=False)
-    """The messages kept word for word."""
 
     async def __call__(self, segment: Segment) -> SpokenContent:
         view = self.view()
@@ -206,9 +196,9 @@ class Restoring:
         recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
 
     def mark_shown(self, entry: Compacted) -> None:
-        """Forget which files the model has seen, except those it still has.
+        """Forget which files the model has seen, except those still in context.
 
-        Prepared files count only if they were recorded: there may have been no room for some.
+        Prepared files count only if they were recorded, because some may not have fitted.
         """
         since = takewhile(lambda each: each.n > entry.n, reversed(self.view().history))
         restored = [each for each in since if isinstance(each, Restored)]
@@ -249,7 +239,7 @@ class Restoring:
         return self.tool_context.resolve(path).resolve()
 
     def _is_apart(self, path: Path) -> bool:
-        """True if a file reaches the model in other ways, or is not part of the project."""
+        """Return whether a file reaches the model otherwise, or is outside the project."""
         if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
             return True
         home = self.tool_context.home.resolve()
@@ -352,7 +342,6 @@ def _text_of(file: Path) -> str:
 
 
 def _cut_to(text: str, most_tokens: int, how: str) -> str:
-    """Keep the head of a text within a budget, in whole lines, and mark the cut."""
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text
     mark, lines = CUT.format(how=how), text.split("\n")

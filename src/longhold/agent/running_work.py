@@ -1,7 +1,6 @@
-"""What works beside the conversation: background jobs, and agents in the background.
+"""Background jobs and background agents of a session.
 
-Each piece of work has a number that stays its own, so that a list on the screen may be acted on
-after another piece has ended. Stopping one leaves an entry in the log.
+Each job keeps its number, so a user can act on a list printed earlier.
 """
 
 import time
@@ -19,12 +18,11 @@ STOPPED = "it was stopped by the user"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
     kind: str
-    """`dream`, `memory`, `notes` and so on, or `agent`."""
+    """`dream`, `memory`, `notes`, …, or `agent`."""
     name: str
     progress: JobProgress
     number: int = 0
     doing: tuple[str, ...] = ()
-    """Its last steps."""
     stop: Callable[[], Awaitable[object]]
 
     def line(self, now: float | None = None) -> str:

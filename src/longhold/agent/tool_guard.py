@@ -1,7 +1,6 @@
-"""What stands around every tool call: hooks, then permissions, before it; hooks after it.
+"""Checks every tool call: hooks and permissions before it, hooks after it.
 
-The one place where both are asked, for the agent's own calls, for forks that work in its name, and
-for background work, which may do only what needs no question.
+Forks and background work use it too.
 """
 
 from collections.abc import Mapping
@@ -23,8 +22,6 @@ from longhold.core.turn.round import Allowed, Denied
 
 @dataclass(slots=True, kw_only=True)
 class ToolGuard:
-    """Decides which calls of one agent may run, and lets hooks see their results."""
-
     gate: Gate
     hooks: HookEvents
     engine: Engine
@@ -32,14 +29,13 @@ class ToolGuard:
     nearby: Nearby
     known: Mapping[str, Tool]
     _mode_before: Mode | None = None
-    """The user's mode while a plan is being made."""
 
     async def check(self, use: ToolUse, tool: Tool) -> Allowed | Denied:
         self._follow_plan()
         return await self.check_at(self.gate, use, tool)
 
     async def check_at(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
-        """Decide on a call by this gate, which may be narrower than the agent's own."""
+        """Decide on a call with this gate, which may be narrower than the agent's."""
         verdict = await self.hooks.fire("PreToolUse", _fields(use))
         if verdict.should_stop:
             return Denied(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
@@ -66,11 +62,10 @@ class ToolGuard:
         return Allowed(input=given)
 
     def unasked(self, readable: tuple[Path, ...] = ()) -> Permit:
-        """Return a permit for background work: what would have to be asked is denied.
+        """Return a permit for background work, which denies what would prompt the user.
 
-        The user's rules decide in the narrowest mode, whatever the session's mode: a user who lets
-        the agent do anything still watches it, and background work runs unwatched. `readable` may
-        be read besides what the session may read.
+        It always uses plan mode, because nobody watches background work even if the user allows the
+        agent everything. `readable` paths may be read in addition.
         """
 
         async def check(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -92,7 +87,7 @@ class ToolGuard:
         return self.gate.judge(tool, {"file_path": str(path)}, places).outcome == "allow"
 
     async def after(self, use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
-        """Let hooks see a result, replace it, or object to it."""
+        """Let hooks replace a result or object to it."""
         self._touch(use, outcome)
         fields = _fields(use) | {
             "tool_response": text_of(outcome.content),
@@ -107,7 +102,7 @@ class ToolGuard:
         return replace(outcome, content=content)
 
     def places(self, readable: tuple[Path, ...] = ()) -> Places:
-        """Where the tools may work just now; planning adds the plan's file."""
+        """Return where tools may work now; plan mode adds the plan file."""
         context, plan = self.tool_context, self.tool_context.plan
         results = self.engine.results.readable(self.engine.view.history)
         return Places(
@@ -126,7 +121,7 @@ class ToolGuard:
             self._mode_before = None
 
     def _touch(self, use: ToolUse, outcome: Outcome) -> None:
-        """Note which file was read or written: instructions may lie near it."""
+        """Record a touched file, because instructions may be near it."""
         tool = self.known.get(use.name)
         if tool is None or outcome.is_error or tool.kind not in ("read", "write"):
             return
@@ -137,7 +132,7 @@ class ToolGuard:
 
 
 def _describe_question(question: Question) -> JsonObject:
-    """Describe a question as PermissionRequest hooks expect it, with the rule a lasting yes would add."""
+    """Describe a question as PermissionRequest hooks expect it, with the suggested rule."""
     rule = question.suggestion
     suggestions: list[Json] = []
     if rule is not None:

@@ -1,4 +1,4 @@
-"""The tools of one agent: its own, and those of MCP servers."""
+"""The tools of one agent: its own and those of MCP servers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class Toolkit:
         return (*(tool.name for tool in self.tools), *(self.mcp.names if self.mcp else ()))
 
     def definitions(self) -> tuple[JsonObject, ...]:
-        """List the tools for a new frame: MCP tools that were found, the others deferred.
+        """Return the tools of a new frame: own tools, loaded MCP tools, and the rest deferred.
 
-        Where the model does not take deferred tools, those are called through the fixed one.
+        If the model does not support deferred tools, those are called through `CallTool`.
         """
         self._know()
         found = self.mcp.loaded if self.mcp else ()
@@ -41,7 +41,7 @@ class Toolkit:
         return (*listed, *(defer_tool(tool.definition()) for tool in others))
 
     def is_listed_in(self, frame: Framed) -> bool:
-        """Whether a frame lists the agent's own tools as they are; those of servers may differ."""
+        """Return whether a frame has the agent's current tools; MCP tools may differ."""
         self._know()
         own = {tool.name: tool.definition() for tool in self._list_fixed()}
         listed = {str(tool.get("name")): tool for tool in frame.tools}

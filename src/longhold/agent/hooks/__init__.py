@@ -1,6 +1,6 @@
-"""The user's own commands that run at certain events and may influence them.
+"""Hooks: the user's commands that run at certain events and may influence them.
 
-`load_hooks` reads them, `Hooks.fire` runs those of an event, `merge` combines their answers.
+`load_hooks` reads them, `Hooks.fire` runs an event's hooks, `merge` combines their answers.
 """
 
 from longhold.agent.hooks.config import (

@@ -1,8 +1,7 @@
-"""Which hooks are configured, and which of them the user has not trusted yet.
+"""Reads hooks from the `hooks` sections of the settings files.
 
-Read from the `hooks` sections of the settings files: event, then matchers, then commands. A
-project's hooks run only once the user has trusted them. An unknown event or kind of hook is
-skipped with a notice, since settings files are shared with other programs.
+A project's hooks run only once the user has trusted them. Unknown events and hook types are skipped
+with a notice, because settings files are shared with other programs.
 """
 
 import re
@@ -21,30 +20,28 @@ from longhold.core.tools.shell_reader import read_script
 from longhold.errors import ConfigError
 
 TIMEOUT_SECONDS = 600.0
-"""Long enough for a test run after an edit; each hook may set its own."""
+"""Long enough for a test run after an edit; a hook may set its own timeout."""
 PROMPT_TIMEOUT_SECONDS = 30.0
-"""The user has just pressed return and is waiting."""
+"""Short, because the user has just pressed return and is waiting."""
 END_TOTAL_SECONDS = 1.5
-"""All hooks together, once the user has left; a hook that sets its own time raises it."""
+"""For all hooks together, because the user has left; a hook's own timeout raises it."""
 END_TOTAL_MAX_SECONDS = 60.0
-"""Longer than a user waits for a program to close."""
 COMPACT_TIMEOUT_SECONDS = 60.0
-"""The window is full, and the work waits until room is made."""
+"""The window is full and the turn waits for the compaction."""
 STOP_BLOCKS_MAX = 8
-"""In a row; a hook that always blocks would never let the session end."""
+"""Consecutive blocks; without a limit a hook could keep the session from ending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
     name: str
     matches_on: str = ""
-    """The field of the input that a matcher is held against; nothing means it has none."""
+    """The input field that a matcher is compared with; "" if the event has none."""
     can_block: bool = False
     text_is_context: bool = False
-    """Plain text on standard output is shown to the model."""
+    """Plain text on stdout is shown to the model."""
     timeout_seconds: float = TIMEOUT_SECONDS
     total_seconds: float | None = None
-    """For all hooks of the event together."""
 
 
 EVENTS = {
@@ -101,24 +98,22 @@ class Hook:
     event: str
     command: str
     arguments: tuple[str, ...] = ()
-    """With arguments the command is a program and no shell is between."""
+    """If given, the command runs without a shell."""
     matcher: str = ""
     condition: Rule | None = None
-    """Of a tool's call; a call that this rule cannot be about does not run the hook."""
+    """The hook is skipped for tool calls that this rule cannot match."""
     timeout_seconds: float | None = None
     is_once: bool = False
-    """Only the first time in a session."""
     section: SettingsSection | None = field(default=None, compare=False)
-    """Where it comes from, to be compared with what the user trusted before it runs."""
+    """Its source; it must still be trusted and unchanged when the hook runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPlan:
     hooks: tuple[Hook, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's hooks that wait for the user's trust; see `permissions.trust`."""
+    """The project's hooks that are not trusted yet; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
-    """What was not understood, a line each."""
 
 
 def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
@@ -202,7 +197,7 @@ def select_hooks(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tup
 
 
 def _may_apply(hook: Hook, fields: JsonObject) -> bool:
-    """Return whether a call may be what the hook's condition is about; True if in doubt."""
+    """Return whether the hook's condition may match a call; True if in doubt."""
     rule, tool = hook.condition, str(fields.get("tool_name", ""))
     if rule is None:
         return True

@@ -1,7 +1,6 @@
-"""Runs the hooks of an event side by side and merges their answers into one verdict.
+"""Runs an event's hooks in parallel and merges their answers into one verdict.
 
-Hooks never raise into the session: one that cannot be started, fails or takes too long is an
-error in the verdict. The loop decides what the verdict means for a turn.
+Hooks never raise into the session: a failure or timeout becomes an error in the verdict.
 """
 
 import asyncio
@@ -23,12 +22,11 @@ from longhold.core.settings.files import write_private
 from longhold.core.tools.environment import shell_variables
 
 TEXT_CHARS = 10_000
-"""A longer text goes to a file: hooks are asides, not sources."""
+"""Longer output is moved to a file."""
 PREVIEW_CHARS = 2_000
-"""Enough of it to see what it is."""
 
 _MODE_NAMES = {mode: name for name, mode in MODES.items()}
-"""As hooks written for other programs expect them: those names come last in `MODES`."""
+"""The names that hooks written for other programs expect, which come last in `MODES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +36,13 @@ class HookContext:
     cwd: Path
     mode: Mode
     scratch: Path
-    """Where texts too long for a prompt are left."""
     project: Path | None = None
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
-    """What hooks get of the environment: what the agent's commands get."""
+    """The environment of hooks, the same as that of shell commands."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Hooks:
-    """The hooks of one session; its only state is which one-time hooks have run."""
-
     hooks: tuple[Hook, ...]
     _spent: set[Hook] = field(default_factory=set)
 

@@ -1,7 +1,6 @@
-"""What hooks answered, parsed from their output and merged into one verdict; pure.
+"""Parses hook output and merges it into one verdict; pure.
 
-Deny outweighs ask, ask outweighs allow; one block is enough; every text is kept. A hook that
-fails otherwise is reported and stops nothing.
+Deny outweighs ask, ask outweighs allow, and one block is enough. Other failures stop nothing.
 """
 
 import json
@@ -16,7 +15,6 @@ from longhold.core.messages import Json, JsonObject
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
 BLOCKING_STATUS = 2
-"""The exit status by which a hook says no."""
 
 _PERMISSIONS: dict[str, Permission] = {
     "allow": "allow",
@@ -35,18 +33,16 @@ class HookVerdict:
 
     is_blocked: bool = False
     reason: str = ""
-    """Why it blocked, or why it gave its permission or not."""
     permission: Permission | None = None
     updated_input: JsonObject | None = None
     updated_output: Json = None
     context: tuple[str, ...] = ()
-    """For the model."""
+    """Text for the model."""
     messages: tuple[str, ...] = ()
-    """For the user."""
+    """Text for the user."""
     should_stop: bool = False
     stop_reason: str = ""
     errors: tuple[str, ...] = ()
-    """Failures that stop nothing."""
 
     def decision(self) -> Decision | None:
         if self.permission is None:
@@ -78,7 +74,7 @@ def _block(event: HookEvent, reason: str) -> HookVerdict:
 
 
 def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
-    """Read an answer given as an object; fields of the wrong type count as missing."""
+    """Read a JSON answer; fields of the wrong type count as missing."""
     own = answer.get("hookSpecificOutput")
     own = own if isinstance(own, dict) else {}
     if own.get("hookEventName", event.name) != event.name:
@@ -104,7 +100,7 @@ def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
 
 
 def _read_permission(answer: JsonObject, decision: Json) -> HookVerdict:
-    """Read what a hook answers in the user's place; without a decision the user is asked."""
+    """Read a permission answer; without a decision the user is prompted."""
     said = decision if isinstance(decision, dict) else {}
     given = said.get("updatedInput")
     behavior = _text(said, "behavior")
@@ -124,7 +120,7 @@ def _text(value: JsonObject, key: str) -> str:
 
 
 def merge(verdicts: Iterable[HookVerdict]) -> HookVerdict:
-    """Merge answers; the order matters only between two that rewrite the same thing."""
+    """Merge answers; order matters only if two rewrite the same input or output."""
     said = tuple(verdicts)
     permissions = [each.permission for each in said if each.permission]
     permission = max(permissions, key=_WEIGHT.__getitem__, default=None)

@@ -1,8 +1,7 @@
-"""Instruction files that the user and the project have written for an agent.
+"""Instruction files written by the user and the project.
 
-`load` reads those for a session's start; `Nearby` adds those near a file once it is touched;
-`said` renders either as a hidden message. They never enter the system prompt, which all sessions
-share.
+They are sent as hidden messages, because all sessions share the system prompt. `load` reads them at
+session start and `Nearby` adds those near a touched file.
 """
 
 from longhold.agent.instructions.gathering import Gathered, InstructionPart, Waiting, gather

@@ -1,8 +1,7 @@
-"""Reads instruction files and their imports, each once, and puts them in order.
+"""Reads instruction files and their imports, each once, in order of precedence.
 
-Files are read breadth first, so that each is reached by the shortest chain of imports and cycles
-end by themselves. Imported files are then placed before their importer, since later text takes
-precedence. Files that were not used, and imports that need the user's trust, are reported.
+Files are read breadth first, so each is reached by the shortest import chain and cycles end.
+Imports come before their importer, because later text takes precedence.
 """
 
 import hashlib
@@ -37,22 +36,20 @@ _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
 _PATH_START = re.compile(r"[\w.~/]")
 IMPORT_HOPS = 4
-"""Imports of imports are followed this far; deeper ones are mistakes."""
 MAX_FILE_BYTES = 4 << 20
-"""A larger file is not an instruction; it is skipped and reported."""
+"""Larger files are skipped and reported."""
 LARGE_CHARS = 40_000
-"""A longer file is used but reported: it costs 10,000 tokens in every call."""
+"""Longer files are used but reported: they cost 10,000 tokens in every call."""
 MAX_FILES = 200
-"""More files than this are a mistake or an attack; the rest is left out."""
+"""Further files are dropped and reported."""
 
 
 def without_comments(text: str) -> str:
-    """Remove block comments; those in code or in the middle of a line stay."""
+    """Remove block comments, except in code or in the middle of a line."""
     return "\n".join(line for line, _ in _lines(text)).strip("\n")
 
 
 def find_imports(text: str) -> tuple[str, ...]:
-    """List the paths a text imports, as written, each once."""
     if "@" not in text:
         return ()
     prose = "\n".join("" if is_code else line.rstrip() for line, is_code in _lines(text))
@@ -66,7 +63,7 @@ def find_imports(text: str) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the lines outside comments, each with whether it is code."""
+    """Yield (line, is_code) for every line outside comments."""
     lines = text.split("\n")
     fence, place, can_close = "", 0, True
     indent = _Indentation()
@@ -74,7 +71,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
         line = lines[place]
         if not fence and can_close and _COMMENT.match(line):
             end = _comment_end(lines, place)
-            can_close = end is not None  # if one is never closed, no later one is
+            can_close = end is not None  # if this comment is not closed, no later one is
             if end is not None:
                 place = end
                 continue
@@ -90,7 +87,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _comment_end(lines: list[str], place: int) -> int | None:
-    """Return the line after a comment; text after its end on the same line stays, as a line."""
+    """Return the line after a comment; text after `-->` stays as a line of its own."""
     start = lines[place].index("<!--") + 2
     for number in range(place, len(lines)):
         end = lines[number].find("-->", start if number == place else 0)
@@ -109,7 +106,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 class _Indentation:
-    """Recognises indented code outside lists, where indentation means something else."""
+    """Recognises indented code blocks; in lists, indentation has another meaning."""
 
     def __init__(self) -> None:
         self._may_begin = True
@@ -145,34 +142,32 @@ def _without_spans(paragraph: str) -> str:
 
 
 NAMED = 5
-"""How many omitted files are named in a notice."""
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
-"""A missing import is reported only if it ends like this: `@someone` need not be a file."""
+"""A missing import is reported only with these suffixes: `@someone` may not be a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionPart:
     path: Path
-    """With links resolved."""
     kind: SourceKind
     text: str
     imported_by: Path | None = None
     is_for_paths: bool = False
-    """A rule for certain files, one of which was touched."""
+    """The file is a rule with `paths`, one of which was touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What needs the user's word: an import from outside the project, or a file to speak for them."""
+    """A file that needs the user's trust: an outside import, or a personal file in the project."""
 
     importer: Path
     path: Path
     sha256: str = ""
-    """Of a file that would speak for the user: they wrote exactly this."""
+    """Set for a personal file: trust covers exactly this text."""
 
     @property
     def fingerprint(self) -> str:
-        """Identifies what the user trusts: this file, imported by that one, or with this text."""
+        """Identifies what the user trusts: an importer and a file, or a file with this text."""
         what = ["local", self.sha256] if self.sha256 else ["import", str(self.importer)]
         said = msgspec.json.encode([*what, str(self.path)])
         return hashlib.sha256(said).hexdigest()
@@ -182,7 +177,6 @@ class Waiting:
 class Gathered:
     parts: tuple[InstructionPart, ...] = ()
     notices: tuple[str, ...] = ()
-    """Lines for the user."""
     waiting: tuple[Waiting, ...] = ()
 
 
@@ -197,7 +191,7 @@ def gather(
 ) -> Gathered:
     """Read candidates and their imports, except files already `known`.
 
-    A rule that names `paths` applies if one of them matches `touched`, or with `ignore_paths`.
+    A rule with `paths` applies if one of them matches `touched`, or always with `ignore_paths`.
     """
     gatherer = _Gatherer(ground, trusted, known, touched, ignore_paths)
     gatherer.start_all(list(candidates))
@@ -219,7 +213,7 @@ class _Node:
     part: InstructionPart
     hops: int
     is_users: bool
-    """The user's own file: it may import anything the user can read."""
+    """The user's own file, which may import anything the user can read."""
     imports: list[Path] = field(default_factory=list)
 
 
@@ -234,12 +228,11 @@ class _Gatherer:
     waiting: list[Waiting] = field(default_factory=list)
     _starts: list[_Node] = field(default_factory=list)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
-    """By resolved path; None for files that were examined and not used."""
+    """By resolved path; None for files that were read and not used."""
     _dropped: list[Path] = field(default_factory=list)
-    """Files over the limit."""
 
     def start_all(self, candidates: list[InstructionCandidate]) -> None:
-        """Add candidates, rules last: if there are too many files, rules are dropped first."""
+        """Add candidates; rules come last because they are dropped first."""
         rules_last = sorted(enumerate(candidates), key=lambda item: item[1].base is not None)
         started = {i: node for i, candidate in rules_last if (node := self._start(candidate))}
         self._starts = [started[i] for i in sorted(started)]
@@ -284,7 +277,6 @@ class _Gatherer:
                     queue.extend([found] if found else [])
 
     def _target(self, node: _Node, written: str) -> Path | None:
-        """Return the file that an import refers to, if it may be read."""
         path = next(filter(None, map(real_path, spellings(node.part.path.parent, written))), None)
         if path is None:
             if written.rstrip(AFTER_A_PATH).endswith(TEXT_SUFFIXES):
@@ -316,7 +308,7 @@ class _Gatherer:
         return self._add(part, hops=node.hops + 1, is_users=is_users)
 
     def _may_leave(self, waiting: Waiting, how: str) -> bool:
-        """Return whether the user trusts this import from outside the project; if not, report it."""
+        """Return whether the user trusts an import from outside the project; report it if not."""
         if waiting.fingerprint in self.trusted:
             return True
         if waiting not in self.waiting:
@@ -330,7 +322,6 @@ class _Gatherer:
     def _read(
         self, path: Path, candidate: InstructionCandidate, imported_by: Path | None = None
     ) -> InstructionPart | None:
-        """Read a file once; report one that cannot be used."""
         self._found[path] = None
         if sum(node is not None for node in self._found.values()) >= MAX_FILES:
             self._dropped.append(path)
@@ -343,7 +334,7 @@ class _Gatherer:
         fields, body = front_matter.parse(text) if candidate.base else ({}, text)
         patterns = _patterns(fields.get("paths"))
         if not self._is_wanted(candidate, patterns):
-            del self._found[path]  # another file touched later may want it
+            del self._found[path]  # a file touched later may match it
             return None
         text = without_comments(body).strip()
         if not text:
@@ -357,7 +348,7 @@ class _Gatherer:
         )
 
     def _kind(self, candidate: InstructionCandidate, path: Path, text: str) -> SourceKind:
-        """Return who speaks; a file named as the user's own came with the project until they say so."""
+        """Return whose file it is; a personal file counts as the project's until it is trusted."""
         if candidate.kind != "local":
             return candidate.kind
         mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -377,7 +368,7 @@ class _Gatherer:
         self.notices.append(f"more than {MAX_FILES} instruction files; left out: {named}")
 
     def _is_wanted(self, candidate: InstructionCandidate, patterns: tuple[str, ...]) -> bool:
-        """Return whether a rule applies to the touched file; one without `paths` applies to all."""
+        """Return whether a rule applies to the touched file; without `paths` it always does."""
         if not patterns or self.ignore_paths:
             return not candidate.only_for_paths
         base, touched = candidate.base, self.touched
@@ -391,7 +382,6 @@ class _Gatherer:
         return node
 
     def walk_files(self) -> Iterator[_Node]:
-        """Yield files in their final order, imports before their importer."""
         done = {node.part.path for node in self._starts}
         for node in self._starts:
             yield from self._with_imports(node, done)

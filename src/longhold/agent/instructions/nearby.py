@@ -1,8 +1,7 @@
 """Adds the instructions near a file once a tool touches it.
 
-Instructions already in the view according to the log are not added again until a compaction
-removes them, so a resumed session behaves like an uninterrupted one. Recording the message is
-left to the caller.
+Those in the view according to the log are not added again, so a resumed session behaves like an
+uninterrupted one.
 """
 
 import os
@@ -32,7 +31,7 @@ _LOAD_REASONS: dict[LoadReason, str] = {
     "compact": "compact",
     "changed": "session_start",
 }
-"""Names that hooks written for other programs expect."""
+"""The names that hooks written for other programs expect."""
 
 _FROM: dict[SourceKind, str] = {
     "user": "the user, for every project",
@@ -46,7 +45,7 @@ def render_instructions(
     when: Literal["start", "nested", "changed"],
     gone: Sequence[str] = (),
 ) -> str:
-    """Return the message with these instructions and files that are gone, or "" if there are none."""
+    """Return a message with these instructions and the files that are gone, or ""."""
     if not parts and not gone:
         return ""
     intro = (files("longhold.agent.instructions") / "prompts" / f"{when}.md").read_text(
@@ -90,7 +89,7 @@ def build_hook_fields(
 
 
 def _wrap_in_tag(part: InstructionPart) -> str:
-    """Wrap a file in its tag, escaping tags in its text so that it cannot pose as another file."""
+    """Wrap a file in its tag; tags in its text are escaped so it cannot imitate another file."""
     text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
     name = quoteattr(_escape_path(str(part.path)))
     return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
@@ -101,7 +100,6 @@ def _escape_path(path: str) -> str:
 
 
 GONE = "gone"
-"""The digest of a file that the model was told no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +107,10 @@ class InstructionChanges:
     text: str
     sources: tuple[Source, ...]
     parts: tuple[InstructionPart, ...]
-    """The files that are new or different."""
 
 
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
-    """Compare what the model was told with what the files say; None if it is the same."""
+    """Compare announced files with the current ones; None if nothing changed."""
     sources = {part.path: _source_of(part) for part in now.parts}
     parts = tuple(
         part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
@@ -133,7 +130,7 @@ def instruction_changes(told: Mapping[str, Source], now: Gathered) -> Instructio
 
 
 def _differs(told: Source | None, now: Source) -> bool:
-    """Compare digests; a log from before there were any has only sizes."""
+    """Compare digests, or sizes for logs from before digests were recorded."""
     if told is None or not told.digest:
         return told is None or told.measure != now.measure
     return told.digest != now.digest
@@ -141,8 +138,6 @@ def _differs(told: Source | None, now: Source) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Nearby:
-    """Which of a project's instructions the model has seen, and which are due."""
-
     ground: Ground
     trusted: frozenset[str] = frozenset()
     _added: set[Path] = field(default_factory=set)
@@ -156,7 +151,6 @@ class Nearby:
         self._touched.setdefault(path)
 
     def follow(self, history: Sequence[AnyEntry]) -> None:
-        """Read from the log which instructions are in the view."""
         for entry in self._cursor.advance(history):
             match entry:
                 case Framed(sources=sources):
@@ -168,13 +162,12 @@ class Nearby:
                     self._checked.clear()
 
     def due(self) -> list[tuple[Path, Gathered]]:
-        """Return the instructions for files touched since the last call, file by file."""
         touched, self._touched = list(self._touched), {}
         if not self.ground.settings.on or not self.ground.settings.nested:
             return []
         found: list[tuple[Path, Gathered]] = []
         known = self._framed | self._added
-        for path in map(Path, map(os.path.realpath, touched)):  # a loop of links is no error
+        for path in map(Path, map(os.path.realpath, touched)):  # does not fail on a symlink loop
             if path in self._checked:
                 continue
             self._checked.add(path)

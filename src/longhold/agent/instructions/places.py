@@ -1,8 +1,6 @@
-"""Where instruction files may lie, and which of them a project may reach.
+"""Lists where instruction files may be, lowest precedence first.
 
-Candidates come in order of precedence, lowest first: the user's, then from the top down to the
-working directory. A project's files reach only the project; a link or an import out of it needs
-the user's trust.
+A project's links and imports to files outside it need the user's trust.
 """
 
 import os
@@ -26,15 +24,14 @@ from longhold.core.settings.project import checkout_top
 SourceKind: TypeAlias = Literal["user", "project", "local"]
 
 SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".longhold/AGENTS.md")
-"""In each directory, in this order: the common name first, so that the other can build on it."""
+"""In each directory, in this order, so that the second can build on the first."""
 RULES = (".claude/rules", ".longhold/rules")
-"""Directories of files on one subject each; one with `paths` applies once such a file is touched."""
+"""Directories of rules; a rule with `paths` applies once a matching file is touched."""
 LISTED_RULES = 2_000
-"""Ten times what is used, so that omitted files can be named; a larger tree is not rules."""
+"""Ten times the file limit, so that omitted files can be named."""
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
-"""One person's, in a project: placed last, so that they outweigh what is shared."""
+"""Personal files, placed last so that they take precedence over shared ones."""
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
-"""What a sentence may put after a path."""
 _REFUSED = "leads out of the project, to {}; no rules are read there"
 
 
@@ -43,27 +40,21 @@ class InstructionCandidate:
     path: Path
     kind: SourceKind = "project"
     base: Path | None = None
-    """For a rule: the directory to which its `paths` are relative."""
+    """The directory to which a rule's `paths` are relative."""
     is_above: bool = False
-    """It lies above the project, where only files of the user or root count."""
+    """Above the project only files owned by the user or root count."""
     only_for_paths: bool = False
-    """It counts only if one of its `paths` matches the touched file."""
     refused: str = ""
-    """Why nothing is read there, for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where a session works, and whose files are whose."""
-
     directory: Path
-    """The working directory, links resolved."""
     top: Path
-    """The repository's or worktree's top; the working directory where there is none."""
+    """The top of the repository or worktree, or the working directory."""
     users: tuple[Path, ...]
-    """The user's own directories of instructions, highest precedence last."""
+    """The user's instruction directories, highest precedence last."""
     more: tuple[Path, ...] = ()
-    """Further directories the session works in."""
     settings: InstructionsSettings = field(default_factory=InstructionsSettings)
 
     @property
@@ -77,7 +68,7 @@ class Ground:
         return any(path.is_relative_to(root) for root in self.roots)
 
     def is_excluded(self, path: Path) -> bool:
-        """Return whether the settings exclude a file; never used for the user's own."""
+        """Return whether the settings exclude a file; the user's own files are never checked."""
         patterns = [part.strip() for part in self.settings.exclude.split(",") if part.strip()]
         below = str(path.relative_to(self.top)) if path.is_relative_to(self.top) else ""
         return any(_fits(pattern, path, below) for pattern in patterns)
@@ -90,7 +81,7 @@ def ground(
     settings: InstructionsSettings | None = None,
     at: Path | None = None,
 ) -> Ground:
-    """Find the repository and the user's directories; `.claude` is the one beside ours."""
+    """Find the repository and the user's directories; `.claude` is next to Longhold's home."""
     settings = settings or InstructionsSettings()
     own = (at or home()).resolve()
     beside = (own.parent / ".claude",) if settings.user_claude else ()
@@ -117,10 +108,9 @@ def list_at_start(ground: Ground) -> Iterator[InstructionCandidate]:
 
 
 def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
-    """List the candidates for a touched file, whose path is resolved.
+    """List the new candidates for a touched file with a resolved path.
 
-    Those of the session's start are not repeated. Directories that version control ignores hold
-    other people's work and are skipped.
+    Directories ignored by version control are skipped: they contain other people's work.
     """
     root = next((root for root in ground.roots if touched.is_relative_to(root)), None)
     if root is None:
@@ -139,7 +129,7 @@ def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
 
 
 def list_everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
-    """List every candidate anywhere in the project, for review by the user."""
+    """List every candidate in the project, for `longhold trust`."""
     yield from list_at_start(ground)
     for root in ground.roots:
         holds = {str(Path(path).parent) for path in walk(root) if path.endswith(".md")}
@@ -161,7 +151,6 @@ def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
 
 
 def _list_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
-    """List one directory's candidates, without the user's own files."""
     listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:
         directory = place / name
@@ -193,7 +182,7 @@ def spellings(directory: Path, written: str) -> Iterator[Path]:
 
 
 def is_users_or_roots(path: Path) -> bool:
-    """Return whether a file, and a link to it, belong to the user or to root."""
+    """Return whether a file, and a link to it, belong to the user or root."""
     try:
         owners = {path.stat().st_uid, path.lstat().st_uid}
     except OSError:
@@ -207,7 +196,7 @@ def _rules(directory: Path, base: Path, kind: SourceKind) -> list[InstructionCan
 
 
 def _pages(directory: Path) -> Iterator[Path]:
-    """Yield a tree's Markdown files in order of their names, independent of the file system."""
+    """Yield a tree's Markdown files sorted by name, independent of the file system."""
     for where, below, names in os.walk(directory):
         below.sort()
         yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))

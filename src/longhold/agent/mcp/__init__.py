@@ -1,8 +1,6 @@
-"""Tools of MCP servers.
+"""MCP servers and their tools.
 
-`load_servers` reads which servers there are, `McpTools` connects to them, lists their tools
-by name and loads definitions when they are searched for. Needs the extra `mcp`, which is
-imported with the first connection.
+The extra `mcp` is imported with the first connection.
 """
 
 from longhold.agent.mcp.catalogue import McpTools, ServerOffer

@@ -1,9 +1,9 @@
-"""All tools of all servers, as `mcp__server__tool`: listed by name, looked up when needed.
+"""The tools of all MCP servers, named `mcp__server__tool` and loaded on demand.
 
-A name costs a few tokens, a definition hundreds, so only names are listed until `ToolSearch` finds a
-tool. A request's tools stay as they are all the while: what was found is referred to where the
-provider has its definition, and else shown, to be called through `CallTool`. What a server says
-about itself is data: it cannot call a tool harmless, and its descriptions are cut and cleaned.
+A name costs a few tokens and a definition hundreds, so `ToolSearch` loads definitions. The
+request's tool list never changes: found tools are referenced if the provider has their definition,
+and otherwise called through `CallTool`. A server's text is untrusted: it cannot declare a tool
+harmless.
 """
 
 import asyncio
@@ -29,20 +29,18 @@ if TYPE_CHECKING:
     from mcp.types import Tool as Offered
 
 ASKED_CHARS = 500_000
-"""What a tool may ask for at most in its own description."""
+"""The largest result limit that a tool may request for itself."""
 ASKS = "anthropic/maxResultSizeChars"
-"""Under this name in its `_meta`."""
+"""The key of that request in a tool's `_meta`."""
 DESCRIPTION_CHARS = 2_000
-"""Servers advertise; a definition should not cost more than a page."""
 NAME_CHARS = 64
-"""What every provider takes for a tool's name."""
+"""The longest tool name that every provider accepts."""
 FOUND = 5
-"""Tools found by one search unless more are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOffer:
-    """What one server offers, and what it says of itself, which is data."""
+    """The tools and instructions of one server; both are untrusted data."""
 
     server: str
     names: tuple[str, ...] = ()
@@ -64,16 +62,14 @@ class McpTools:
         is_deferred: bool = True,
         can_refer: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        """`can_refer` says whether requests carry a tool's deferred definition."""
+        """`can_refer` returns whether requests carry a tool's deferred definition."""
         self._links = {server.name: McpLink(server) for server in servers}
         self._reached: dict[str, McpLink] = {}
-        """The links of servers that answered, those of another session included."""
+        """The servers that answered, including those shared by another session."""
         self._tools: dict[str, Tool] = {}
         self._server_of: dict[str, str] = {}
-        """The server of each tool."""
         self._loaded: set[str] = set()
         self._said: dict[str, str] = {}
-        """What each server that answered said of itself."""
         self._is_deferred = is_deferred
         self._can_refer = can_refer
         self.search_tool: Tool = make_tool(
@@ -86,7 +82,6 @@ class McpTools:
 
     @property
     def offers(self) -> tuple[ServerOffer, ...]:
-        """What each server offers that can be reached, as far as is known, sorted."""
         return tuple(
             ServerOffer(
                 server=server,
@@ -110,7 +105,7 @@ class McpTools:
         return tuple(problem for problem in found if problem)
 
     def load(self, names: Iterable[str]) -> tuple[Tool, ...]:
-        """Count tools as found, also those a resumed session had; unknown names are ignored."""
+        """Count tools as found; unknown names are ignored."""
         known = tuple(self._tools[name] for name in names if name in self._tools)
         self._loaded.update(tool.name for tool in known)
         return known
@@ -122,7 +117,7 @@ class McpTools:
         return tuple(self._tools[name] for _, name in best[:limit])
 
     def share(self, other: "McpTools", names: Iterable[str]) -> None:
-        """Also offer the tools of another session's servers, over its connections; it closes them."""
+        """Offer tools of another session over its connections, which that session closes."""
         for name in names:
             server = other._server_of[name]
             self._reached.setdefault(server, other._reached[server])
@@ -134,7 +129,6 @@ class McpTools:
             self._server_of[tool.name] = server
 
     async def close(self) -> None:
-        """End the connections this session opened."""
         await asyncio.gather(*(link.close() for link in self._links.values()))
 
     async def _ask(self, link: McpLink) -> str:
@@ -197,7 +191,7 @@ def _limit(meta: JsonObject | None) -> int:
 
 
 def _full_name(server: str, tool: str) -> str:
-    """Make a name every provider accepts; one that had to be changed ends in a hash."""
+    """Return a name that every provider accepts; a changed name ends in a hash."""
     exact = f"mcp__{server}__{tool}"
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", exact)
     if plain == exact and len(exact) <= NAME_CHARS:

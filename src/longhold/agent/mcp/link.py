@@ -1,9 +1,7 @@
-"""The connection to one MCP server, and its answers as outcomes.
+"""The connection to one MCP server; after a failure the next call restarts it.
 
-A server that cannot be started, dies or hangs raises `ServerFailed` with words for the model,
-and is started again by the next call. The connection lives in a task of its own because the
-SDK's scopes must be left in the task that entered them. A long result is returned whole: it
-passes its budget where every result does.
+It runs in its own task because the SDK's scopes must be left in the task that entered them. Long
+results are returned whole; the general result limit applies later.
 """
 
 import asyncio
@@ -30,24 +28,21 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock, Tool
 
 CLOSE_SECONDS = 8.0
-"""The SDK asks a server to end, terminates and kills it within six."""
+"""The SDK ends, terminates and kills a server within 6 s."""
 MAX_PAGES = 50
-"""A listing that never ends is no listing."""
+"""Guards against servers that page forever."""
 LAST_WORDS_BYTES = 2_000
-"""Of what a server printed on its error stream: enough for its last line."""
 WARN_TOKENS = 10_000
-"""Worth telling the user which server is that talkative."""
+"""Larger results are reported to the user with the server's name."""
 
 Response = TypeVar("Response")
 
 
 class ServerFailed(Exception):
-    """A server did not do what was asked; the message is for the model."""
+    """A server failed; the message is for the model."""
 
 
 class McpLink:
-    """One server and the task that holds the connection to it."""
-
     def __init__(self, server: McpServer) -> None:
         self.server = server
         self._starting = asyncio.Lock()
@@ -55,7 +50,7 @@ class McpLink:
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._failed_at: float | None = None
-        """When it was last tried to start in vain, unless it was reached since."""
+        """When the last start failed; None once the server was reached."""
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
 
     @property
@@ -87,7 +82,7 @@ class McpLink:
         return await self._answer(client.call_tool(tool, given), self.server.call_seconds)
 
     async def close(self) -> None:
-        """End the connection, and the server if we started it."""
+        """End the connection, and the server if Longhold started it."""
         await self._leave()
         self._errors.close()
 
@@ -134,7 +129,7 @@ class McpLink:
         self._failed_at = None
 
     async def _explain_failure(self, task: asyncio.Task[None]) -> str:
-        """Explain why a server did not start, and leave nothing of it running."""
+        """Return why a server did not start, and stop what is left of it."""
         if task.done():
             reason = f"could not be reached: {_find_cause(task.exception())}"
         else:
@@ -169,7 +164,7 @@ class McpLink:
         return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
 
     async def _answer(self, request: Awaitable[Response], seconds: float) -> Response:
-        """Await an answer; turn every failure into words for the model."""
+        """Await an answer; raise every failure as `ServerFailed`."""
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED

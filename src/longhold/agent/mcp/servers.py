@@ -1,7 +1,6 @@
-"""Which MCP servers there are: a command to start, or an address.
+"""Reads MCP servers from `mcpServers` in settings files and from `.mcp.json`.
 
-Read from the `mcpServers` sections of the settings files and a project's `.mcp.json`. A server
-is a program that would run here, so a project's servers need the user's trust, like its hooks.
+A server is a program that would run here, so a project's servers need the user's trust.
 """
 
 import re
@@ -18,11 +17,11 @@ from longhold.core.tools.protocol import ToolKind
 from longhold.errors import ConfigError
 
 START_SECONDS = 30.0
-"""A server fetched by a package runner takes its time; longer means it hangs."""
+"""Package runners download the server first."""
 CALL_SECONDS = 300.0
-"""Browsers and builds are slow; past five minutes the user has stopped waiting."""
+"""Browsers and builds are slow."""
 RETRY_SECONDS = 60.0
-"""A server that could not be reached is tried again by a search; one that hangs not by each."""
+"""The minimum time before a search retries an unreachable server."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -32,16 +31,16 @@ class McpServer(Struct, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """Added to the few variables every server gets; ours are not handed on."""
+    """Added to the few variables every server gets; Longhold's environment is not passed on."""
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
     kinds: dict[str, ToolKind] = {}
-    """Tools whose old results may be cleared like those of a kind we know."""
+    """Tools whose old results may be cleared like those of a built-in kind."""
     start_seconds: float = START_SECONDS
     call_seconds: float = CALL_SECONDS
     section: SettingsSection | None = None
-    """Where it comes from, to be compared with what the user trusted before it starts."""
+    """Its source; it must still be trusted and unchanged when the server starts."""
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -49,11 +48,11 @@ class McpServer(Struct, frozen=True, kw_only=True):
 class McpPlan:
     servers: tuple[McpServer, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's servers that wait for the user's trust; see `permissions.trust`."""
+    """The project's servers that are not trusted yet; see `permissions.trust`."""
 
 
 def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
-    """Read a project's servers; of two with one name the later counts."""
+    """Read the servers; a later file overrides an earlier one."""
     servers: dict[str, McpServer] = {}
     untrusted: list[SettingsSection] = []
     for section in read_sections("mcpServers", project, at=at):
@@ -79,8 +78,6 @@ def read_server(name: str, value: Json, section: SettingsSection) -> McpServer:
 
 
 def expand_variables(server: McpServer, variables: Mapping[str, str]) -> McpServer:
-    """Expand `${NAME}` and `${NAME:-otherwise}` from the environment."""
-
     def fill(text: str) -> str:
         return _VARIABLE.sub(lambda found: variables.get(found[1], found[2] or ""), text)
 

@@ -1,7 +1,6 @@
-"""Permissions: rules, modes, and asking the user.
+"""Permissions: rules, modes, and prompting the user.
 
-`Gate` is asked before every tool runs; `decide` is the pure decision behind it; both rest on a
-strict reading of shell commands (`is_read_only_command`).
+`Gate` checks every tool call; `decide` is the pure decision behind it.
 """
 
 from longhold.agent.permissions.call import examine

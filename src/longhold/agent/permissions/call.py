@@ -1,7 +1,7 @@
-"""One tool call with everything a decision needs: its paths, its command, its address.
+"""One tool call with all a decision needs: paths, command, URL.
 
-The disk is looked at here, through `places`, so that the decision can be pure. For a command
-line, every word that may be a path is located, wherever a `cd` may have led before it.
+The disk is read here so that the decision can be pure. Every word of a command that may be a path
+is located from every directory a `cd` may have led to.
 """
 
 import posixpath
@@ -58,7 +58,7 @@ _OUTWARD = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GitCase:
-    """Git commands that lose work or rewrite what others have, and what gives them away."""
+    """Git commands that lose work or rewrite published history, and how to recognise them."""
 
     verbs: frozenset[str]
     reason: str
@@ -121,7 +121,7 @@ _GIT_PLAIN = split_words(
     "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --version --help -v"
     " -h --glob-pathspecs --noglob-pathspecs --icase-pathspecs"
 )
-"""Options in front of git's verb that change nothing about what it runs or where."""
+"""Options before git's verb that do not change what it runs or where."""
 
 
 def find_danger(script: Script, text: str) -> Danger | None:
@@ -149,7 +149,7 @@ def _normalise(path: str) -> str:
 
 
 def _is_root(word: Word) -> bool:
-    """Return whether a word names the root, a directory right below it, or a home directory."""
+    """Return whether a word names `/`, a directory directly below it, or a home directory."""
     text = word.text
     for home in _HOMES:
         if text == home or text.startswith((home + "/", home + "*")):
@@ -221,7 +221,7 @@ def _process(name: str, command: Command) -> Iterator[Danger]:
 
 
 def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
-    """A program whose text comes from a pipe, a substitution or an expansion."""
+    """Yield interpreters that run text from a pipe, a substitution or an expansion."""
     if name in ("eval", "source", ".") and not all(word.is_literal for word in command.words):
         yield Danger(level="risk", reason="runs text that only the shell will know")
     operands = _operands(command)
@@ -232,7 +232,6 @@ def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
 
 
 def _read_options(arguments: tuple[str, ...]) -> Iterator[str]:
-    """Yield the options in front of git's verb, but for a directory to start in."""
     rest = iter(arguments)
     for argument in rest:
         if argument == "-C":
@@ -262,7 +261,7 @@ _CHECKS = (_removal, _disk, _process, _fed_shell, _git)
 
 
 _TEXT_ONLY = split_words("echo printf true false tr seq expr basename dirname sleep : type which")
-"""Their operands are text, never files that are opened; a glob still lists names."""
+"""Their operands are text and are never opened; a glob still lists names."""
 
 _PATTERN_FIRST = split_words("grep egrep fgrep rg")
 _DELIMITED = split_words("cut sort column paste")
@@ -270,27 +269,24 @@ _DELIMITER = re.compile(
     r"-[A-Za-z]*[dts].|--(field-separator|delimiter|output-delimiter|separator)=."
 )
 _LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
-"""A pattern that may lead out of the directory it counts from."""
 _GIVES_PATTERN = re.compile(r"-[^-]*[ef]|--[rf]")
 _UNSEEN = split_words(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
 )
-"""They take names from their input, or run a text of their own."""
+"""They read names from stdin, or run another command line."""
 
 MAX_BASES = 20
-"""Each `cd` can double the directories in which the rest may run; nobody writes as many."""
+"""Each `cd` can double the directories in which the rest may run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReach:
     touched: tuple[Located, ...]
-    """Words that may be paths; whether they are written depends on the command."""
+    """Words that may be paths; the command decides whether it writes them."""
     written: tuple[Located, ...]
-    """Targets of redirections."""
     bases: tuple[Path, ...]
-    """Every directory in which some part of it may run."""
     is_unseen: bool
-    """Some paths will be known to the shell only."""
+    """Some paths are known only to the shell."""
 
 
 def find_reach(script: Script, places: Places) -> CommandReach:
@@ -324,7 +320,7 @@ def _names_no_file(redirect: Redirect) -> bool:
 
 
 def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
-    """Return the directories a `cd` may lead to, or None if that cannot be known."""
+    """Return the directories a `cd` may lead to, or None if unknown."""
     if command.name not in ("cd", "pushd", "popd"):
         return []
     words = [word for word in command.words[1:] if word.text not in ("--", "-P", "-L")]
@@ -349,7 +345,6 @@ def _locate_word(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
 
 
 def _candidates(command: Command) -> Iterator[Word]:
-    """Yield the words, or the parts of words, that may name a file."""
     words = list(command.words[1:])
     if command.name in _TEXT_ONLY:
         words = [word for word in words if word.has_glob]
@@ -365,14 +360,14 @@ def _candidates(command: Command) -> Iterator[Word]:
         is_option = word.text.startswith("-") and not is_ended
         if is_option and command.name in _DELIMITED and _DELIMITER.fullmatch(word.text):
             continue
-        # a file can have the name of an option, and be meant: on some systems behind any other
+        # a word like an option can be a file: on some systems options end at the first operand
         yield from _with_parts(word)
         if is_option:
             yield from _option_value(word)
 
 
 def _without_pattern(words: list[Word]) -> list[Word]:
-    """Leave out the first operand, unless the shell could make several words of it."""
+    """Drop the first operand, unless the shell could expand it to several words."""
     for index, word in enumerate(words):
         if word.text in ("-", "--") or not word.text.startswith("-"):
             at = index + 1 if word.text == "--" else index
@@ -382,7 +377,7 @@ def _without_pattern(words: list[Word]) -> list[Word]:
 
 
 def _with_parts(word: Word) -> Iterator[Word]:
-    """Yield an operand, and what in it follows a mark that often stands before a path."""
+    """Yield an operand, and its parts after `=`, `@`, `:` or `,` that look like paths."""
     yield word
     for found in re.finditer(r"[=@:,](?=/|~|\.\.)", word.text):
         yield replace(word, text=word.text[found.end() :], is_quoted=False)
@@ -403,7 +398,7 @@ class ShellCall:
     danger: Danger | None
     is_read_only: bool
     objection: str
-    """Why a part of it that looks harmless may not be so here; '' if nothing speaks against it."""
+    """Why a seemingly harmless part may not be harmless here; "" if there is no reason."""
     is_opaque: bool
 
 
@@ -414,10 +409,9 @@ class ToolCall:
     paths: tuple[Located, ...] = ()
     shell: ShellCall | None = None
     has_command: bool = False
-    """Whether the tool takes a command line, given or not."""
+    """Whether the tool has a command input, even if none was given."""
     url: str = ""
     to: str = ""
-    """Whom a message is for."""
     is_read_only: bool = False
 
 
@@ -475,7 +469,7 @@ def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion
 
 
 def _is_projects(name: str, places: Places) -> bool:
-    """Return whether the shell would find a program, or a link to one, in the working directories."""
+    """Return whether the shell would find this program inside the working directories."""
     found = find_program(name)
     return found is not None and any(
         is_below(path, places.roots)
@@ -484,7 +478,7 @@ def _is_projects(name: str, places: Places) -> bool:
 
 
 def _objection(script: Script, reach: CommandReach, places: Places) -> str:
-    """Return what on the disk makes a command other than it looks."""
+    """Return why files on disk make a command other than it looks, or ""."""
     for command in script.commands:
         if command.name and "/" not in command.name and _is_projects(command.name, places):
             return f"{command.name} is a program of the project"

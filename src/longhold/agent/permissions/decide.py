@@ -1,7 +1,6 @@
-"""Decides whether a tool may run: allow, deny or ask, each with its reason. Pure.
+"""Decides whether a tool may run: allow, deny or ask, with a reason. Pure.
 
-Deny rules win over everything, in every mode. What is neither proved harmless nor named by a
-rule is asked about.
+Deny rules win in every mode. Calls prompt unless they are proved harmless or a rule allows them.
 """
 
 from dataclasses import dataclass, replace
@@ -32,9 +31,9 @@ SESSIONS_OWN = frozenset(
         "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch", "memory",
     }
 )  # fmt: skip
-"""Tools that change only what the session and its agents keep for themselves."""
+"""Tools that change only the session's own state."""
 NEEDS_APPROVAL = frozenset({"ExitPlan"})
-"""Their very purpose is that a person says yes."""
+"""These exist to get a person's approval."""
 
 MODES: dict[str, Mode] = {
     "ask": "ask",
@@ -45,10 +44,9 @@ MODES: dict[str, Mode] = {
     "bypass": "bypass",
     "bypassPermissions": "bypass",
 }
-"""Our words for the modes, and those of settings files people already have."""
+"""Longhold's names for the modes, and those in existing settings files."""
 
 _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
-"""How much goes through without a question, less first."""
 
 
 def pick_narrower(one: Mode, other: Mode) -> Mode:
@@ -60,9 +58,8 @@ class Decision:
     outcome: Literal["allow", "deny", "ask"]
     reason: str
     by_user: bool = False
-    """The user was asked about this very call and refused it; a remembered no is not one."""
+    """The user refused this very call; a remembered refusal does not count."""
     words: str = ""
-    """What the user said with it."""
 
 
 def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
@@ -84,7 +81,7 @@ def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision
 
 
 def _decide_by_kind(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
-    # a server's tool may be declared a reading one for clearing; that proves nothing here
+    # an MCP tool's declared kind only affects clearing; it proves nothing here
     match "other" if call.tool.startswith("mcp__") else call.kind:
         case "read" | "search":
             return _decide_reading(call, rules, places)
@@ -182,7 +179,7 @@ def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> D
 def _decide_changing(
     shell: ShellCall, named: tuple[Rule, ...], rules: Rules, mode: Mode, places: Places
 ) -> Decision:
-    """Judge a readable command without known danger that changes something."""
+    """Decide on a parsed command without known danger that changes something."""
     for located in shell.reach.touched:
         if located.is_protected or located.where != "inside":
             return Decision(outcome="ask", reason=f"it may change {located.text}")
@@ -204,7 +201,7 @@ def _is_covered(command: Command, named: tuple[Rule, ...], *, is_free: bool) -> 
         return True
     if command.assignments or not command.words:
         return False
-    # where redirections may write was settled before; only streams and files are left here
+    # the caller has already checked where redirections write
     plain = has_safe_redirects(command) or all(r.target.is_literal for r in command.redirects)
     bare = replace(command, redirects=())
     if command.name == "cd" or (is_free and is_read_only(bare)):
@@ -245,7 +242,6 @@ def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
 
 
 def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bool:
-    """Check a command line against rules for commands, and those for paths it names."""
     if is_for_tool(rule, tool):
         return rule.content in ("", shell.text.strip()) or any(
             denies_command(rule, command)

@@ -1,8 +1,7 @@
-"""Checks every tool call: decides, asks the user if need be, and remembers.
+"""Checks every tool call: decides, prompts the user if needed, and remembers.
 
-An answer holds for one call or becomes a rule for the session; a denial is remembered, so that
-the same call is not asked about twice. If there is no user to ask, asking is denying. Writing
-rules to a settings file is left to the command line.
+An answer covers one call or becomes a rule for the session; refused calls do not prompt twice.
+Without a user to ask, "ask" becomes "deny".
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +21,7 @@ from longhold.core.tools.shell_reader import split_words
 _HAS_VERBS = split_words(
     "git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle"
 )
-"""Programs whose second word says what they do, so that a rule should name it too."""
+"""Programs whose second word is a verb that a rule should name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,23 +30,22 @@ class Question:
     given: JsonObject
     reason: str
     suggestion: Rule | None
-    """The rule that a lasting yes would add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     choice: Literal["once", "always", "no"]
     reason: str = ""
-    """Shown to the model with a no."""
+    """Shown to the model with a refusal."""
 
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
 AskFirst: TypeAlias = Callable[[Question], Awaitable[Decision | None]]
-"""Decides in the user's place; None leaves it to the user."""
+"""Answers instead of the user; None leaves it to the user."""
 
 
 class Gate:
-    """The permissions of one session; the one place here that changes."""
+    """The permissions of one session; the only mutable state in this package."""
 
     def __init__(
         self,
@@ -61,9 +59,8 @@ class Gate:
         self.mode: Mode = mode
         self._ask = ask
         self._above = above
-        """The parent agent's gate: this one never lets more through than that would now."""
+        """The parent agent's gate; this gate never allows more than it would."""
         self._denials: dict[bytes, str] = {}
-        """The calls the user refused, and the reasons."""
 
     def switch_mode(self, mode: Mode) -> Mode:
         before, self.mode = self.mode, mode
@@ -85,9 +82,9 @@ class Gate:
         hook: Decision | None = None,
         ask_first: AskFirst | None = None,
     ) -> Decision:
-        """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before.
+        """Allow or deny a call, prompting the user if needed; `hook` is a hook's earlier decision.
 
-        `ask_first` gets the question before the user does, also where there is no user.
+        `ask_first` receives the question before the user, and also if there is no user.
         """
         call = examine(tool, given, places)
         decision = combine(decide(call, self.rules, self.in_force, places), hook)
@@ -109,7 +106,7 @@ class Gate:
         return decision
 
     def forget_denials(self) -> None:
-        """Let everything be asked again, after a new message of the user."""
+        """Allow prompts again, after a new message from the user."""
         self._denials.clear()
 
     async def _ask_user(self, question: Question) -> Decision:
@@ -127,12 +124,12 @@ class Gate:
 
 
 def combine(decision: Decision, hook: Decision | None) -> Decision:
-    """Combine our decision with a hook's: a deny from either wins, then the hook's."""
+    """Combine a decision with a hook's: a deny from either wins, then the hook's."""
     return decision if hook is None or decision.outcome == "deny" else hook
 
 
 def _suggest_rule(call: ToolCall) -> Rule | None:
-    """Return the narrowest rule that would save the next question of this kind."""
+    """Return the narrowest rule that would avoid this prompt."""
     match call.kind:
         case "shell":
             return _suggest_command(call)

@@ -1,7 +1,6 @@
 """Resolves where a path leads: inside the working directories, outside, or unclear.
 
-Links, `..` and `~` are resolved against the disk. What was seen can change before the tool
-opens the file; a tool that must be certain looks again.
+Files can change before the tool opens them; a tool that needs certainty checks again.
 """
 
 import errno
@@ -31,7 +30,7 @@ PROTECTED_NAMES = frozenset(
         ".circleci",
     }
 )
-"""Directories whose files make programs run things; writing there always asks."""
+"""Directories whose files make programs run things; writing there always prompts."""
 
 PROTECTED_FILES = frozenset(
     {
@@ -41,25 +40,22 @@ PROTECTED_FILES = frozenset(
         "claude.md", "claude.local.md",
     }
 )  # fmt: skip
-"""Files of the same sort that lie among others."""
 
 _SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
-"""A part of a pattern that every shell reads alike; `.*` and `.?` match `..` in some."""
+"""Pattern parts that all shells read alike; `.*` and `.?` match `..` in some shells."""
 
 MAX_MATCHES = 1_000
-"""A glob with more matches than this is not looked through; it counts as unclear."""
+"""A glob with more matches counts as unclear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     roots: tuple[Path, ...]
-    """The working directories."""
     cwd: Path
-    """Where relative paths start."""
     readable: tuple[Path, ...] = ()
-    """Directories of our own, such as spilled results, that may be read but not written."""
+    """Longhold's own directories, such as spilled results: readable, not writable."""
     writable: tuple[Path, ...] = ()
-    """Files of our own, such as the plan, that may be written in every mode."""
+    """Longhold's own files, such as the plan: writable in every mode."""
     home: Path = field(default_factory=Path.home)
 
 
@@ -68,9 +64,9 @@ class Located:
     text: str
     where: Where
     path: Path | None = None
-    """With every link followed."""
+    """With symlinks resolved."""
     spelled: Path | None = None
-    """Absolute and without `..`, links not followed."""
+    """Absolute and without `..`; symlinks are not resolved."""
     is_protected: bool = False
 
 
@@ -90,7 +86,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
         return Located(text=text, where="unclear", spelled=spelled)
     return Located(
         text=text,
-        # a `..` behind a link leads to two places, depending on who follows it
+        # programs disagree on where a `..` after a symlink leads
         where=_where(path, spelled, places) if path == plainly else "unclear",
         path=path,
         spelled=spelled,
@@ -99,7 +95,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
 
 
 def _resolve_links(path: Path) -> Path:
-    """Follow all links, as far as there are files; a loop of them is an error in every Python."""
+    """Resolve symlinks; raise on a symlink loop in every Python version."""
     real = path.resolve()
     try:
         real.stat()
@@ -112,8 +108,8 @@ def _resolve_links(path: Path) -> Path:
 def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple[Located, ...]:
     """Locate every match of a simple shell pattern, and the directory it starts in.
 
-    Only stars and question marks within a name are looked up: shells differ in the rest. A name
-    that a program would take for an option is unclear, too.
+    Only `*` and `?` within a name are looked up, because shells differ in the rest. A match that a
+    program would take for an option is unclear.
     """
     unclear = Located(text=text, where="unclear")
     if "\0" in text or _is_odd(text):
@@ -127,7 +123,7 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
         return tuple(found)
     if not all(_SIMPLE.fullmatch(part) for part in patterns):
         found.insert(0, unclear)
-    # a character may be several to a shell with another locale, so that `?` can stand for more
+    # to a shell in another locale one character may be several, so `?` is widened to `*`
     wide = str(Path(*(re.sub(r"[*?]+", _widen_star, part) for part in patterns)))
     try:
         for match in start.joinpath(*fixed).glob(wide):
@@ -145,7 +141,7 @@ def _widen_star(found: re.Match[str]) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """Notice characters that hide, reverse or imitate parts of a path."""
+    """Return whether a path contains characters that hide, reverse or imitate parts of it."""
     if not text.isprintable() or "\\" in text:
         return True
     folded = unicodedata.normalize("NFKC", text)
@@ -173,7 +169,7 @@ def is_below(path: Path, roots: tuple[Path, ...]) -> bool:
 
 
 def _is_protected(path: Path, places: Places) -> bool:
-    """Check the names below the working directory; case may not matter to the disk."""
+    """Check the names below the working directory, ignoring case as some disks do."""
     roots = (root.resolve() for root in places.roots)
     root = next((root for root in roots if path.is_relative_to(root)), None)
     below = path if root is None else path.relative_to(root)

@@ -1,9 +1,8 @@
-"""Proves that a shell command changes nothing; unknown is no.
+"""Proves that a shell command changes nothing; anything unknown counts as changing.
 
-Proved means: every command in it was read completely, is in the tables below, and carries only
-options known not to write, run or connect. Every word that begins with a dash is checked, also
-after `--` and where a value is expected, since which words are options depends on the program.
-Which files are read is for `places`.
+Every command must be parsed completely and be in the tables below, with only options that do not
+write, run or connect. Every word with a dash is checked, even after `--`, because programs differ
+in which words are options.
 """
 
 import re
@@ -18,28 +17,25 @@ _FREE = split_words(
     " fold fmt paste join comm cmp expand unexpand od df whoami id groups uname uptime nproc seq"
     " expr which type column"
 )
-"""No option of these writes a file, runs a program, opens a connection or follows links."""
+"""No option of these writes a file, runs a program, connects or follows symlinks."""
 
 _STARRED = split_words(
     "grep egrep fgrep ls md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum"
 )
-"""No option of these writes; a glob may stand in front, since `places` sees if it becomes one."""
+"""No option of these writes; a leading glob is allowed, because `places` checks for options."""
 
 _VERSIONED = split_words("python python3 node git gcc bash make")
-"""Asked for their version alone, these do nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
     flags: str = ""
-    """Single letters without a value."""
     valued: str = ""
-    """Single letters whose value may follow in the same word."""
+    """Letters whose value may follow in the same word."""
     long: frozenset[str] = frozenset()
-    """Whole names, without a value or with one after an equals sign."""
+    """Names without a value or with `=value`."""
 
     def __call__(self, word: str) -> bool:
-        """Return whether a dashed word consists of these options only."""
         if word in ("-", "--"):
             return True
         if word.startswith("--"):
@@ -113,7 +109,7 @@ _GIT_LISTS = {
     ("reflog",): _LOG,
     ("worktree", "list"): _options("v", "", "porcelain verbose"),
 }
-"""With operands these create or delete, so here they have none."""
+"""Read-only without operands; with operands these create or delete."""
 
 _GREP = _options(
     "EFGPiyvwxcLloqsbHhnTaIrzUuZ0123456789",
@@ -124,9 +120,9 @@ _GREP = _options(
     " exclude-dir word-regexp line-regexp extended-regexp fixed-strings basic-regexp perl-regexp"
     " regexp byte-offset initial-tab line-buffered binary-files label",
 )
-"""Without those that follow links or take patterns from a file."""
+"""Without options that follow symlinks or read patterns from a file."""
 _SUM = _options("btz", "al", "binary text tag zero length algorithm untagged base64")
-"""Without those that take names from a file."""
+"""Without options that read names from a file."""
 
 _GUARDED = {
     **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
@@ -158,7 +154,7 @@ _GUARDED = {
         "brief unified side-by-side ignore-all-space ignore-case color new-file exclude minimal",
     ),
     "file": _options("bihk0", "", "brief mime mime-type mime-encoding"),
-    # tree reads on after a letter that takes a value, so none of its letters may hide others
+    # tree keeps reading letters after one that takes a value, so every letter is checked
     "tree": _options("adfishpDCnguFrtLIP0123456789", "", "dirsfirst noreport gitignore prune"),
     "rg": _options(
         "inwvlcoHNIFPSsxUap.uq",
@@ -189,7 +185,7 @@ _PLAIN_SETTING = re.compile(
 _JQ_REACHES = re.compile(
     r"\b(env|import|include|input_filename|get_search_list|modulemeta)\b|\$__", re.A | re.I
 )
-"""What in a filter gives the environment or other files."""
+"""Filter words that read the environment or other files."""
 _JQ = _options(
     "rcCMSsejanR",
     "",
@@ -198,7 +194,7 @@ _JQ = _options(
 )
 _FIND_AMOUNT = re.compile(r"-\d+[a-zA-Z]?")
 _FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*\d*(\.\d+)?[sbqdiouxXcfeg])*")
-"""What `printf` may be given: `%n` would assign a variable."""
+"""Formats for `printf`; `%n` would assign a variable."""
 
 
 def is_read_only_command(text: str) -> bool:
@@ -206,7 +202,7 @@ def is_read_only_command(text: str) -> bool:
 
 
 def is_reading_only(script: Script) -> bool:
-    """Return whether no program in it changes anything, whatever `cd` and redirections do."""
+    """Return whether no program in it changes anything, ignoring `cd` and redirections."""
     bare = [replace(command, redirects=()) for command in script.commands]
     return not script.doubts and all(is_read_only(c) or c.name in ("cd", "") for c in bare)
 
@@ -236,7 +232,7 @@ def is_read_only(command: Command) -> bool:
 
 
 def has_safe_redirects(command: Command) -> bool:
-    """Return whether its redirections only read files, join streams or discard output."""
+    """Return whether redirections only read files, join streams or discard output."""
     for redirect in command.redirects:
         target = redirect.target
         if not target.is_literal or target.has_glob:
@@ -258,7 +254,7 @@ def has_safe_redirects(command: Command) -> bool:
 def _has_only_options(
     words: tuple[Word, ...], options: Callable[[str], bool], *, is_starred: bool = False
 ) -> bool:
-    """Check every dashed word; a glob that could turn into an option counts as one."""
+    """Check every word with a dash; a glob that could expand to an option counts as one."""
     return all(
         options(word.text)
         if word.text.startswith("-")
@@ -268,7 +264,6 @@ def _has_only_options(
 
 
 def _operands(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return what follows the options in front; some programs take no others."""
     rest = tuple(dropwhile(lambda word: re.match("-[^-]|--.", word.text), words))
     return rest[1:] if rest and rest[0].text == "--" else rest
 
@@ -293,7 +288,7 @@ def _git(command: Command) -> bool:
 
 
 def _git_config(rest: tuple[Word, ...]) -> bool:
-    """Only settings that hold no secret; addresses and helpers can."""
+    """Allow only settings without secrets; URLs and helpers can contain them."""
     asks = bool(rest) and rest[0].text in ("--get", "--get-all")
     return asks and len(rest) == 2 and bool(_PLAIN_SETTING.fullmatch(rest[1].text))
 
@@ -305,7 +300,7 @@ def _find(command: Command) -> bool:
 
 
 def _sed(command: Command) -> bool:
-    """Only the printing of given lines; any other script can write or run."""
+    """Allow only printing given lines; other scripts can write or run."""
     words = command.words[1:]
     if len(words) < 2 or words[0].text != "-n" or not _SED_PRINT.fullmatch(words[1].text):
         return False
@@ -313,7 +308,7 @@ def _sed(command: Command) -> bool:
 
 
 def _uniq(command: Command) -> bool:
-    """A second operand would be the output file, and a glob can become two."""
+    """Refuse a second operand, which is the output file; a glob can become two."""
     words = command.words[1:]
     if len(_operands(words)) > 1 or any(word.has_glob for word in words):
         return False
@@ -321,7 +316,7 @@ def _uniq(command: Command) -> bool:
 
 
 def _date(command: Command) -> bool:
-    """An operand that is no format would set the clock."""
+    """Refuse operands that are not formats, because they set the clock."""
     words = command.words[1:]
     shown = all(word.text.startswith(("+", "-")) for word in words)
     return shown and _has_only_options(
@@ -330,7 +325,7 @@ def _date(command: Command) -> bool:
 
 
 def _test(command: Command) -> bool:
-    """`-v` and `-R` evaluate the subscript of an array, which can run a command."""
+    """Refuse `-v` and `-R`: they evaluate an array subscript, which can run a command."""
     if any(word.has_glob for word in command.words[1:]):
         return False
     dashed = (word.text for word in command.words[1:] if word.text.startswith("-"))
@@ -343,7 +338,7 @@ def _command(command: Command) -> bool:
 
 
 def _printf(command: Command) -> bool:
-    """The first word is the format, so it may not be one that only ends the options."""
+    """Check the format, which is the first word and may not be `--`."""
     words = command.words[1:]
     if not words or words[0].has_glob or not _FORMAT.fullmatch(words[0].text):
         return False
@@ -351,7 +346,7 @@ def _printf(command: Command) -> bool:
 
 
 def _jq(command: Command) -> bool:
-    """Its filter can print the environment or load other files, and a glob can become a filter."""
+    """Refuse filters that print the environment or load files; a glob can become a filter."""
     words = command.words[1:]
     reaches = any(_JQ_REACHES.search(word.text) for word in words)
     filters = [word for word in words if not word.text.startswith("-")]
@@ -361,7 +356,7 @@ def _jq(command: Command) -> bool:
 
 
 def _strings(command: Command) -> bool:
-    """A word that begins with an at sign names a file of options."""
+    """Refuse `@file` words, which read options from a file."""
     words = command.words[1:]
     return not any(w.text.startswith("@") for w in words) and _has_only_options(words, _STRINGS)
 

@@ -1,8 +1,7 @@
-"""Tells whether git, run in a directory, could run or read what the repository wants.
+"""Checks whether git, run in a directory, could run programs that the repository chose.
 
-Git itself is asked where it would take its files and settings from, in the environment that the
-command will have, so that there is no second reading of git's rules. A setting that is not in
-the list below, or files that lie anywhere but in the usual places, make it untrusted.
+Git itself reports where it takes files and settings from, so its rules are not reimplemented.
+Unknown settings and files in unusual places make a repository untrusted.
 """
 
 import os
@@ -16,11 +15,11 @@ from longhold.agent.tools.git import list_settings, run_git
 from longhold.errors import StoreError
 
 INSPECT_SECONDS = 5.0
-"""Git answers in milliseconds; a pipe in the place of a file would keep it for ever."""
+"""Git answers in milliseconds; a named pipe in place of a file would block it forever."""
 MAX_SUBMODULES = 50
-"""More are not looked at, and the repository is not trusted."""
+"""A repository with more submodules is not trusted."""
 MAX_GIT_FILES = 20_000
-"""A repository's own files besides objects and hooks: references, their logs and states; few have hundreds."""
+"""Files in `.git` besides objects and hooks; few repositories have hundreds."""
 
 _HARMLESS = re.compile(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
@@ -35,19 +34,19 @@ _HARMLESS = re.compile(
     r"|(commit|tag)\.gpgsign|lfs\.(repositoryformatversion|.*\.(access|locksverify))",
     re.IGNORECASE | re.DOTALL,
 )
-"""Settings that run nothing in a command that only reads; hooks are switched off there."""
+"""Settings that run nothing in a read-only command, where hooks are disabled."""
 
 _COMPARING = frozenset({"status", "diff", "describe"})
-"""These start a git of their own in every submodule."""
+"""These run git in every submodule."""
 _OPENING = _COMPARING | {"grep"}
-"""These open the files that the index names, wherever those lie."""
+"""These open the files in the index, wherever they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
     reason: str
     is_trap: bool = False
-    """The files lie so oddly that it looks intended."""
+    """The layout is unusual enough to look intended."""
 
 
 def suspect(directory: Path, verbs: frozenset[str], places: Places) -> Suspicion | None:
@@ -82,7 +81,7 @@ def _suspect(
 
 
 def _no_repository(directory: Path) -> Suspicion | None:
-    """Git found none; what looks like one all the same may be one to another version of git."""
+    """Check for a directory that another version of git would accept as a repository."""
     for place in (directory, *directory.parents):
         if (place / "HEAD").exists() and (
             (place / "objects").exists() or (place / "commondir").exists()
@@ -96,7 +95,7 @@ def _no_repository(directory: Path) -> Suspicion | None:
 
 
 def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
-    """Return whether these are a repository's own files, or a worktree's known to its repository."""
+    """Return whether these are a repository's files, or a worktree that its repository knows."""
     if git == common == top / ".git":
         return True
     if all(is_below(path, places.roots) for path in (git, common, top)):
@@ -110,9 +109,9 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
 
 
 def _has_links(directories: set[Path]) -> bool:
-    """Return whether files of a repository are links, or its objects are borrowed from another.
+    """Return whether a repository contains symlinks or borrows objects.
 
-    Git prints parts of the files in which it keeps the state of a rebase or a worktree.
+    Git prints parts of the files that hold the state of a rebase or worktree.
     """
     seen = 0
     for git in directories:
@@ -124,7 +123,7 @@ def _has_links(directories: set[Path]) -> bool:
             if seen > MAX_GIT_FILES or any(path.is_symlink() for path in names):
                 return True
             is_objects = Path(place).name == "objects"
-            # a hook is often a link into the project, and none is run
+            # hooks are often links into the project, and none is run
             below[:] = {*below} & {"info", "pack"} if is_objects else {*below} - {"hooks"}
     return False
 
@@ -148,7 +147,7 @@ def _suspect_index(
 
 
 def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
-    """Return whether a name in the index leaves the files: git checks none when it reads them."""
+    """Return whether a path in the index leaves the repository; git does not check when reading."""
     parents = {Path(each) for each in {name[: name.rfind("/") + 1] for name in names}}
     above = {place for parent in parents for place in (parent, *parent.parents)} - {Path()}
     return any(

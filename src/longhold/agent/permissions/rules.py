@@ -1,13 +1,9 @@
-"""Rules: what a user allows or forbids beforehand, in one line each.
+"""Permission rules, such as `Bash(git status:*)`, `Edit(src/**)` or a bare tool name.
 
-`Bash(git status:*)`, `Edit(src/**)`, `WebFetch(domain:example.org)`, a bare tool name. The
-same words are read in two ways: to allow, a rule must cover exactly what would happen; to
-deny, it is enough that what would happen may be covered.
-
-In a path, `*` and `?` stay within one directory and `**` crosses them; everything else stands
-for itself. A pattern without a slash matches at any depth, one that begins with `/` or `~/` is
-absolute, any other is relative to a working directory. One that names a directory covers what
-lies in it.
+An allow rule must cover exactly what would happen. A deny rule applies if it may cover it. In a
+path, `*` and `?` match within one directory and `**` across directories. A pattern without a slash
+matches at any depth, `/` or `~/` makes it absolute, any other is relative to a working directory. A
+directory covers everything in it.
 """
 
 import re
@@ -27,7 +23,7 @@ _SHAPE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.S)
 _GLOB_PIECE = re.compile(r"\*\*/|\*\*|.", re.S)
 
 READERS = frozenset({"Read", "Grep", "Glob"})
-"""A rule for one way of reading a path holds for all; the same goes for writing."""
+"""A rule for one of these tools covers all of them; likewise for writing."""
 WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
 
 
@@ -35,7 +31,7 @@ WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
 class Rule:
     tool: str
     content: str = ""
-    """What stands in the brackets; nothing is every call."""
+    """The text in brackets; "" matches every call."""
 
     @property
     def is_exact(self) -> bool:
@@ -82,7 +78,7 @@ def is_for_tool(rule: Rule, tool: str) -> bool:
 
 
 def allows_command(rule: Rule, command: Command) -> bool:
-    """Return whether a rule covers one simple command, word by word from its name on."""
+    """Return whether a rule covers one simple command, word by word."""
     if not rule.content:
         return True
     wanted, is_open = _split_rule(rule.content)
@@ -93,7 +89,7 @@ def allows_command(rule: Rule, command: Command) -> bool:
 
 
 def denies_command(rule: Rule, command: Command) -> bool:
-    """Return whether a rule may cover a command, in any directory and behind any options."""
+    """Return whether a rule may cover a command, in any directory and after any options."""
     if not rule.content:
         return True
     wanted, is_open = _split_rule(rule.content)
@@ -112,7 +108,6 @@ def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
 
 
 def _past_options(given: list[str], starts: set[int]) -> set[int]:
-    """Add every position that can be reached by taking words for options or their values."""
     reached = set(starts)
     for at, word in enumerate(given):
         if at in reached and word.startswith("-"):
@@ -125,7 +120,7 @@ def _same_word(given: str, pattern: str) -> bool:
 
 
 def _matches(word: str, pattern: str) -> bool:
-    """Match a word; in a command the star is the only wildcard."""
+    """Match a word; `*` is the only wildcard in commands."""
     return fnmatchcase(word, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
@@ -137,7 +132,6 @@ def _split_rule(content: str) -> tuple[tuple[str, ...], bool]:
 
 
 def allows_path(rule: Rule, located: Located, places: Places) -> bool:
-    """Return whether a rule covers where a path really leads."""
     if not rule.content:
         return False
     roots = tuple(root.resolve() for root in places.roots)
@@ -145,7 +139,7 @@ def allows_path(rule: Rule, located: Located, places: Places) -> bool:
 
 
 def denies_path(rule: Rule, located: Located, places: Places) -> bool:
-    """Return whether a rule covers a path as written or as it is, in any case of letters."""
+    """Return whether a rule covers a path as written or resolved, ignoring case."""
     if not rule.content:
         return True
     roots = tuple(Path(str(root.resolve()).casefold()) for root in places.roots)
@@ -172,7 +166,7 @@ def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bo
 
 
 def _fits(pattern: str, path: str) -> bool:
-    """Match piece by piece, keeping every place reached; an expression could go back for ever."""
+    """Match piece by piece, keeping all positions; a regular expression could backtrack forever."""
     reached = {0}
     for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
         if piece in ("*", "**", "**/"):
@@ -184,7 +178,6 @@ def _fits(pattern: str, path: str) -> bool:
 
 
 def _find_star_ends(star: str, reached: set[int], path: str) -> Iterator[int]:
-    """Yield where stars can end that begin at these places."""
     is_inside = False
     for at in range(min(reached, default=len(path) + 1), len(path) + 1):
         begins, is_slash = at in reached, path[at : at + 1] == "/"
@@ -195,7 +188,7 @@ def _find_star_ends(star: str, reached: set[int], path: str) -> Iterator[int]:
 
 
 def allows_url(rule: Rule, url: str) -> bool:
-    """Return whether a rule covers an address whose host is beyond doubt."""
+    """Return whether a rule covers a URL whose host is unambiguous."""
     host = plain_host(url)
     if not rule.content:
         return bool(host)
@@ -204,14 +197,14 @@ def allows_url(rule: Rule, url: str) -> bool:
 
 
 def denies_url(rule: Rule, url: str) -> bool:
-    """Return whether a rule may cover an address; one that cannot be read may be any."""
+    """Return whether a rule may cover a URL; every rule may cover an ambiguous one."""
     host = plain_host(url)
     wanted = rule.content.removeprefix("domain:").casefold()
     return not rule.content or not host or fnmatchcase(host, wanted) or host.endswith("." + wanted)
 
 
 def plain_host(url: str) -> str:
-    """Return the host of an ordinary web address, or "" if parsers could disagree on it."""
+    """Return the host of a web URL, or "" if parsers could disagree on it."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in "\\ \"'<>^`{|}"):
         return ""
     try:

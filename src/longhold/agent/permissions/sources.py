@@ -1,9 +1,8 @@
-"""Sections of settings files (`hooks`, `permissions`, `mcpServers`), and which are trusted.
+"""Reads sections of settings files (`hooks`, `permissions`, `mcpServers`) and their trust.
 
-Files in the user's home are the user's own. Files of a project came with the project, so what
-they would run or allow counts only once the user has trusted exactly this content (what they
-forbid counts always): the hash covers the section and the project's own files that its commands
-may run (see `reach`). It is taken again right before a command runs.
+A project's sections may run or allow things only once the user has trusted exactly this content;
+what they deny always counts. The hash covers the section and the project files its commands may
+run, and is checked again before a command runs.
 """
 
 import hashlib
@@ -32,16 +31,15 @@ from longhold.core.tools.shell_reader import read_script, split_words
 from longhold.errors import ConfigError
 
 FILES = 50_000
-"""Of a larger project the files found first are covered."""
+"""In a larger project only the first files found are covered."""
 TEXT_BYTES = 256 << 10
-"""How far into a file names are looked for; scripts are shorter."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 _WORD = re.compile(r"[\w.+@-]{1,255}")
 _PLAIN = split_words("bash cat date echo false jq node perl printf python python3 ruby sh true")
-"""Programs that run the file they are given, or none."""
+"""Programs that run at most the file they are given."""
 _RUNNING = split_words("--eval --import --init-file --module --rcfile --require -c -e -i -m -r")
-"""Options by which those run something else."""
+"""Options with which those programs run something else."""
 _BUILD = split_words(
     "BUILD CMakeLists.txt Dockerfile GNUmakefile Gemfile Justfile Makefile Procfile Rakefile"
     " Taskfile.yml WORKSPACE build.gradle build.rs compose.yaml conftest.py deno.json"
@@ -52,7 +50,6 @@ _SCRIPTS = (".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
 def _list_reached(value: Json, project: Path) -> tuple[Path, ...]:
-    """List the project's files that the commands in a section of settings may run."""
     commands = tuple(_commands(value))
     tree = _Tree(project)
     if commands:
@@ -95,7 +92,7 @@ def _with_project(text: str, project: Path) -> str:
 
 
 def _is_plain(text: str, project: Path) -> bool:
-    """Return whether a command is nothing but programs that run the files it names, or none."""
+    """Return whether a command consists only of `_PLAIN` programs and scripts that it names."""
     script = read_script(text)
     if script.doubts or not script.commands:
         return False
@@ -115,14 +112,11 @@ def _is_plain(text: str, project: Path) -> bool:
 
 @dataclass(slots=True)
 class _Tree:
-    """A project's files by name, and those that are covered."""
-
     project: Path
     covered: set[Path] = field(default_factory=set)
     _by_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     _runnable: list[Path] = field(default_factory=list)
     _below: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    """By the name of each directory above them."""
 
     def __post_init__(self) -> None:
         count = 0
@@ -162,7 +156,7 @@ class _Tree:
         self.covered.update(self._runnable)
 
     def follow(self) -> None:
-        """Cover what covered files name: by whole names anywhere, by stems beside them."""
+        """Cover files named in covered files: full names anywhere, stems in the same directory."""
         waiting = sorted(self.covered)
         while waiting:
             path = waiting.pop()
@@ -206,7 +200,6 @@ _PROJECT_FILES = (
     ".mcp.json",
 )
 FILE_BYTES = 1 << 20
-"""A larger settings file is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +210,7 @@ class SettingsSection:
     is_trusted: bool
     name: str = ""
     project: Path | None = None
-    """None for a file of the user's own."""
+    """None for the user's own files, which are always trusted."""
 
 
 def read_sections(
@@ -238,7 +231,7 @@ def read_sections(
 def as_section(
     name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
 ) -> SettingsSection:
-    """Check a section against what is trusted; `project` is None for a file of the user's own."""
+    """Check a section's trust; `project` is None for the user's own files."""
     mark = _fingerprint(name, file, value, project) if project is not None else ""
     return SettingsSection(
         file=file,
@@ -251,7 +244,6 @@ def as_section(
 
 
 def load_trusted(*, at: Path | None = None) -> frozenset[str]:
-    """Return the fingerprints the user has vouched for."""
     file = (at or home()) / "trusted.json"
     try:
         return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))
@@ -262,7 +254,7 @@ def load_trusted(*, at: Path | None = None) -> frozenset[str]:
 
 
 def trust(section: SettingsSection, *, at: Path | None = None) -> None:
-    """Trust a section as it is now; a change to it asks anew."""
+    """Trust a section as it is now; a changed section must be trusted again."""
     vouch(section.fingerprint, at=at)
 
 
@@ -294,7 +286,6 @@ def is_unchanged(section: SettingsSection) -> bool:
 
 
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
-    """Hash a section together with its location and the project's files it may run."""
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
     for path in _list_reached(value, project):
@@ -303,7 +294,6 @@ def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str
 
 
 def _hash(path: Path) -> bytes:
-    """Hash a file's content, or say that it has none that could run."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return b"not a file"
@@ -325,9 +315,8 @@ class Permissions:
     rules: Rules
     mode: Mode = "ask"
     directories: tuple[Path, ...] = ()
-    """Working directories besides the project's own."""
     untrusted: tuple[SettingsSection, ...] = ()
-    """Sections of the project that would allow more, were they trusted."""
+    """The project's sections that would allow more if they were trusted."""
 
 
 def load_permissions(project: Path | None, *, at: Path | None = None) -> Permissions:

@@ -1,8 +1,7 @@
-"""The system prompt: sections that all sessions share, then those of one session.
+"""The system prompt: sections shared by all sessions, then those of one session.
 
-The static sections, with scope "global", come first, so that sessions share the longest possible
-prefix. Their texts are in `prompts/`. A section is computed once, when the frame is made, and
-kept until a clear or a compaction; what changes meanwhile is said in a message.
+Shared sections come first, for the longest common prefix. Sections are computed once per frame;
+later changes are sent as messages.
 """
 
 import asyncio
@@ -25,29 +24,26 @@ from longhold.core.messages.text import clean_document, clean_text
 from longhold.core.settings import PromptSettings
 
 LINE_CHARS = 200
-"""Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
+"""For a branch, a path or a commit subject."""
 OUTPUT_BYTES = 1 << 18
-"""Limit of what is read from git; far more than is shown."""
 STATUS_CHARS = 2_000
-"""Of the list of changed files; more is noise after the first turns."""
 COMMITS = 5
-"""Recent commits, to show how messages are written."""
+"""Recent commits show how messages are written."""
 GIT_SECONDS = 3.0
-"""How long git may take; a session does not wait for a huge repository."""
+"""A session does not wait for a huge repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     branch: str
     main: str = ""
-    """The remote's default branch, if known."""
     status: str = ""
-    """One line per changed file, as in `git status --short`."""
+    """As in `git status --short`."""
     commits: str = ""
 
 
 async def look_at_repository(directory: Path, settings: PromptSettings) -> Repository | None:
-    """Run all git commands at once; None if this is no repository, or git is missing or slow."""
+    """Run git commands in parallel; None without a repository, or if git is missing or slow."""
     if not settings.git:
         return None
     questions = (
@@ -106,12 +102,11 @@ def _cut(text: str, chars: int) -> str:
 
 
 STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
-"""The same in all sessions, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What a session's own sections are made of; read once, so that nothing of it can move."""
+    """The values of a session's own sections, read once so that they cannot change."""
 
     directory: Path
     date: str
@@ -121,11 +116,9 @@ class Environment:
     shell: str = field(default_factory=lambda: find_program("bash") or "/bin/sh")
     repository: Repository | None = None
     tools: tuple[str, ...] = ()
-    """Names of the tools; some have a line of guidance."""
+    """Tool names; some have a line of guidance."""
     skills: str = ""
-    """The listing of skills."""
     memory: str = ""
-    """The memory section, as `memory_text` renders it."""
     language: str = ""
     scratchpad: Path | None = None
     more: tuple[Section, ...] = ()
@@ -158,7 +151,7 @@ def build_custom(text: str) -> tuple[Section, ...]:
 
 
 def boundary(sections: Iterable[Section]) -> int:
-    """Count the shared sections: a session's own begin there."""
+    """Return the number of shared sections, after which a session's own begin."""
     return sum(section.scope == "global" for section in sections)
 
 
@@ -192,11 +185,10 @@ def _file(name: str) -> Traversable:
 
 
 SERVER_CHARS = 2_000
-"""Limit of an MCP server's instructions: a page, as for a tool's description."""
 
 
 def servers_text(offers: Iterable[ServerOffer]) -> str:
-    """Render the section on MCP servers, sorted, so that start-up order does not show."""
+    """Render the section on MCP servers, sorted so that start-up order does not matter."""
     servers = map(_server, sorted(offers, key=lambda offer: offer.server))
     return _fill_template("mcp", servers="\n\n".join(servers))
 
@@ -211,7 +203,7 @@ def server_digests(offers: Iterable[ServerOffer]) -> dict[str, str]:
 def servers_news(
     told: Mapping[str, str], offers: Iterable[ServerOffer]
 ) -> tuple[str, dict[str, str]]:
-    """Return a message on what changed since the model was `told`, and the digests it stands for."""
+    """Return a message on servers that changed since `told`, and their new digests."""
     now = {offer.server: offer for offer in offers}
     digests = server_digests(now.values())
     fresh = {name: digest for name, digest in digests.items() if told.get(name) != digest}

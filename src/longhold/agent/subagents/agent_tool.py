@@ -1,7 +1,6 @@
-"""Agent and AgentStop: how a model starts and stops agents.
+"""The Agent and AgentStop tools, with which a model starts and stops agents.
 
-The tool's description lists the available agents. It is part of every request's prefix, so it is
-written once, when a session begins; a resumed session keeps the one it has.
+The description lists the agents. It is in the cached prefix, so a session keeps it on resume.
 """
 
 import secrets
@@ -23,7 +22,6 @@ from longhold.core.turn.round import running_call
 from longhold.errors import ConfigError
 
 TASK_CHARS = 200
-"""Of the short description of a task."""
 
 
 class AgentInput(Input, frozen=True, kw_only=True):
@@ -41,7 +39,7 @@ class AgentStopInput(Input, frozen=True, kw_only=True):
 
 
 def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool = False) -> Tool:
-    """Make the Agent tool; with `only_back`, agents run in the background only."""
+    """Make the Agent tool; with `only_back`, agents run only in the background."""
 
     async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
         order = _make_order(given, supervisor, only_back=only_back)
@@ -79,7 +77,6 @@ def agent_stop_tool(supervisor: Supervisor) -> Tool:
 
 
 def _make_order(given: AgentInput, supervisor: Supervisor, *, only_back: bool = False) -> Order:
-    """Convert a model's input to an order, or say what is wrong with it."""
     is_fork = given.agent.casefold() == FORK
     definition = supervisor.definitions.find("general" if is_fork else given.agent)
     if definition is None:

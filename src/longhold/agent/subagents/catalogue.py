@@ -1,8 +1,6 @@
-"""Where definitions are found, and which one a name means.
+"""Finds agent definitions: a project's override the user's, and those the built-in ones.
 
-A project's definitions take precedence over the user's, and these over the built-in ones. A project
-is not trusted: it may add names, but replaces an existing one only with the user's trust. A file
-that cannot be used is skipped with a line that says why.
+A project needs the user's trust to replace a name. Unusable files are skipped with a reason.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,19 +22,16 @@ from longhold.core.settings.project import UnusableFile, read_text
 from longhold.errors import ConfigError
 
 FILE_BYTES = 256 << 10
-"""A larger file is not a prompt."""
 FILES = 200
-"""Per directory; more is a mistake or an attack."""
 PROJECT_PLACES = (".claude/agents", ".longhold/agents")
-"""In a project; later ones take precedence."""
+"""In a project; later directories take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
     known: tuple[Definition, ...] = ()
-    """Sorted by name."""
     untrusted: tuple[SettingsSection, ...] = ()
-    """What requires the user's trust; see `permissions.trust`."""
+    """Sections that need the user's trust; see `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
     def find(self, name: str) -> Definition | None:
@@ -81,7 +76,7 @@ def listing(definitions: Iterable[Definition]) -> str:
 
 
 def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:
-    """Compare the demands of a project's definition with what the user trusted."""
+    """Return the demands of a project's definition with their trust; None if there are none."""
     definition = draft.definition
     demands = dict(draft.demands)
     if taken_by:
@@ -104,7 +99,6 @@ def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]
 def _read_directory(
     directory: Path, root: Path, source: DefinitionSource
 ) -> Iterator[tuple[DefinitionDraft | None, str]]:
-    """Read the definitions in a directory; a project's must be inside the project."""
     within = root.resolve() if source == "project" else None
     if not directory.is_dir():
         return

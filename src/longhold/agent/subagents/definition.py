@@ -1,9 +1,7 @@
-"""What an agent is: its prompt, its tools and how it runs, read from a Markdown file.
+"""An agent definition, read from a Markdown file; it only narrows its parent's tools and mode.
 
-`tools_for` and `mode_for` apply a definition to a parent: tools only become fewer, modes only
-narrower. Whatever in a project's file would widen something (hooks, servers, a model, the user's
-own memory, replacing another definition) requires the user's trust; until then it is left out and
-the rest is used. `catalogue` knows where definitions are.
+In a project's file, hooks, servers, a model, the user's memory and replacing a definition need the
+user's trust; until then they are ignored and the rest is used.
 """
 
 from collections.abc import Iterable
@@ -30,12 +28,12 @@ from longhold.core.settings.front_matter import (
 )
 
 DESCRIPTION_CHARS = 1_536
-"""The parent's model reads it to choose an agent; more belongs in the prompt."""
+"""The parent's model reads it to choose an agent."""
 
 FORK = "fork"
-"""The agent that continues the conversation itself; no file defines it."""
+"""The agent that continues the conversation itself; it has no file."""
 STAGED = ("scripted:", "replay:", "chaos:")
-"""Prefixes of models with prepared answers, which are for tests."""
+"""Prefixes of scripted models, which are for tests only."""
 
 DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
 MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
@@ -49,17 +47,16 @@ class Definition:
     source: DefinitionSource = "built in"
     file: Path | None = None
     tools: tuple[str, ...] | None = None
-    """Names or patterns; None is all the parent has."""
+    """Names or patterns; None means all of the parent's."""
     disallowed: tuple[str, ...] = ()
     model: str = ""
-    """'' is the parent's."""
+    """"" means the parent's."""
     mode: Mode | None = None
-    """Narrows the parent's mode and never widens it."""
     turns: int = 0
-    """0 is the session's limit."""
+    """0 means the session's limit."""
     skills: tuple[str, ...] = ()
     servers: tuple[str, ...] | None = None
-    """Names of configured servers; None is all the parent has."""
+    """Configured server names; None means all of the parent's."""
     own_servers: tuple[McpServer, ...] = ()
     hooks: tuple[Hook, ...] = ()
     memory: MemoryScope = ""
@@ -69,19 +66,17 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionDraft:
-    """A definition as written, and what of it requires the user's trust."""
+    """A definition as written, and which parts need the user's trust."""
 
     definition: Definition
     hooks: JsonObject
     own_servers: JsonObject
     demands: JsonObject
-    """What requires trust; empty if nothing does."""
     sha256: str
-    """Of the whole file: trust covers exactly this content."""
+    """Of the whole file; trust covers exactly this content."""
 
 
 def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
-    """Choose among the parent's tools; none is ever added."""
     return tuple(
         name
         for name in available
@@ -99,7 +94,7 @@ def _covers(patterns: tuple[str, ...], name: str) -> bool:
 
 
 def _touches(patterns: tuple[str, ...], name: str) -> bool:
-    """Return whether a tool is forbidden; forbidding a part forbids all of it."""
+    """Return whether a tool is forbidden; forbidding some of its calls forbids the tool."""
     return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
 
 
@@ -143,7 +138,7 @@ def read_definition(text: str, file: Path, source: DefinitionSource) -> Definiti
 
 
 def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, JsonObject]:
-    """Separate what would run here (hooks, own servers) from servers it only names."""
+    """Separate hooks and own servers, which run here, from servers that are only named."""
     hooks, servers = fields.get("hooks") or {}, fields.get("mcpservers")
     if not isinstance(hooks, dict):
         raise UnreadableFrontMatter("its hooks cannot be read as YAML")
@@ -172,13 +167,12 @@ def _memory(fields: JsonObject) -> MemoryScope:
 def _demands(
     definition: Definition, hooks: JsonObject, own_servers: JsonObject, mark: str
 ) -> JsonObject:
-    """Return what requires trust, bound to the content of the file."""
     wants: JsonObject = {}
     if hooks:
         wants["hooks"] = hooks
     if own_servers:
         wants["mcpServers"] = own_servers
-    if definition.model:  # it decides who reads the work and who is paid
+    if definition.model:  # the model decides who sees the work and who is paid
         wants["model"] = definition.model
     if definition.memory == "user":
         wants["memory"] = "user"
@@ -186,7 +180,7 @@ def _demands(
 
 
 def grant(draft: DefinitionDraft, section: SettingsSection | None) -> tuple[Definition, list[str]]:
-    """Return a definition as far as it is trusted, and what in it was not understood."""
+    """Return the trusted part of a definition, and lines about invalid hooks."""
     definition = draft.definition
     if section is not None and not section.is_trusted:
         memory = "local" if definition.memory == "user" else definition.memory

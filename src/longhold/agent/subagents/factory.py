@@ -1,10 +1,7 @@
-"""Makes the agents that an agent starts, with no more permissions than their parent has.
+"""Creates sub-agents with at most their parent's permissions.
 
-An order becomes an agent on a log of its own: the parent's tools less what its definition leaves
-out, the parent's permissions at most, questions put to the same user, calls paid from the parent's
-budget. A fork is the parent itself on a prefix of its own. `SubagentContext` is what all agents of
-a session share; `attach_subagents` gives one of them its supervisor, its mail and the tools for
-both.
+A sub-agent has its own log, a subset of the parent's tools, and the parent's user and budget. A
+fork continues the parent's conversation.
 """
 
 from collections.abc import Callable, Sequence
@@ -110,44 +107,40 @@ OWN_TOOLS = frozenset(
         "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "memory",
     }
 )  # fmt: skip
-"""Tools that belong to one agent alone: each gets those of its own."""
+"""Tools bound to one agent; each agent gets its own."""
 NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
-"""They would act in the parent's name: a fork's prefix lists them, but it may not use them."""
+"""A fork's prefix lists them, but it may not act in the parent's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentContext:
     session: str
     directory: Path
-    """The session's directory beside its log."""
     definitions: Definitions
     slots: Slots
     teammates: Teammates
     base: tuple[Tool, ...]
-    """The tools there are, before any are left out."""
+    """All tools, before definitions remove some."""
     ask: AskUser | None
     open_model: Callable[[str], Model]
     assemble: Assemble
     is_outside: Callable[[], bool]
-    """Whether one of them took in text from outside."""
     stored_mail: StoredMail | None = None
-    """How sessions of the same store write to each other; None: through sockets on this machine."""
+    """Mail between sessions in one store; None means sockets on this machine."""
     mails: dict[str, Delivery] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An agent's place among the agents of a session; the defaults are the main one's."""
+    """An agent's place in the session; the defaults are the main agent's."""
 
     order: Order | None = None
     above: Supervisor | None = None
     only_back: bool = False
-    """It starts agents in the background only."""
     mail_socket: MailSocket | None = None
 
 
 def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -> Equipment:
-    """Give an agent its supervisor, its mail, and the tools for both."""
     order, settings = place.order, parts.engine.settings.agents
     id, name = (order.id, order.called) if order else (MAIN, MAIN)
     supervisor = Supervisor(
@@ -306,7 +299,7 @@ class AgentFactory:
         return engine
 
     def _model(self, definition: Definition) -> Model:
-        """Open the model a definition names; if that fails, the parent's answers."""
+        """Open the definition's model; fall back to the parent's."""
         parents = self.parent.models.current()
         if definition.model and definition.model != parents.name:
             try:
@@ -316,7 +309,7 @@ class AgentFactory:
         return Borrowed(parents)
 
     def _gate(self, order: Order) -> Gate:
-        """Allow what the parent's gate would at most; questions say who asks."""
+        """Allow at most what the parent's gate allows; prompts name the agent."""
         gate, ask = self.parent.gate, self.shared.ask
         mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
         return Gate(
@@ -327,7 +320,6 @@ class AgentFactory:
         )
 
     async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
-        """Connect to the agent's own servers; its parent's are shared."""
         definition = order.definition
         own = tuple(one for one in definition.own_servers if _has_used(order.reach, one.name))
         mcp = McpTools(own, can_refer=references_in(engine))
@@ -376,7 +368,7 @@ def _has_used(reach: ToolReach, server: str) -> bool:
 
 
 def _choose_tools(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Choose an agent's tools, sorted as requests list them; a memory of its own brings its tool."""
+    """Choose an agent's tools, sorted by name; its own memory adds the memory tool."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}
     definition = order.definition

@@ -1,8 +1,7 @@
-"""A file of JSON lines that several processes append to under a lock and read as it grows.
+"""A JSON Lines file that several processes append to under a lock, and mail built on it.
 
-Who appends holds the lock and can first read what others wrote, so decisions rest on the current
-state. An unfinished line of a killed writer was never acknowledged; the next writer removes it.
-Mailboxes, task lists and teams are ledgers.
+Writers decide on the current state, because they read it under the lock. The next writer removes a
+killed writer's unfinished line, which was never acknowledged.
 """
 
 import errno
@@ -29,19 +28,17 @@ from longhold.core.turn.engine import Engine
 from longhold.errors import StoreError
 
 LIMIT_BYTES = 64 << 20
-"""Far more than agents write to each other; a ledger this long is a runaway loop."""
+"""A longer ledger is a runaway loop."""
 LOCK_SECONDS = 10.0
-"""A holder writes one line; a longer wait means that its process was suspended."""
+"""A holder writes one line, so a longer wait means its process is suspended."""
 PAUSE_SECONDS = 0.004
-"""Between two attempts to lock: the time of a few writes."""
 CHUNK_BYTES = 4_096
-"""Read at a time when looking back for the last whole line."""
 
 T = TypeVar("T", bound=Struct)
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """The first line: the format, and an id that reveals whether the file was replaced."""
+    """The first line: the format, and an id that shows whether the file was replaced."""
 
     longhold: int = 1
     ledger: str
@@ -50,18 +47,17 @@ class Head(Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine(Generic[T]):
     value: T | None
-    """None if it could not be decoded."""
+    """None if the line could not be decoded."""
     cursor: str
-    """Says how far a reader is that has read this line; see `read_cursor`."""
+    """The position after this line; see `read_cursor`."""
     reason: str = ""
-    """Why it could not be decoded."""
 
 
 Append: TypeAlias = Callable[[Sequence[T]], None]
 
 
 class SharedLedger(Generic[T]):
-    """A ledger, and how far this reader has read; `after` has offsets to begin from, by id."""
+    """A ledger and this reader's position; `after` maps ledger ids to start offsets."""
 
     def __init__(
         self,
@@ -73,10 +69,9 @@ class SharedLedger(Generic[T]):
     ) -> None:
         self.path = path
         self.id = ""
-        """The id from the first line; known once something was read."""
+        """From the first line; set by the first read."""
         self._after = after or {}
         self._place = 0
-        """The offset behind the last line read."""
         self._limit_bytes = limit_bytes
         self._inode = 0
         self._decoder = msgspec.json.Decoder(kind)
@@ -100,7 +95,7 @@ class SharedLedger(Generic[T]):
 
     @contextmanager
     def lock(self) -> Iterator[Append[T]]:
-        """Hold the lock; yield a function that appends values, all of them or none."""
+        """Hold the lock; yield a function that appends all values or none."""
         with self._mine:
             try:
                 descriptor = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -141,7 +136,6 @@ class SharedLedger(Generic[T]):
         return line
 
     def _recognise(self, descriptor: int) -> None:
-        """Raise if another file has replaced the one that was read."""
         status = os.fstat(descriptor)
         with suppress(FileNotFoundError):
             if self.path.stat().st_ino == status.st_ino and self._inode in (0, status.st_ino):
@@ -201,7 +195,7 @@ def _take_lock(descriptor: int, path: Path) -> None:
 
 
 def _repair(descriptor: int) -> None:
-    """Cut off what a killed writer left after the last whole line; the lock is held."""
+    """Remove a killed writer's unfinished line; the lock must be held."""
     size = end = os.fstat(descriptor).st_size
     while end:
         start = max(0, end - CHUNK_BYTES)
@@ -215,7 +209,7 @@ def _repair(descriptor: int) -> None:
 
 
 Letter: TypeAlias = LedgerLine[Mail]
-"""A mail with the cursor of its reader once it is delivered, or why it cannot be read."""
+"""A mail and the cursor after it, or why it cannot be read."""
 
 
 class Mailbox:
@@ -224,7 +218,7 @@ class Mailbox:
         self._there: set[tuple[str, str, str]] = set()
 
     def send(self, mail: Mail) -> bool:
-        """Append a mail; return False if it was there already. Raises `StoreError` on failure."""
+        """Append a mail; return False if it is a duplicate. Raises `StoreError` on failure."""
         with self._ledger.lock() as append:
             self._there.update(map(_key, self._ledger.values()))
             if _key(mail) in self._there:
@@ -243,7 +237,7 @@ class UnreadMail:
         self._waiting: list[Letter] = []
 
     def letters(self) -> list[Letter]:
-        """Return what is waiting, oldest first; it stays until it is `delivered`."""
+        """Return unread letters, oldest first; each remains until it is `delivered`."""
         self._waiting += self._news()
         return list(self._waiting)
 
@@ -251,7 +245,7 @@ class UnreadMail:
         return self._ledger.news()
 
     def delivered(self, letter: Letter) -> None:
-        """Remove the oldest letter, after its entry was written."""
+        """Remove the oldest letter, once its entry is in the log."""
         assert self._waiting[0] is letter, "mail is delivered in order"
         self._waiting.pop(0)
 
@@ -271,7 +265,7 @@ class UnreadStoredMail(UnreadMail):
 
 
 def _letter(cursor: str, body: bytes) -> Letter:
-    """Read a mail; it is data, and only notes may come from another session."""
+    """Decode an untrusted mail; only notes may come from another session."""
     try:
         mail = msgspec.json.decode(body, type=Mail)
     except (ValueError, RecursionError) as error:
@@ -282,25 +276,25 @@ def _letter(cursor: str, body: bytes) -> Letter:
 
 
 class _BoxError(Exception):
-    """A mailbox could not be read; unlike an error of the log, this stops nothing."""
+    """A mailbox could not be read; unlike a log error, this does not stop the agent."""
 
 
 MAIL_ROUND_CHARS = 64_000
-"""Mail brought to one round; the rest waits, so that it cannot flood the window."""
+"""Mail delivered per round; the rest waits, so that it cannot flood the window."""
 
 
 class Delivery:
-    """The stage of one agent, over its own mailbox and that of its team."""
+    """A stage that delivers mail from an agent's own mailbox and its team's."""
 
     def __init__(self, *boxes: Path, stored: StoredMail | None = None) -> None:
         self._boxes = boxes
         self._stored = stored
-        """The session's mailbox in a store, for the agent that other sessions write to."""
+        """The session's mailbox in a store, for mail from other sessions."""
         self._inboxes: tuple[UnreadMail, ...] | None = None
         self._problem = ""
 
     async def __call__(self, engine: Engine) -> None:
-        """Deliver what waits; an unreadable mailbox is recorded once and retried."""
+        """Deliver waiting mail; an unreadable mailbox is recorded once and retried."""
         try:
             self._deliver(engine)
             self._problem = ""
@@ -330,7 +324,7 @@ class Delivery:
             entry = _make_mail_entry(letter)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < MAIL_ROUND_CHARS:
-                return  # the first mail may be of any length, further ones must fit
+                return  # the first mail may have any length, further ones must fit
             engine.record(entry)
             inbox.delivered(letter)
             room_chars -= size_chars

@@ -1,8 +1,7 @@
-"""What agents write to each other, and how it is shown to a model.
+"""Mail between agents, and how a model sees it.
 
-A `Mail` has a sender, an addressee and a body: a note or one of a few structured messages. It is
-data: the rendered text says whose it is and that it is not the user's word, and every line of the
-content is prefixed with a bar, so that no content can close the envelope or open another.
+Mail is untrusted: the rendered text states that it is not the user's. A bar before every line of
+content keeps it from closing the envelope or opening another.
 """
 
 import re
@@ -14,9 +13,8 @@ from msgspec import Meta, Struct
 from longhold.agent.subagents.names import LEAD, MAIN, PATTERN, RESERVED, SESSION_PATTERN
 
 SUMMARY_CHARS = 200
-"""Five to ten words, with room for long ones."""
 BODY_CHARS = 200_000
-"""What a reader accepts, whatever the sender's limit."""
+"""The reader's limit, independent of the sender's."""
 
 Name = Annotated[str, Meta(pattern=PATTERN)]
 Id = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}\Z")]
@@ -34,30 +32,22 @@ class Note(_Body, frozen=True, kw_only=True, tag="note"):
 
 
 class ShutdownRequest(_Body, frozen=True, kw_only=True, tag="shutdown_request"):
-    """The lead asks a teammate to stop."""
-
     request_id: Name
     reason: Words = ""
 
 
 class ShutdownAnswer(_Body, frozen=True, kw_only=True, tag="shutdown_answer"):
-    """The teammate agrees to stop, or says why not yet."""
-
     request_id: Name
     approve: bool
     reason: Words = ""
 
 
 class PlanRequest(_Body, frozen=True, kw_only=True, tag="plan_request"):
-    """A teammate asks the lead to approve its plan."""
-
     request_id: Name
     plan: Words
 
 
 class PlanAnswer(_Body, frozen=True, kw_only=True, tag="plan_answer"):
-    """The lead approves a plan, or says what to change."""
-
     request_id: Name
     approve: bool
     feedback: Words = ""
@@ -76,12 +66,11 @@ MailBody: TypeAlias = (
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: Id
-    """Chosen by the sender; a second mail with the same id is the same message."""
+    """Chosen by the sender; a second mail with the same id is a duplicate."""
     sender: Name
     to: Name
     body: MailBody
     session: Annotated[str, Meta(pattern=rf"({SESSION_PATTERN})|\A\Z")] = ""
-    """The session it comes from, if not the reader's own."""
     at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -90,7 +79,7 @@ class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def asks(mail: Mail, answer: ShutdownAnswer | PlanAnswer, *, sender: str) -> bool:
-    """Return whether a mail is the request that an answer belongs to, sent by its addressee."""
+    """Return whether a mail is the request that `answer` answers."""
     wanted = ShutdownRequest if isinstance(answer, ShutdownAnswer) else PlanRequest
     body = mail.body
     return (
@@ -135,7 +124,7 @@ def _weight(body: MailBody) -> str:
 
 
 def quote_lines(text: str) -> list[str]:
-    """Prefix every line with a bar, without characters that could hide, reverse or end one."""
+    """Prefix every line with a bar and drop characters that could hide, reverse or end a line."""
     return [f"| {strip_hidden(line)}" for line in text.splitlines() or [""]]
 
 

@@ -1,9 +1,7 @@
-"""A session's mail socket, through which other sessions of the same user send it mail.
+"""A session's mail socket, which receives mail from other sessions of the same user.
 
-It is in the session's private directory and open while the session runs. Each connection carries
-one plain note of limited size and one reply: taken, or why not. The peer must be a process of the
-same user according to the kernel; on systems that cannot tell, no socket is opened. A mail is in
-the session's mailbox before the reply, so it is delivered like any other.
+The kernel must confirm the peer's user; without that support no socket is opened. A note is stored
+in the mailbox before the reply.
 """
 
 import asyncio
@@ -23,15 +21,12 @@ from longhold.agent.subagents.mail import Mail, explain_unsendable
 from longhold.errors import StoreError
 
 SOCKET_NAME = "mail.sock"
-"""In a session's directory."""
 LINE_BYTES = 1 << 20
-"""A mail with the longest body, as JSON."""
+"""Fits a mail with the longest body as JSON."""
 WAIT_SECONDS = 5.0
-"""For one mail and its reply; both ends are on this machine."""
 AT_ONCE = 8
-"""Connections served concurrently; others wait."""
 PATH_BYTES = 100
-"""The length of a socket's path that every system allows; longer ones go through a link."""
+"""Allowed on every system; longer socket paths go through a symlink."""
 
 
 class SocketReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -47,7 +42,7 @@ class MailSocket:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def open(self) -> bool:
-        """Start listening; return False if this system cannot identify peers."""
+        """Start listening; return False if the system cannot identify peers."""
         if not hasattr(socket, "SO_PEERCRED"):
             return False
         _clear(self.path)
@@ -69,11 +64,11 @@ class MailSocket:
             self._server.close()
             await self._server.wait_closed()
             self._server = None
-            with suppress(OSError):  # what stays behind is cleared by the next process
+            with suppress(OSError):  # the next process clears a leftover socket
                 self.path.unlink()
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection; its errors concern only the peer."""
+        """Serve one connection; its errors affect only the peer."""
         try:
             async with self._room, asyncio.timeout(WAIT_SECONDS):
                 reply = await self._receive(reader, writer)
@@ -103,7 +98,7 @@ class MailSocket:
 
 
 async def hand_over(directory: Path, mail: Mail) -> None:
-    """Send a mail to another session; raise `StoreError` if it was not taken."""
+    """Send a mail to another session; raise `StoreError` if it was refused."""
     path = directory / SOCKET_NAME
     _check_ours(path)
     try:
@@ -151,7 +146,7 @@ def _check_ours(path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove the socket of a dead process; the log's lock ensures that no other one runs."""
+    """Remove a dead process's socket; the log's lock guarantees that no other process runs."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise StoreError(f"{path} is not a socket; move it away")
@@ -160,7 +155,6 @@ def _clear(path: Path) -> None:
 
 @contextmanager
 def _shorten_path(path: Path) -> Iterator[str]:
-    """Yield a path to a socket that is short enough for the system."""
     if len(os.fsencode(path)) <= PATH_BYTES:
         yield str(path)
         return

@@ -1,8 +1,6 @@
-"""Whom an agent can write to, and sending messages along the routes that `route` decided on.
+"""Routes and sends messages between agents, teammates and sessions.
 
-A message counts as sent only once it is on disk: in the mailbox of an agent of this session, of a
-teammate, or of another session that accepted it. What cannot be sent raises `Unsent` with the
-reason.
+A message counts as sent once it is on disk or another session has accepted it.
 """
 
 import asyncio
@@ -57,47 +55,38 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Who can be reached when a message is sent."""
-
     me: str
-    """The name of the sender."""
     peers: tuple[Peer, ...] = ()
-    """Agents of this session without the sender, newest last."""
+    """Agents of this session except the sender, newest last."""
     has_main: bool = False
-    """The sender is a sub-agent and may write to the main agent."""
+    """The sender is a sub-agent, so it may write to the main agent."""
     teammates: tuple[str, ...] = ()
-    """Without the sender."""
     is_lead: bool = False
-    """The sender leads the team; its name alone proves nothing."""
+    """The sender leads the team; its name alone does not prove that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToAgent:
-    """Into the mailbox of an agent here; it is delivered at its next round."""
+    """To the mailbox of an agent here, delivered at its next round."""
 
     id: str
     must_resume: bool = False
-    """The agent has stopped and is started again from its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToTeammate:
-    """Into a mailbox of the team."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSession:
-    """Through the mail socket of another session on this machine, or the store of both."""
+    """To another session, through its mail socket or the shared store."""
 
     session: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Nowhere, and why."""
-
     why: str
 
 
@@ -142,7 +131,7 @@ def _route_to_all(body: MailBody, around: Around) -> Routes:
 
 
 def _agent(to: str, peers: tuple[Peer, ...]) -> Peer | Refusal | None:
-    """Find an agent by id, else by name: a running one before the newest that stopped."""
+    """Find an agent by id, then by name: a running one, else the newest stopped one."""
     for peer in peers:
         if peer.id == to:
             return peer
@@ -167,7 +156,7 @@ def _route_to_agent(peer: Peer) -> Routes:
 
 
 def _route_to_teammate(to: str, body: MailBody, around: Around) -> Routes:
-    """Let the lead request shutdowns and answer plans, and teammates do the converse."""
+    """Only the lead requests shutdowns and answers plans; only teammates do the converse."""
     match body:
         case Note():
             pass
@@ -193,7 +182,7 @@ def _list_known(around: Around) -> str:
 
 
 class Unsent(Exception):
-    """The message was not sent, and why."""
+    """The message was not sent; the text is the reason."""
 
 
 def agent_box(session_directory: Path, agent: str) -> Path:
@@ -204,10 +193,10 @@ def agent_box(session_directory: Path, agent: str) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class AgentDirectory:
-    """Whom one agent can reach: the agents it started, those beside it, and the lead."""
+    """The agents that one agent can reach: its own, its siblings, and the lead."""
 
     id: str
-    """'' for the main agent."""
+    """"" for the main agent."""
     name: str
     own: Supervisor
     above: Supervisor | None
@@ -252,27 +241,22 @@ def _peer(one: Known, supervisor: Supervisor) -> Peer:
 
 
 MAIL_CHARS = 32_000
-"""One message: as much as an answer; more belongs in a file that the message names."""
+"""Longer texts belong in a file that the message names."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Mailer:
     session: str
     directory: Path
-    """The session's directory beside its log."""
     around: Callable[[], Around]
     resume: Callable[[str], Awaitable[None]]
-    """Resumes a stopped agent, which then finds its mail."""
     team: Callable[[], Teammates | None] = lambda: None
-    """Returns its team, once there is one."""
     approve_plan: Callable[[str], None] = lambda _name: None
-    """Lets a teammate carry out the plan that it asked the lead to approve."""
     stored: StoredMail | None = None
-    """The mailboxes of sessions in a store, on whatever machine they run."""
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
-        """Send a message and return a line about the outcome; the same id is sent only once."""
+        """Send a message and return a line on the outcome; a repeated id is sent only once."""
         around = self.around()
         self._check_length(body)
         routes = route(to, body, around)
@@ -317,7 +301,7 @@ class Mailer:
             case ToAgent(id=agent, must_resume=must_resume):
                 await asyncio.to_thread(Mailbox(agent_box(self.directory, agent)).send, mail)
                 stopped = {one.id for one in self.around().peers if one.state == "stopped"}
-                if not must_resume and agent not in stopped:  # it may have stopped meanwhile
+                if not must_resume and agent not in stopped:  # the agent may have stopped meanwhile
                     return f"queued for {agent}"
                 await self.resume(agent)
                 return f"{agent} had stopped and was resumed"
@@ -390,7 +374,6 @@ def send_tool(mailer: Mailer) -> Tool:
 
 
 def _body_of(given: SendMessageInput) -> MailBody:
-    """Convert a model's input to a mail body, or say what is missing."""
     match given.message:
         case str(text):
             summary = one_line(given.summary)[:SUMMARY_CHARS]

@@ -1,10 +1,8 @@
-"""An agent's own memory: one store per kind of agent, in one of three places.
+"""An agent's own memory: one store per agent definition and scope.
 
-`user` is for all projects, `project` in the repository for everyone who works there, `local` for
-this project on this machine. They are written by the rules of the project's own memory: with the
-user's consent where that is wanted or untrusted text was read, and with where each came from. A
-repository may contain links, so a project's memory behind a link is refused; its history lies in
-the home directory.
+`user` is for all projects, `project` is in the repository, `local` is this project on this machine.
+Writing follows the rules of the project's memory (consent, provenance). The project scope may not
+be behind a symlink, which a repository can contain; its history is in the home directory.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +47,6 @@ def _find_project_place(root: Path, home: Path) -> Path:
 
 
 def _resolve_inside(project: Path, name: str) -> Path:
-    """Return a path in the project; raise if there is a link on the way."""
     project = project.resolve()
     place = project / ".longhold" / OWN / name
     if place.resolve() != place:
@@ -106,16 +103,15 @@ class OwnMemory:
     def __init__(
         self, store: MemoryStore, name: str, *, session: str, is_outside: Callable[[], bool]
     ) -> None:
-        """`session` is the one it works in, `is_outside` whether untrusted text was read there."""
+        """`is_outside` returns whether the session has read untrusted text."""
         self.store = store
         self._name = name
         self._session = session
         self._is_outside = is_outside
         self._claim: Callable[[], object] = lambda: None
-        """Keeps what the agent wrote into the directory itself."""
+        """Stores what the agent wrote directly to the directory."""
 
     def tool(self, engine: Engine, root: Path) -> Tool:
-        """Make the agent's memory tool; what it writes follows the rules of the project's."""
         viewed = ViewedMemories(MemoryPlace(store=self.store.root, root=root))
 
         def provenance() -> Provenance:
@@ -141,5 +137,5 @@ class OwnMemory:
         return memory_tool(memories)
 
     def close(self) -> None:
-        with closing(self.store), suppress(LongholdError):  # its log has what cannot be kept
+        with closing(self.store), suppress(LongholdError):  # the agent's log still has it
             self._claim()

@@ -1,7 +1,6 @@
-"""Names of agents, teams and worktrees: one word that is safe wherever it is used.
+"""Names of agents, teams and worktrees; ids of agents and requests have the same form.
 
-A name becomes a file name, a branch and the sender of mail, so it may not contain a path, break a
-line or impersonate anyone. Ids of agents and requests have the same form.
+A name becomes a file name, a branch and a mail sender, so it must be safe as each of them.
 """
 
 import re
@@ -9,17 +8,15 @@ import re
 from longhold.errors import ConfigError
 
 NAME_CHARS = 64
-"""Enough to describe an agent, and short enough for a file name with a suffix."""
 PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
 SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
 MAIN = "main"
 """The agent the user talks to."""
 LEAD = "lead"
-"""The same agent, among its teammates."""
 RESERVED = frozenset(
     {"all", "assistant", "longhold", "human", LEAD, MAIN, "system", "tool", "user"}
 )
-"""Names with a meaning; an agent with such a name could impersonate it."""
+"""Names that an agent could use to impersonate someone."""
 
 
 def is_name(text: str) -> bool:

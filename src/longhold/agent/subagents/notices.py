@@ -1,7 +1,6 @@
-"""What a model reads about the agents it started: receipts, results, notices.
+"""Texts for a model about the agents it started: receipts, results, notices.
 
-In a message an agent's words are put behind bars, as in mail, so that they cannot pass for anyone
-else's; as the result of a tool they need none. A long answer is cut, and its file named.
+Messages quote an agent's words with bars, so that they cannot pass for anyone else's.
 """
 
 from pathlib import Path
@@ -37,7 +36,6 @@ def running_file(order: Order, line: str) -> str:
 def cut_answer(
     finish: Finish, limit_chars: int, output: Path, kept: KeptWorktree | None = None
 ) -> str:
-    """Cut an answer to the limit; say where the rest is and why the agent ended."""
     text = finish.text.strip() or NO_ANSWER
     if len(text) > limit_chars:
         more = len(text) - limit_chars

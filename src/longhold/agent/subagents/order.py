@@ -1,8 +1,6 @@
-"""The interface between the supervisor and the agents it runs.
+"""The interface between the supervisor and its agents.
 
-An `Order` says which agent is wanted. The factory makes a `Worker` of it, which works until there is
-a `Finish`. The supervisor decides when a worker starts and stops. If a process is gone, `read_back`
-finds in an agent's log how it ended.
+The factory makes a `Worker` from an `Order`; it works until there is a `Finish`.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,19 +30,18 @@ STATES: dict[End | ForkEnd, Literal["completed", "failed", "stopped"]] = {
     "max_turns": "stopped",
     "budget_spent": "stopped",
 }
-"""How ends of a loop or a fork are reported; any other end is a failure."""
+"""How the end of a loop or fork is reported; any other end is a failure."""
 _CUT_SHORT = frozenset({"", "aborted", "broken", "max_tokens"})
-"""Stop reasons of incomplete answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReach:
-    """The most an agent may do: what it had when first started, whatever changed since."""
+    """An agent's maximum permissions, fixed when it was first started."""
 
     tools: tuple[str, ...] | None = None
-    """By name; None is all its parent has."""
+    """Tool names; None means all of the parent's."""
     mode: Mode | None = None
-    """None is its parent's."""
+    """None means the parent's."""
 
     def keeps(self, tool: str) -> bool:
         return self.tools is None or tool in self.tools
@@ -58,19 +55,17 @@ class Order:
     id: str
     definition: Definition
     prompt: str
-    """Its task; '' for an agent that is resumed."""
+    """"" for a resumed agent."""
     log: AgentLog
     task: str = ""
-    """The task in a few words, for people."""
     name: str = ""
     depth: int = 1
     is_background: bool = False
     is_fork: bool = False
     is_teammate: bool = False
     tree: Worktree | None = None
-    """Where it works, if not in its parent's directory."""
+    """Its worktree; None means the parent's directory."""
     reach: ToolReach = ToolReach()
-    """What it had, if it is resumed."""
 
     @property
     def called(self) -> str:
@@ -89,9 +84,7 @@ class Order:
 class Finish:
     state: Literal["completed", "failed", "stopped", "interrupted"]
     text: str = ""
-    """Its last answer."""
     detail: str = ""
-    """Why it ended, if it did not complete."""
     usage: Usage | None = None
 
 
@@ -103,7 +96,7 @@ class Worker(Protocol):
     def reach(self) -> ToolReach: ...
 
     async def work(self, seen: Seen) -> Finish:
-        """Work on its task, or on its mail, until done."""
+        """Work on the task or on mail until done."""
         ...
 
     def has_mail(self) -> bool: ...
@@ -111,18 +104,18 @@ class Worker(Protocol):
     def stop(self) -> None: ...
 
     def approve_plan(self) -> None:
-        """Let it carry out its plan, if it was started in plan mode."""
+        """End plan mode, if it was started in it."""
         ...
 
     async def progress(self) -> str:
-        """Return what it does in a few words, or ''."""
+        """Return the current activity in a few words, or ""."""
         ...
 
     async def close(self) -> None: ...
 
 
 def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
-    """Convert the end of a loop that began at entry `since` of a history."""
+    """Convert the end of a loop that began at index `since`."""
     reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
     detail = f"{reason}: {end.detail}" if reason and end.detail else reason
     return Finish(
@@ -136,8 +129,7 @@ def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Fin
 def read_back(log: AgentLog, *, since: float) -> Finish:
     """Return how an agent ended that was last started at `since`.
 
-    It completed if it gave its last answer since then, and was interrupted otherwise. The log is
-    only read here; resuming the agent repairs it.
+    It completed if its last answer came after that, and was interrupted otherwise.
     """
     try:
         entries = log.load().entries

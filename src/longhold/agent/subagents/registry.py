@@ -1,8 +1,7 @@
-"""Which agents a session has according to its log: running, ended, and whose end was reported.
+"""The agents of a session according to its log, and which ends were reported.
 
-An end is reported by a hidden message, or by the result of the call that started the agent if it
-came after the end; a result that says only that the call was interrupted does not count. Whether
-an agent really runs is known to the supervisor.
+An end is reported by a hidden message, or by the result of the starting call if it came later and
+is not just an interruption. Only the supervisor knows whether an agent is really running.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from longhold.core.turn.repair import REPAIRS
 AgentState: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
 
 _TELLS = "ended:"
-"""Marks the message that reports an end; the number of that entry follows."""
+"""Prefix of a report's mail id; the number of the `Ended` entry follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +45,9 @@ def mark_of(ended: Ended) -> str:
 @dataclass(slots=True)
 class AgentRegistry:
     known: dict[str, Known] = field(default_factory=dict)
-    """By id, in the order of their first start."""
+    """By id, in the order of first start."""
     _position: LogCursor = field(default_factory=LogCursor)
     _calls: dict[str, str] = field(default_factory=dict)
-    """The agent that each call of the tool started."""
 
     def follow(self, history: Sequence[AnyEntry]) -> "AgentRegistry":
         for entry in self._position.advance(history):

@@ -1,7 +1,6 @@
-"""The life of one agent: it works, perhaps waits for mail and works again, stops and cleans up.
+"""Runs one agent: it works, waits for mail, stops and cleans up.
 
-It always ends with a `Finish`: an error ends the agent, never its parent. The supervisor records
-and reports the end.
+It always ends with a `Finish`: an error ends the agent, never its parent.
 """
 
 import asyncio
@@ -22,13 +21,11 @@ from longhold.core.turn.round import ToolBegan, ToolRan
 
 THINKING = "Thinking about the task"
 WORD_CHARS = 40
-"""Longer words are cut."""
 ASK = (
     "Say in two to five words, in the present tense, what you are doing just now, naming the file "
     "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
 )
 WORDS = (2, 5)
-"""A verb and a thing at least; more take too long to read."""
 _VAGUE = frozenset(
     [
         "a",
@@ -97,7 +94,7 @@ _VAGUE = frozenset(
         "your",
     ]
 )
-"""Words that name nothing: a line whose verb is followed by these only says nothing."""
+"""A line whose verb is followed only by these is too vague."""
 
 _FILES = {
     "Read": "Reading the file",
@@ -106,7 +103,7 @@ _FILES = {
     "NotebookEdit": "Editing the notebook",
 }
 MAIL_POLL_SECONDS = 0.5
-"""How soon an idle teammate or session notices mail."""
+"""How often an idle teammate or session checks for mail."""
 
 
 def progress_line(use: ToolUse | None) -> str:
@@ -156,7 +153,7 @@ def _word(text: str) -> str:
 
 
 STOP_SECONDS = 5.0
-"""After a stop request; closing its tools takes less. Then the agent is cancelled."""
+"""After a stop request; then the agent is cancelled."""
 
 AgentEnd: TypeAlias = Literal["stopped", "interrupted"]
 
@@ -166,15 +163,11 @@ class RunningAgent:
     order: Order
     worker: Worker
     teammates: Teammates
-    """How often an idle teammate checks for mail."""
     on_news: Callable[[], None]
-    """Called when it becomes idle."""
     life: "asyncio.Task[Finish] | None" = None
     kept: KeptWorktree | None = None
-    """Its worktree, if it was kept."""
     is_background: bool = False
     is_idle: bool = False
-    """It is a teammate that waits for mail."""
     by_user: bool = False
     sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
@@ -182,7 +175,6 @@ class RunningAgent:
     _last_use: ToolUse | None = None
     _stops_as: AgentEnd | None = None
     _is_leaving: bool = False
-    """It is a teammate that agreed to stop."""
 
     def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
         self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
@@ -191,7 +183,7 @@ class RunningAgent:
         self.is_background = True
 
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
-        """Work to the end and clean up; `ended` records the end in every case."""
+        """Work to the end and clean up; `ended` always records the end."""
         try:
             done = await self._work()
         except asyncio.CancelledError:
@@ -246,7 +238,7 @@ class RunningAgent:
                 self._is_leaving = self._is_leaving or _agrees_to_stop(use)
 
     async def first(self, seconds: float) -> Finish | None:
-        """Wait for the end; None if it takes too long or is sent to the background."""
+        """Wait for the end; None on timeout or if sent to the background."""
         assert self.life is not None, "it has begun"
         asked = asyncio.create_task(self.sent_back.wait())
         try:
@@ -258,7 +250,6 @@ class RunningAgent:
         return self.life.result() if self.life.done() else None
 
     async def stop(self, how: AgentEnd = "stopped", *, by_user: bool = False) -> None:
-        """Request a stop, and cancel the agent if it does not."""
         assert self.life is not None, "it has begun"
         self.by_user = self.by_user or by_user
         self._stops_as = how

@@ -1,8 +1,6 @@
-"""Sets up the main agent's subagents, mailbox and mail socket.
+"""Sets up the main agent's sub-agents, mailbox and mail socket, and cleans up after a kill.
 
-Whether there are agents at all is decided once, when a session begins, because their tools are
-part of every request's prefix; a resumed session keeps what it has. What a killed process left
-is cleaned up: worktrees without a worker, agents without a process, their team.
+Agents are enabled once per session, because their tools are part of the cached prefix.
 """
 
 import asyncio
@@ -35,7 +33,6 @@ COORDINATES = frozenset(
         "TaskGet", "TaskList", "TaskUpdate", "TodoWrite",
     }
 )  # fmt: skip
-"""The tools of an agent that only directs others."""
 
 
 async def equip_main(
@@ -46,7 +43,7 @@ async def equip_main(
     ask: AskUser | None,
     system: str,
 ) -> Equipment:
-    """Complete the main agent's tools, with agents and mail if it is to have them."""
+    """Complete the main agent's tools, with agents and mail if enabled."""
     frame, settings = parts.engine.view.frame, parts.engine.settings.agents
     listed = {str(tool.get("name")) for tool in frame.tools} if frame else None
     if not (settings.on if listed is None else "Agent" in listed):
@@ -116,10 +113,10 @@ def _mail_socket(parts: AgentParts) -> MailSocket | None:
 
 
 async def _recover(parts: AgentParts, attached: Equipment, shared: SubagentContext) -> None:
-    """Clean up after a killed process, and open the mail socket; its failure is only reported."""
+    """Clean up after a killed process and open the mail socket; a socket failure is only reported."""
     assert attached.supervisor is not None
     attached.supervisor.reconcile()
-    with suppress(StoreError):  # a team that cannot be read is left as it is
+    with suppress(StoreError):  # an unreadable team is left alone
         team = await asyncio.to_thread(shared.teammates.recover)
         if team is not None:
             shared.mails[MAIN].also(team.box(LEAD))

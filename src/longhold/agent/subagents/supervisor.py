@@ -1,9 +1,7 @@
 """Starts, reports on and stops the agents that one agent started.
 
-Every start and end is an entry in the log of the parent, and an end is reported to its model
-exactly once: as the result of the call, or as a hidden message before the next call. So a killed
-session knows on resume which agents were running and which reports are missing. Stopping the parent
-stops the agents it waits for; those in the background continue and can be stopped by name.
+Every start and end is logged in the parent, and its model gets each end exactly once, also after a
+crash. Stopping the parent stops the agents it waits for, not background agents.
 """
 
 import asyncio
@@ -36,18 +34,16 @@ from longhold.errors import LongholdError, StoreError
 LOOK_SECONDS = 0.5
 """How often requests from other terminals are checked."""
 PROGRESS_SECONDS = 30.0
-"""How often a running agent gets a line of what it does."""
+"""How often a background agent's activity is reported."""
 
 Wish: TypeAlias = Literal["stop", "background"]
-"""What another terminal may ask for."""
 Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
-"""Makes the worker that an order asks for, under this supervisor."""
 
 
 @dataclass(slots=True)
 class Slots:
-    """Limits how many agents run at once, over all levels of a session."""
+    """Limits concurrent agents over all levels of a session."""
 
     limit: int
     taken: int = 0
@@ -63,29 +59,22 @@ class Slots:
 
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
-    """The agents that one agent started."""
-
     engine: Engine
     create: Create
     definitions: Definitions
     root: Path
-    """Where the parent works."""
     scratch: Path
-    """Where answers are written for the parent to read."""
     fire: Fire
-    """Runs the hooks of an event."""
     slots: Slots
     teammates: Teammates
     tell: Callable[[str], None]
-    """Shows the user what agents in the background do."""
     depth: int = 0
-    """Of the parent; the main agent's is 0."""
+    """The parent's depth; the main agent's is 0."""
     mail_socket: MailSocket | None = None
-    """Receives mail from other sessions; only the main agent has one."""
+    """Only the main agent has one."""
     running: dict[str, RunningAgent] = field(default_factory=dict)
     _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when an agent ends or becomes idle."""
     _watching: "asyncio.Task[None] | None" = None
 
     async def open_mail_socket(self) -> None:
@@ -107,7 +96,7 @@ class Supervisor:
         return self.scratch / f"agent-{id}.md"
 
     def _definition(self, spawned: Spawned) -> Definition:
-        """Find the definition of an agent; a missing one is not replaced by another."""
+        """Find an agent's definition; a missing one is not replaced by another."""
         found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
         if found is None:
             raise StoreError(
@@ -129,7 +118,7 @@ class Supervisor:
             )
 
     async def start(self, order: Order, call: str, *, is_isolated: bool = False) -> Outcome:
-        """Start an agent, and wait for it unless it works in the background."""
+        """Start an agent, and wait for it unless it runs in the background."""
         self.check_may_start()
         try:
             one = await self._launch(order, call, order.id if is_isolated else "")
@@ -140,7 +129,7 @@ class Supervisor:
             return Outcome(content=notices.receipt(order, output), note=f"{order.id} started")
         try:
             done = await one.first(self.limits.background_seconds)
-        except asyncio.CancelledError:  # the one who waits was stopped
+        except asyncio.CancelledError:  # the caller was stopped
             await one.stop()
             raise
         if done is None:
@@ -155,7 +144,7 @@ class Supervisor:
         )
 
     async def resume(self, id: str) -> None:
-        """Start a stopped agent again from its log; it finds its mail in its mailbox."""
+        """Restart a stopped agent from its log; it reads its mail from its mailbox."""
         known = self.registry.known.get(id)
         if known is None or id in self.running:
             raise StoreError(f"there is no stopped agent {id!r} here")
@@ -227,13 +216,12 @@ class Supervisor:
         )
 
     def _ended(self, one: RunningAgent, done: Finish) -> Finish:
-        """Write an end down: the answer to its file, the entry to the log."""
         id = one.order.id
         self.slots.give_back()
         self.running.pop(id, None)
         file = self._leave(id, notices.result(one.order, done, one.kept))
         text = notices.cut_answer(done, self.limits.output_chars, self.output_of(id), one.kept)
-        with suppress(StoreError):  # otherwise the end is recorded on resume
+        with suppress(StoreError):  # otherwise `reconcile` records the end on resume
             self.engine.report(
                 Ended(
                     agent=id,
@@ -248,7 +236,7 @@ class Supervisor:
         return done
 
     def send_back(self, id: str) -> None:
-        """Move an agent to the background: whoever waits for it goes on."""
+        """Move an agent to the background; its caller stops waiting."""
         self.running[id].sent_back.set()
 
     def approve_plan(self, name: str) -> None:
@@ -295,7 +283,7 @@ class Supervisor:
         ]
 
     def reconcile(self) -> None:
-        """After a kill, record how the agents ended that the log still calls running."""
+        """After a crash, record the ends of agents that the log still lists as running."""
         for one in list(self.registry.known.values()):
             if one.ended is not None or one.id in self.running:
                 continue
@@ -310,7 +298,6 @@ class Supervisor:
         self._leave(one.order.id, notices.running_file(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
-        """Write an agent's file and return its path; '' if that fails."""
         file = self.output_of(id)
         try:
             write_private(file, text, is_synced=False)
@@ -335,10 +322,10 @@ class Supervisor:
                     await self._look_at(one)
 
     def _take_request(self, id: str, wish: Wish) -> bool:
-        """Take a request that another process left; one that cannot be removed counts again."""
+        """Take another process's request; one that cannot be removed counts again."""
         request = request_file(self.engine.log.path, id, wish)
         is_there = request.exists()
-        with suppress(OSError):  # a disk that fails must not end the looking after
+        with suppress(OSError):  # a failing disk must not end this task
             request.unlink(missing_ok=True)
         return is_there
 

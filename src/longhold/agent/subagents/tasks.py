@@ -1,8 +1,7 @@
-"""Shared tasks with owners and dependencies.
+"""Shared tasks with owners and dependencies, and the tools for them.
 
-Pure rules, and a ledger on which they are applied under its lock: each line is a task as it became,
-and the latest line of an id counts. So two agents never claim the same task, and all readers see
-the same list. Only what a task waits for is stored; what it blocks follows from that.
+In the ledger the latest line of an id counts. Changes are decided under the lock, so two agents
+never claim the same task.
 """
 
 import asyncio
@@ -23,11 +22,8 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
 
 TASKS = 1_000
-"""A longer list is not a plan."""
 SUBJECT_CHARS = 200
-"""One line."""
 DESCRIPTION_CHARS = 16_000
-"""As much as a good briefing takes."""
 
 Status: TypeAlias = Literal["pending", "in_progress", "completed", "deleted"]
 TaskId = Annotated[str, Meta(pattern=r"\A[1-9][0-9]{0,5}\Z")]
@@ -43,12 +39,11 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: Owner = ""
     waits_for: tuple[TaskId, ...] = ()
     by: Owner = ""
-    """The agent that changed it last."""
     at: float = 0.0
 
 
 class TaskChange(Struct, frozen=True, kw_only=True):
-    """A change to a task; fields that are None stay as they are."""
+    """A change to a task; None keeps a field."""
 
     subject: str | None = None
     description: str | None = None
@@ -56,13 +51,12 @@ class TaskChange(Struct, frozen=True, kw_only=True):
     status: Status | None = None
     owner: str | None = None
     waits_for: tuple[str, ...] = ()
-    """Added to the tasks it waits for."""
+    """Added to the task's own."""
     blocks: tuple[str, ...] = ()
-    """Tasks that will wait for this one."""
 
 
 class Unchanged(Exception):
-    """The rules forbid a change; the message says why."""
+    """The change is not allowed; the message is the reason."""
 
 
 Tasks: TypeAlias = Mapping[str, Task]
@@ -83,7 +77,7 @@ def find_blocked(tasks: Tasks, id: str) -> tuple[str, ...]:
 
 
 def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
-    """Return a task as claimed by its first claimant; it must be pending, free and unblocked."""
+    """Return the task as claimed; it must be pending, unblocked and not owned by another agent."""
     task = _find(tasks, id)
     if task.status != "pending":
         owner = f" with {task.owner}" if task.owner else ""
@@ -98,7 +92,7 @@ def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
 def apply_change(
     tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
 ) -> list[Task]:
-    """Apply a change; return every task that it alters."""
+    """Apply a change; return every task it alters."""
     task = _find(tasks, id)
     if task.owner not in ("", by) and not is_lead:
         raise Unchanged(
@@ -176,7 +170,7 @@ class TaskList:
         return self._apply(lambda t: apply_change(t, id, change, by=by, is_lead=is_lead), by)[0]
 
     def claim(self, owner: str, id: str = "") -> Task:
-        """Claim a task, by default the oldest that can be claimed, before another agent does."""
+        """Claim a task, by default the oldest claimable one."""
 
         def plan(tasks: Tasks) -> list[Task]:
             pending = (t for t in tasks.values() if t.status == "pending" and not t.owner)
@@ -199,7 +193,6 @@ class TaskList:
         return tuple(self._apply(plan, owner))
 
     def _apply(self, plan: Callable[[Tasks], list[Task]], by: str) -> list[Task]:
-        """Apply a plan to the current tasks under the lock, and write the result at once."""
         with self._ledger.lock() as append:
             new = [structs.replace(task, by=by, at=time.time()) for task in plan(self.tasks())]
             _check_form(new)
@@ -213,7 +206,7 @@ class TaskList:
 
 
 def _check_form(tasks: Sequence[Task]) -> None:
-    """Refuse what readers could not decode."""
+    """Refuse tasks that readers could not decode."""
     for task in tasks:
         if not task.subject.strip() or len(task.subject) > SUBJECT_CHARS:
             raise Unchanged(f"A subject has 1 to {SUBJECT_CHARS} characters.")
@@ -308,7 +301,6 @@ class _TaskAccess:
 
 
 def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool, ...]:
-    """Make the task tools of one agent; only sub-agents are not leads."""
     access = _TaskAccess(tasks, me, is_lead)
     return (
         team_tool("TaskClaim", TaskClaimInput, access.claim),

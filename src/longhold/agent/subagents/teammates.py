@@ -1,8 +1,7 @@
-"""The teammates of a session: agents that stay for further tasks, each with a mailbox.
+"""The teammates of a session: agents that remain for further tasks, each with a mailbox.
 
-The team is kept in `teams/<session>/` in the home directory, private to the user: a ledger of its
-members and a mailbox for each. It is created with the first teammate and removed with the last;
-the session's main agent leads it. If the process is killed, the resumed session recovers the team.
+The team is stored in `teams/<session>/` in the home directory, from the first teammate to the last.
+A resumed session recovers the team of a killed process.
 """
 
 import secrets
@@ -28,10 +27,8 @@ from longhold.errors import ConfigError
 class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: Annotated[str, Meta(pattern=PATTERN)]
     kind: str = "general"
-    """The name of its definition."""
     session: str = ""
     agent: str = ""
-    """Its id within the session."""
     is_lead: bool = False
     has_left: bool = False
     at: float = 0.0
@@ -41,7 +38,7 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Teammates:
     session: str
     tasks: TaskList
-    """Shared by all agents of the session, teammates or not."""
+    """Shared by all agents of the session, not only teammates."""
     _ledger: SharedLedger[Member] | None = None
     _members: dict[str, Member] = field(default_factory=dict)
 
@@ -66,7 +63,7 @@ class Teammates:
         return self.directory / "mail" / f"{name}.jsonl"
 
     def join(self, order: Order) -> None:
-        """Add a teammate, creating the team if needed; raise if another agent has the name."""
+        """Add a teammate and create the team if needed; raise if the name is taken."""
         check_agent_name(order.called, "a teammate")
         ledger = self._open_team()
         new = Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
@@ -93,7 +90,7 @@ class Teammates:
             Mailbox(self.box(LEAD)).send(mail)
 
     def recover(self) -> Self | None:
-        """Open the team that a killed process left; its teammates no longer run."""
+        """Open a killed process's team; its teammates have stopped."""
         try:
             if self.directory.is_symlink() or not (self.directory / "members.jsonl").is_file():
                 return None

@@ -1,9 +1,7 @@
-"""A subagent with a session of its own, as its supervisor sees it, and what its parent lends it.
+"""Workers: a sub-agent with its own session, or a fork of the parent's conversation.
 
-It works until nothing is left to do, including what it sent to the background. The model it
-borrows stays open when it closes. It spends its parent's budget: each payment is made from that
-and recorded in the parent's log, so that limits hold for all agents together, and `cost` and
-resumed sessions know of every call, even of agents that were killed.
+Payments are made from the parent's budget and recorded in its log, so limits cover all agents and
+costs survive a kill.
 """
 
 import asyncio
@@ -40,9 +38,7 @@ class AgentWorker:
     agent: Agent
     mail: Delivery
     memory: OwnMemory | None
-    """Its own, opened for it."""
     mode_after_plan: Callable[[], Mode] = lambda: "plan"
-    """Returns its parent's mode."""
     is_stopped: bool = False
 
     @property
@@ -68,7 +64,7 @@ class AgentWorker:
         self.agent.abort.set()
 
     def approve_plan(self) -> None:
-        """End plan mode; from here on it may do what its parent may, and never more."""
+        """End plan mode; it then has at most its parent's mode."""
         if self.agent.gate.mode == "plan":
             self.agent.gate.switch_mode(self.mode_after_plan())
 
@@ -90,7 +86,7 @@ class AgentWorker:
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """The model of another agent, which closes it."""
+    """Another agent's model; closing it has no effect."""
 
     lender: Model
 
@@ -109,20 +105,19 @@ class Borrowed:
         return await self.lender.count(request)
 
     async def close(self) -> None:
-        """Leave it open."""
+        """Do nothing: the lender closes it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ChildBudget(Budget):
     above: Budget
     engine: Engine
-    """The parent's."""
     source: str
 
     def pay(self, model: str, usage: Usage) -> Tally:
         spent = self.above.pay(model, usage)
         self.session = self.session + spent
-        with suppress(StoreError):  # a disk that takes no entry keeps no agent from working
+        with suppress(StoreError):  # a full disk must not stop the agent
             self.engine.report(Forked(source=self.source, model=model, usage=usage))
         return spent
 
@@ -138,9 +133,8 @@ are done answer once: begin with what you were to do, then what you found or cha
 Task: """
 GO_ON = "You were interrupted. Go on with your task from where you were."
 TURNS = 200
-"""Rounds of one fork by default: it cannot compact its history."""
+"""Default round limit of a fork, which cannot compact its history."""
 WHOLE_SECONDS = 0.02
-"""Between two checks whether the parent's answer is complete."""
 
 
 class ForkWorker:
@@ -168,7 +162,6 @@ class ForkWorker:
             raise StoreError(f"{order.id} had not begun, so it cannot go on")
 
     async def work(self, seen: Seen) -> Finish:
-        """Work on the task, or on waiting mail, behind the parent's prefix."""
         begins = not self._order.log.exists()
         letters = [] if begins else self._inbox.letters()
         mail = "\n\n".join(render(letter.value) for letter in letters if letter.value)
@@ -201,9 +194,10 @@ class ForkWorker:
         return _make_fork_finish(reply)
 
     async def share(self) -> None:
-        """Take the prefix at the answer that starts this fork, once it is complete.
+        """Take the prefix that ends with the answer that starts this fork.
 
-        While the call that starts it runs, the parent's next one waits; later would be too late.
+        The parent's next request waits while the starting call runs, so the prefix has not grown
+        yet.
         """
         if self._order.log.exists():
             self._prefix = prefix_of(self._engine, self._order.id)
@@ -223,18 +217,18 @@ class ForkWorker:
             self._task.cancel()
 
     def approve_plan(self) -> None:
-        """Do nothing: a fork is no teammate, and has its parent's mode."""
+        """Do nothing: a fork has its parent's mode."""
 
     async def progress(self) -> str:
-        """Return '', since a fork may not fork; the last tool call is used instead."""
+        """Return "": a fork cannot fork, so the last tool call is reported instead."""
         return ""
 
     async def close(self) -> None:
-        """Do nothing: it holds no resources between two calls."""
+        """Do nothing: a fork holds no resources between calls."""
 
 
 def prefix_of(engine: Engine, fork: str) -> Prefix:
-    """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
+    """Rebuild a fork's prefix: the parent's conversation up to the answer that started it."""
     view = fold(_cut_at_answer(engine.view.history, fork))
     frame = view.frame or Framed()
     messages = first_messages(frame) + Wire().render(view)

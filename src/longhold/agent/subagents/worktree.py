@@ -1,10 +1,8 @@
-"""A git worktree for one agent: its own files and branch in the same repository.
+"""A git worktree for one agent, kept after it ends only if something changed.
 
-It is checked out from the repository's current commit. When the agent is done it is removed if
-nothing changed, and kept otherwise. Each is in the user's home directory, with a record that
-describes it and a lock held by its process: `sweep` finds what a killed process left, and removes
-it only if nothing is lost. Git runs nothing that the repository names: no hooks, file watcher or
-filters. Filters from the user's own git settings, such as LFS, still run.
+A record and a lock let `sweep` clean up after killed processes without losing work. Git runs no
+hooks, file watchers or filters that the repository names; filters from the user's own settings,
+such as LFS, still run.
 """
 
 import os
@@ -26,18 +24,17 @@ from longhold.errors import StoreError
 
 BRANCH_PREFIX = "longhold-"
 _STATUS = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty")
-"""Looking at files in submodules would start git there, with their settings."""
+"""Checking submodule files would run git there with their settings."""
 
 
 class WorktreeRecord(Struct, frozen=True, kw_only=True):
-    """Written before a worktree is made."""
+    """Written before the worktree is made."""
 
     repository: str
     branch: str
     base: str
-    """The commit it starts from."""
     is_ready: bool = False
-    """Git has created it; before that there is nothing in it to lose."""
+    """Git has created it; before that it contains no work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +94,14 @@ def reopen_worktree(path: Path) -> Worktree | None:
 
 
 def finish(tree: Worktree) -> KeptWorktree | None:
-    """Remove a worktree in which nothing changed, else keep it and return where it is."""
+    """Remove an unchanged worktree; otherwise keep it and return where it is."""
     kept = _remove_or_keep(tree.path, tree.record)
     _release(tree.path, tree.lock, forget=kept is None)
     return kept
 
 
 def sweep(directory: Path) -> list[KeptWorktree]:
-    """Remove worktrees of dead processes; return those that were kept."""
+    """Remove unchanged worktrees of dead processes; return those kept."""
     if not _place(project_root(directory)).is_dir():
         return []
     repository = _repository(directory)
@@ -134,7 +131,6 @@ def _remove_or_keep(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
 
 
 def _what_changed(path: Path, record: WorktreeRecord) -> str:
-    """Return what a worktree has that the repository does not; '' if nothing."""
     repository = Path(record.repository)
     try:
         if path.is_dir() and _git(path, *_STATUS):
@@ -150,7 +146,7 @@ def _what_changed(path: Path, record: WorktreeRecord) -> str:
 
 
 def _remove(path: Path, record: WorktreeRecord, *, force: bool) -> None:
-    """Remove the directory, and the branch if it still points to where it started."""
+    """Remove the directory, and the branch if it has not moved."""
     repository = Path(record.repository)
     if path.exists():
         try:
@@ -220,7 +216,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _release(path: Path, lock: int, *, forget: bool = True) -> None:
-    """Release the lock, and delete the record of a removed worktree. The lock file stays."""
+    """Release the lock and delete a removed worktree's record; the lock file remains."""
     if forget:
         _record_file(path).unlink(missing_ok=True)
     os.close(lock)

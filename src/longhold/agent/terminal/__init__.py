@@ -1,5 +1,5 @@
-"""The terminal agent: a screen, what stands on it, and the conversation that is held there.
+"""The terminal chat, which the library does not import.
 
-Nothing here is imported by the library. `LiveScreen` needs the extra `terminal`; `PlainScreen` does
-the same job line by line, for pipes, dumb terminals and screen readers.
+`LiveScreen` needs the extra `terminal`. `PlainScreen` works line by line, for pipes, dumb terminals
+and screen readers.
 """

@@ -1,8 +1,4 @@
-"""A conversation on a screen: what is typed is answered, and what arrives meanwhile, too.
-
-The same for every screen. Sessions come and go within one chat: going back, clearing and resuming
-end one and begin the next.
-"""
+"""A conversation on any screen; rewinding, clearing and resuming switch sessions."""
 
 import asyncio
 import importlib
@@ -33,7 +29,7 @@ def _prompt_for(question: Question) -> str:
 
 
 def _answer_from(text: str, question: Question) -> Answer:
-    """Read what was typed; anything that is not a clear yes is a no, with those words as its reason."""
+    """Read the answer; anything but a clear yes is a no, with the text as the reason."""
     text = text.strip()
     match text.lower():
         case "y" | "yes":
@@ -48,7 +44,6 @@ def _answer_from(text: str, question: Question) -> Answer:
 
 SOURCE = "suggestion"
 MOST_CHARS = 100
-"""A suggestion is read at a glance; a longer answer is none."""
 NONE = "NONE"
 QUESTION = (
     "The user is about to say something. What will it most likely be? Answer with exactly those "
@@ -72,22 +67,20 @@ def _status_of(agent: Agent) -> Status:
 
 
 def _may_suggest(agent: Agent) -> bool:
-    """True if the question would be read from the cache, and the engine may still spend on itself."""
+    """Return whether the prompt is still cached and the overhead budget allows a suggestion."""
     engine = agent.engine
     is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
     return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
 
 
 HALF_TYPED_SECONDS = 0.5
-"""How often a line that is being typed is looked at, to wake the model once nobody types."""
+"""How often a half-typed line is checked before the model is woken."""
 LEAVING = ("/exit", "/quit")
 
 OpenSession: TypeAlias = "Callable[[SessionMove, AskUser], AbstractAsyncContextManager[Agent]]"
 
 
 class Chat:
-    """Talks on a screen, in one session after the other."""
-
     def __init__(
         self, screen: Screen, open_session: OpenSession, commands: Mapping[str, SlashCommand]
     ) -> None:
@@ -101,7 +94,7 @@ class Chat:
             move = await self._talk(move)
 
     async def _talk(self, move: SessionMove) -> SessionMove | None:
-        """Talk in one session; return where to go on, None to leave."""
+        """Talk in one session; return the next one, or None to leave."""
         await asyncio.to_thread(importlib.import_module, "longhold.agent.build")
         from longhold.core.turn.abort import stop
 
@@ -132,10 +125,9 @@ class Turns:
         self.screen = screen
         self.commands = commands
         self._stages = StageLines()
-        self._stages.follow(agent.engine.view.history)  # what was done before is no news
+        self._stages.follow(agent.engine.view.history)  # skip what happened before
         self._suggesting: asyncio.Task[None] | None = None
         self.looking: set[asyncio.Task[None]] = set()
-        """Commands that run while the model works."""
 
     def greet(self, move: SessionMove) -> None:
         agent, screen = self.agent, self.screen
@@ -152,12 +144,11 @@ class Turns:
             screen.draft(move.draft)
 
     async def remind(self, move: SessionMove) -> None:
-        if move.resume and not move.draft:  # who goes back sees where above
+        if move.resume and not move.draft:  # after a rewind the conversation is still on the screen
             lines = await asyncio.to_thread(where_lines, self.agent)
             self.screen.say("\n".join(map(clean_text, lines)), "dim")
 
     async def heard(self) -> SessionMove | None:
-        """Answer what is typed, and what arrives, until the session is left."""
         most = wakes_left = self.agent.engine.settings.agents.wakes
         while True:
             try:
@@ -180,9 +171,9 @@ class Turns:
                 self.screen.say(clean_text(str(error)), "error")
 
     async def _next_words(self, *, may_wake: bool) -> str | None:
-        """Wait for a line; None if mail or a report came first, which the model is to answer.
+        """Wait for a line; None if news came first and the model should answer it.
 
-        While somebody types, or when the model was woken too often, the news is only shown.
+        News is only shown while the user types, or if the model was woken too often.
         """
         from longhold.core.turn.abort import stop
 
@@ -202,7 +193,7 @@ class Turns:
             await stop(news)
 
     def _run_at_once(self, said: str) -> bool:
-        """Run a command that need not wait for the model; False if it must, or is none."""
+        """Run a command that need not wait for the model; False if it must wait or is unknown."""
         name, _, rest = said.strip().partition(" ")
         command = self.commands.get(name)
         if command is None or not command.at_once(rest.strip()):
@@ -228,7 +219,6 @@ class Turns:
         return await command.run(context, rest.strip())
 
     async def _turn(self, said: str) -> None:
-        """Let the model answer; what is queued meanwhile follows when it is done."""
         from longhold.agent.terminal.mentions import with_mentions
 
         mentions = await with_mentions(said, self.agent)
@@ -262,7 +252,7 @@ class Turns:
             await stop(suggesting)
 
     async def _leave(self, reason: str) -> None:
-        """Close the agent; say what is waited for, and let Ctrl-C cut that short."""
+        """Close the agent; print the pending jobs, which Ctrl-C cuts short."""
         agent = self.agent
         busy = ", ".join(job.name for job in agent.background.busy)
         with self.screen.working(agent.abort.set, what="leaving"):

@@ -1,4 +1,4 @@
-"""The input of the live screen: what is typed, queued, asked and chosen, and what keys do to it."""
+"""The input of the live screen: typing, queue, questions, menus and keys."""
 
 import asyncio
 import os
@@ -21,25 +21,23 @@ from longhold.core.settings.files import private_directory
 from longhold.errors import StoreError
 
 SHOWN = 40
-"""More is not looked through; another letter narrows it."""
 LISTED = 50_000
-"""Files that are known; a larger project is completed as far as that."""
 FRESH_SECONDS = 5.0
 LIST_SECONDS = 2.0
-"""How old a list of files may be, and how long making one may take."""
+"""The maximum age of the file list, and the time limit for making one."""
 _MENTION = re.compile(r"(?:^|\s)@([^\s@]*)$")
 
 
 @dataclass(slots=True)
 class ProjectFiles:
-    """The files below a directory, without those that git ignores."""
+    """The files below a directory, except those that git ignores."""
 
     root: Path
     _listed: list[str] = field(default_factory=list)
     _at: float = 0.0
 
     def find_matching(self, part: str) -> list[str]:
-        """Return paths with `part` in them: names that begin with it first, short ones first."""
+        """Return paths that contain `part`: matching name prefixes first, then shorter paths."""
         if time.monotonic() - self._at > FRESH_SECONDS or not self._at:
             self._listed, self._at = list(self._list())[:LISTED], time.monotonic()
         part = part.lower()
@@ -84,19 +82,17 @@ class InputCompleter(Completer):
 
 
 LONG_CHARS, LONG_LINES = 1_000, 12
-"""What fits an input without pushing everything else off the screen stays as it is."""
+"""Longer pastes are replaced by a placeholder."""
 _MARK = re.compile(r"\[paste (\d+): [^\]]*\]")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 @dataclass(slots=True)
 class Pastes:
-    """The pastes that marks stand for."""
-
     _kept: dict[int, str] = field(default_factory=dict)
 
     def take(self, text: str) -> str:
-        """Return what the input shows for a paste: itself, a mark, or a mention of an image."""
+        """Return the input's text for a paste: itself, a placeholder, or an image mention."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if mention := _image_mention(text):
             return mention
@@ -108,12 +104,11 @@ class Pastes:
         return f"[paste {number}: {pluralize(lines, 'line')}, {human_size(len(text))}]"
 
     def expand(self, text: str) -> str:
-        """Put every paste in the place of its mark; a mark that somebody typed stays as it is."""
         return _MARK.sub(lambda found: self._kept.get(int(found[1]), found[0]), text)
 
 
 def _image_mention(text: str) -> str:
-    """Return `@path` for the path of an image, which is what dropping a file pastes; else ''."""
+    """Return `@path` for an image path, which terminals paste when a file is dropped, or ""."""
     name = text.strip().strip("'\"").replace("\\ ", " ")
     if "\n" in name or not name.lower().endswith(_IMAGES):
         return ""
@@ -122,11 +117,11 @@ def _image_mention(text: str) -> str:
 
 
 KEPT_CHARS = 10_000
-"""Longer messages are pastes; nobody steps back to them key by key."""
+"""Longer messages are pastes and are not kept."""
 
 
 class InputHistory(History):
-    """Messages in a private file, or only in memory where there is no place for one."""
+    """Sent messages in a private file, or in memory without a path."""
 
     def __init__(self, path: Path | None) -> None:
         super().__init__()
@@ -145,20 +140,16 @@ class InputHistory(History):
 
 
 QUEUED_CHARS = 60
-"""Of each message that waits; it can be fetched back whole."""
 
 
 @dataclass(slots=True)
 class MenuChoice:
-    """Rows to pick one from; what is typed narrows them down."""
-
     title: str
     rows: Sequence[str]
     draft: str
-    """What stood in the input before."""
+    """The input before, restored afterwards."""
     picked: "asyncio.Future[int | None]"
     at: int = 0
-    """Which of the rows that are shown."""
 
     def shown(self, typed: str) -> list[int]:
         words = typed.lower().split()
@@ -193,7 +184,6 @@ class MenuChoice:
 class PendingQuestion:
     question: str
     draft: str
-    """What stood in the input before."""
     answer: "asyncio.Future[str]"
     is_secret: bool = False
 
@@ -202,13 +192,13 @@ class PendingQuestion:
 class OngoingWork:
     stop: Callable[[], None]
     at_once: Callable[[str], bool]
-    """Takes what need not wait for the end of the work; False if it must."""
+    """Handles input that need not wait for the work; False if it must wait."""
     what: str = ""
     since: float = field(default_factory=time.monotonic)
 
 
 class ChatInput:
-    """What the user does; `redraw` is called when it changes outside of a key."""
+    """The input's state; `redraw` is called on changes that no key caused."""
 
     def __init__(
         self,
@@ -255,7 +245,6 @@ class ChatInput:
         return self._queue.pop(0)
 
     async def ask(self, question: str, *, is_secret: bool = False) -> str:
-        """Wait for an answer; what was being typed before is there again afterwards."""
         answer = asyncio.get_running_loop().create_future()
         self.asking = asked = PendingQuestion(question, self.buffer.text, answer, is_secret)
         self.buffer.reset()
@@ -263,7 +252,7 @@ class ChatInput:
         try:
             return str(await answer)
         finally:
-            if self.asking is asked:  # nobody answered
+            if self.asking is asked:  # cancelled without an answer
                 self._answer("")
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
@@ -279,7 +268,7 @@ class ChatInput:
 
     @property
     def work(self) -> OngoingWork | None:
-        """What is interrupted next: what began last."""
+        """The work to interrupt next: the newest."""
         return self._works[-1] if self._works else None
 
     def begin_work(self, work: OngoingWork) -> None:
@@ -335,7 +324,7 @@ class ChatInput:
             self.suggestion = ""
 
     def _answer(self, text: str) -> None:
-        """Close the question at once: the next key is for what comes after it."""
+        """Close the question immediately, so that the next key goes to the input."""
         if (asked := self.asking) is not None:
             self.asking = None
             if not asked.answer.done():

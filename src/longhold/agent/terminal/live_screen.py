@@ -1,8 +1,6 @@
-"""A chat on a live screen: typing and working at the same time, with the session's state in sight.
+"""A chat on a live screen: finished text scrolls away, only the last lines are redrawn.
 
-What is finished is printed above and belongs to the terminal's own scrollback, also across a
-compaction. Only the last lines are drawn again: what is in progress, the input, the status. The
-terminal stays in raw mode while text is printed, so that nothing typed or pasted is lost.
+The terminal remains in raw mode while text is printed, so no typed or pasted text is lost.
 """
 
 import asyncio
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 
 
 INPUT_ROWS = 10
-"""A longer message scrolls within the input."""
 MENU_ROWS = 8
 STYLE = Style.from_dict(
     {
@@ -75,20 +72,18 @@ STYLE = Style.from_dict(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenParts:
-    """What is drawn; each is asked for when the screen is."""
+    """The parts of the screen, each computed on every redraw."""
 
     live: Callable[[], str]
     working: Callable[[], str]
     queued: Callable[[], list[str]]
     menu: Callable[[], StyleAndTextTuples]
     question: Callable[[], str]
-    """One that is too long to stand before its answer."""
+    """A question too long to be shown in front of its answer."""
     prompt: Callable[[], str]
     suggestion: Callable[[], str]
     status: Callable[[], tuple[str, str]]
-    """A style and the line."""
     is_secret: Callable[[], bool]
-    """Whether what is typed must not be seen."""
 
 
 def _make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
@@ -135,8 +130,6 @@ def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
 
 
 class KeyTarget(Protocol):
-    """What keys act on."""
-
     def is_choosing(self) -> bool: ...
     def can_pick_digit(self) -> bool: ...
     def has_suggestion(self) -> bool: ...
@@ -208,24 +201,21 @@ def _bind_editing(keys: KeyBindings, target: KeyTarget, choosing: Condition) -> 
 
 T = TypeVar("T")
 DRAW_SECONDS = 0.08
-"""Between two drawings of an answer that is coming; keys are drawn at once."""
+"""Between redraws of a streaming answer; keys are drawn immediately."""
 STATUS_SECONDS = 0.5
-"""How old the status line may be: measuring the context for each key would be felt."""
+"""The status line's maximum age; measuring the context for each key would be slow."""
 ESCAPE_SECONDS = 0.25
-"""How long a second Esc, or the Enter of Alt-Enter, may take."""
+"""How long a second Esc, or Enter after Esc (Alt-Enter), may take."""
 LIVE_SHARE = 3
-"""What is in progress may take up one in so many rows."""
+"""Work in progress takes at most one row in this many."""
 SHOWN_CHARS = 4_000
-"""Of a message that was sent, above its answer."""
 WAITING = "opening the session…"
 PROMPT = "> "
 ANSWER_COLUMNS = 12
-"""Beside a question; where there are fewer, the question stands above its answer."""
+"""If fewer columns remain next to a question, it is shown above its answer."""
 
 
 class _Application(Application[None]):
-    """The application, quick to notice that Esc was all."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.timeoutlen = ESCAPE_SECONDS
@@ -248,7 +238,7 @@ class LiveScreen:
         has_colours: bool = True,
         shows_suggestions: bool = True,
     ) -> None:
-        """`commands` are names with their help; `history` keeps what was typed between sessions."""
+        """`commands` maps names to help; `history` is the file of sent messages."""
         self._input = ChatInput(
             commands=commands,
             directory=directory,
@@ -297,7 +287,7 @@ class LiveScreen:
             is_secret=typed.is_secret,
         )
 
-    # what a chat asks of it
+    # the Screen interface
 
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
         loop = asyncio.get_running_loop()
@@ -375,7 +365,7 @@ class LiveScreen:
         return self._input.buffer.text
 
     def draft(self, text: str) -> None:
-        if self.half_typed():  # the user is ahead of us
+        if self.half_typed():  # the user is already typing
             self.say(f"You had said: {text}", "dim")
         else:
             self._input.replace_text(text)
@@ -487,7 +477,6 @@ class LiveScreen:
         return f"class:status{level}", status.line(self._columns() - 1)
 
     def _draw_soon(self) -> None:
-        """Draw what is in progress, together with whatever else comes within a moment."""
         if not self._is_drawing:
             self._is_drawing = True
             asyncio.get_running_loop().call_later(DRAW_SECONDS, self._draw)
@@ -497,7 +486,7 @@ class LiveScreen:
         self._app.invalidate()
 
     def _print(self, text: str) -> None:
-        """Print finished text above the input, together with whatever else comes at once."""
+        """Print finished text above the input, batched per event loop step."""
         self._outbox.append(text)
         if not self._is_flushing:
             self._is_flushing = True

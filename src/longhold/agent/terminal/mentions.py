@@ -1,4 +1,4 @@
-"""`@path` in a message: images go into it, text files beside it, as the Read tool shows them."""
+"""Resolves `@path` in a message: images are included, text files attached as Read shows them."""
 
 import re
 from collections.abc import Iterator
@@ -14,21 +14,18 @@ from longhold.core.view.window import scale_tokens
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
 HEAD_BYTES = 32
-"""Enough to tell an image by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
     content: str | Content
-    """The message, with the images it mentions."""
     attached: Content = ()
-    """The files it mentions: for the model, and not among the user's words."""
+    """Mentioned files, for the model; they do not count as the user's words."""
     said: tuple[str, ...] = ()
-    """A line for each file that goes with it, or cannot."""
 
 
 async def with_mentions(text: str, agent: Agent) -> Mentions:
-    """Read what a message mentions; what is no file, or not readable unasked, stays a name."""
+    """Read mentioned files; missing or unreadable ones remain plain text."""
     images: list[Block] = []
     attached: list[Block] = []
     said: list[str] = []
@@ -72,7 +69,7 @@ def _is_image(path: Path) -> bool:
 
 
 async def _attach(path: Path, agent: Agent, room: int) -> tuple[str, Text | None]:
-    """Read a file as far as one Read does; it counts as read if it goes with the message."""
+    """Read a file with the Read tool; it counts as read if it is sent."""
     context = agent.tool_context
     place, name = context.fork(), context.shown(path)
     outcome = await READ.run({"file_path": str(path)}, place)

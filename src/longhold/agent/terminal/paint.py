@@ -1,7 +1,6 @@
-"""Text with colours, as wide as the terminal: Markdown, diffs, tones. The only user of rich.
+"""Renders Markdown, diffs and tones for the terminal; the only user of rich.
 
-Whatever comes from a model or a tool is made harmless first, so that only our own escape sequences
-reach the terminal.
+Text is cleaned first, so that only Longhold's escape sequences reach the terminal.
 """
 
 import difflib
@@ -24,10 +23,9 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def whole_blocks(text: str) -> int:
-    """Return how many leading characters are whole blocks, followed by a blank line.
+    """Return the length of the leading complete blocks that end in a blank line.
 
-    Inside fenced code nothing is whole; a list goes on behind a blank line if what follows it is
-    indented or another item.
+    A list continues after a blank line if an indented line or another item follows.
     """
     cut, position, was_blank = 0, 0, False
     for line, was_code, _ in _lines(text):
@@ -39,7 +37,7 @@ def whole_blocks(text: str) -> int:
 
 
 def split_long(text: str) -> tuple[str, str]:
-    """Split text without a whole block where a line or a word ends; code is code in both parts."""
+    """Split an incomplete block after a line or word; a code fence is closed and reopened."""
     at = text.rfind("\n") + 1 or text.rfind(" ") + 1 or len(text)
     head, rest = text[:at], text[at:]
     *_, (_, _, opening) = _lines(head)
@@ -50,7 +48,7 @@ def split_long(text: str) -> tuple[str, str]:
 
 
 def _with_breaks(text: str) -> str:
-    """Mark the ends of lines as breaks: who writes to a terminal means them; code is as it is."""
+    """Turn newlines into hard breaks, except in code."""
     return "".join(
         line if was_code or is_code or not line[:-1].strip() else f"{line.rstrip()}  \n"
         for line, was_code, is_code in _lines(text + "\n")
@@ -58,7 +56,7 @@ def _with_breaks(text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool, str]]:
-    """Yield each line, whether it stands inside a fence, and the opening line of one behind it."""
+    """Yield each line, whether it is inside a fence, and the fence open after it."""
     opened, fence = "", ""
     for line in text.splitlines(keepends=True):
         found, was_open = _FENCE.match(line), bool(fence)
@@ -86,22 +84,18 @@ STYLES: dict[Tone, str] = {
     "document": "",
 }
 LEAST_COLUMNS = 20
-"""In a narrower terminal lines are cut by it; rich would loop over single letters."""
+"""In a narrower terminal rich would loop over single letters."""
 CONTEXT_LINES = 2
-"""Around a change: enough to see where it is."""
 _COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
-"""The first column of a line that has more than one."""
 
 
 class _Heading(Heading):
-    """A heading at the left edge, where the text begins."""
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.text
 
 
 class _Code(CodeBlock):
-    """Code without blank lines of its own around it."""
+    """Code without surrounding blank lines."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -109,7 +103,7 @@ class _Code(CodeBlock):
 
 
 class _Table(TableElement):
-    """A table without its empty upper and lower edge."""
+    """A table without its empty top and bottom edges."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for table in super().__rich_console__(console, options):
@@ -131,8 +125,6 @@ class _Document(Markdown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paint:
-    """Renders to text with ANSI colours, or without any."""
-
     columns: Callable[[], int]
     has_colours: bool = True
 
@@ -149,7 +141,7 @@ class Paint:
             emoji=False,
             markup=False,
         )
-        if isinstance(what, Text):  # no line of it begins further left, folded ones included
+        if isinstance(what, Text):  # wrapped lines keep the indentation too
             lines = _folded_lines(what, console, console.width - indent)
             margin = Text(" " * indent)
             text = Text("\n").join(margin + line if line else line for line in lines)
@@ -164,13 +156,13 @@ class Paint:
         return self.render(Text(clean_document(text), style=STYLES[tone]), indent=indent)
 
     def cut(self, text: str, columns: int) -> str:
-        """Shorten a line to so many columns, of which a wide character takes two."""
+        """Shorten a line to a number of columns; wide characters count as two."""
         line = Text(text)
         line.truncate(max(columns, 1), overflow="ellipsis")
         return line.plain
 
     def markdown(self, text: str) -> str:
-        """Render Markdown; links show where they lead instead of hiding it."""
+        """Render Markdown; links show their targets."""
         rendered = self.render(
             _Document(
                 _with_breaks(clean_document(text)),
@@ -184,7 +176,6 @@ class Paint:
         return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
 
     def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
-        """Draw a change line by line: red what goes, green what comes; at most so many lines."""
         lines = list(_changed_lines(before, after))
         drawn = Text()
         for sign, line in lines[:most]:
@@ -197,7 +188,7 @@ class Paint:
 
 
 def _folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
-    """Fold lines that are too long; the rest of one stands below its text, or its second column."""
+    """Wrap long lines; continuations align with the text or its second column."""
     text = text.copy()
     text.expand_tabs()
     for line in text.split(allow_blank=True):
@@ -214,7 +205,6 @@ def _folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
 
 
 def _hang(line: str, width: int) -> int:
-    """Return how far in a folded line goes on: at its second column, or as it begins."""
     column = _COLUMN.match(line)
     deep = column.end() if column else 0
     if not 0 < deep <= width // 2:
@@ -223,7 +213,7 @@ def _hang(line: str, width: int) -> int:
 
 
 def _changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a diff with their signs, `…` between distant changes."""
+    """Yield diff lines with their signs, and `…` between distant changes."""
     unified = difflib.unified_diff(
         before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT_LINES
     )

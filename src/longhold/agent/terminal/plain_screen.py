@@ -1,4 +1,4 @@
-"""A chat line by line: for pipes, dumb terminals, screen readers, and without the extra `terminal`."""
+"""A chat line by line: for pipes, dumb terminals, screen readers, or without the extra `terminal`."""
 
 import asyncio
 import atexit
@@ -20,7 +20,7 @@ from longhold.core.messages.text import clean_document, clean_text
 
 try:
     import readline
-except ImportError:  # lines are then read as the terminal gives them
+except ImportError:  # no line editing then
     readline = None  # type: ignore[assignment]
 try:
     import termios
@@ -29,8 +29,6 @@ except ImportError:  # Windows restores its terminal itself
 
 
 class LineInput:
-    """The lines of standard input, one reader at a time."""
-
     def __init__(self) -> None:
         self._coming: concurrent.futures.Future[str] | None = None
         self._turn = asyncio.Lock()
@@ -42,7 +40,7 @@ class LineInput:
         return readline.get_line_buffer()
 
     def above(self, show: Callable[[], None]) -> None:
-        """Print something without disturbing the line being typed."""
+        """Print without disturbing the line being typed."""
         if self._coming is None or not sys.stdout.isatty():
             show()
             return
@@ -51,7 +49,7 @@ class LineInput:
         print(f"{self._prompt}{self.half_typed()}", end="", flush=True)  # noqa: T201
 
     async def read(self, prompt: str) -> str:
-        """Show the prompt and wait for a line; raise `EOFError` at the end of the input."""
+        """Show the prompt and wait for a line; raise `EOFError` at the end of input."""
         prompt = clean_document(prompt)
         async with self._turn:
             self._prompt = prompt.lstrip("\n")
@@ -74,7 +72,7 @@ def _read(prompt: str, coming: "concurrent.futures.Future[str]") -> None:
 
 
 def _keep_terminal() -> None:
-    """Restore the terminal's present state when the program ends, however it ends."""
+    """Restore the terminal's current state at exit."""
     if termios is None or sys.stdin is None or not sys.stdin.isatty():
         return
     found = termios.tcgetattr(sys.stdin)
@@ -88,9 +86,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_LINES = 60
-"""Of a value in a question; a whole file to be written need not scroll past."""
 INDENT, WIDE = 6, 2
-"""Columns of what stands below a question, and of a wide character."""
+"""The indentation below a question, and the columns of a wide character."""
 COLOURS: dict[Tone, dict[str, Any]] = {
     "plain": {},
     "dim": {"dim": True},
@@ -102,8 +99,6 @@ COLOURS: dict[Tone, dict[str, Any]] = {
 
 
 class PlainScreen:
-    """Prints what is said, reads a line when it is the user's turn."""
-
     shows_suggestions = False
 
     def __init__(self, show: "Callable[[LoopEvent], None]") -> None:
@@ -123,10 +118,9 @@ class PlainScreen:
         self._show(event)
 
     def tool_output(self, line: str) -> None:
-        """Show nothing: lines cannot be taken back, and the result has them all."""
+        """Show nothing: printed lines cannot be removed, and the result contains them all."""
 
     def show_question(self, question: "Question") -> None:
-        """Print one tool call with its whole input, made safe to print."""
         click.secho(
             f"\n{clean_text(question.tool)}: {clean_text(question.reason)}", fg="yellow", err=True
         )
@@ -160,10 +154,10 @@ class PlainScreen:
         self.say(f"You had said: {text}", "dim")
 
     def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
-        """Remind nobody: who is at the keyboard is not known before the line is sent."""
+        """Do nothing: keys are not seen before a line is sent."""
 
     def suggest(self, text: str) -> None:
-        """Offer nothing: a line cannot hold it without being taken for the user's."""
+        """Do nothing: a suggestion would look like the user's input."""
 
     @contextmanager
     def working(
@@ -173,14 +167,14 @@ class PlainScreen:
         what: str = "",
         at_once: Callable[[str], bool] = lambda words: False,
     ) -> Iterator[None]:
-        """Make Ctrl-C stop the work instead of the program; lines are read when it is done."""
+        """Make Ctrl-C stop the work instead of the program; input is read afterwards."""
         loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
         loop.add_signal_handler(signal.SIGINT, stop)
         try:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)  # asyncio's own, by which the program cleans up
+            signal.signal(signal.SIGINT, before)  # asyncio's handler, which cleans up
 
     async def hand_over(self, work: Callable[[], None]) -> None:
         work()
@@ -194,9 +188,9 @@ class PlainScreen:
 
 
 def _say_below(label: str, text: str) -> None:
-    """Print a foreign line on stderr, folded so that none of it begins at a terminal's left edge.
+    """Print an untrusted line on stderr, wrapped so that no part starts at the left edge.
 
-    A line long enough would else continue there and pose as one of ours.
+    Otherwise a long line could wrap and imitate Longhold's own output.
     """
     room = max(shutil.get_terminal_size().columns - WIDE * INDENT, WIDE)
     line, width = label, len(label)

@@ -1,4 +1,4 @@
-"""What a chat needs of a screen: say, show, read, ask, choose."""
+"""The interface of a chat's screen."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
@@ -11,59 +11,59 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user", "document"]
-"""How something is said; a document is Markdown."""
+"""The style of a text; a document is Markdown."""
 
 
 class Screen(Protocol):
     @property
     def shows_suggestions(self) -> bool:
-        """Whether there is a place for what the user might say next."""
+        """Whether the screen can suggest the user's next message."""
         ...
 
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
-        """Hold a conversation on this screen, and leave the terminal as it was found."""
+        """Run a chat on this screen and restore the terminal afterwards."""
         ...
 
     def say(self, text: str, tone: Tone = "plain") -> None:
-        """Print text without disturbing what is being typed."""
+        """Print text without disturbing the input."""
         ...
 
     def show(self, event: "LoopEvent") -> None: ...
 
     def tool_output(self, line: str) -> None:
-        """Show the last line that a running tool printed."""
+        """Show the last line of a running tool's output."""
         ...
 
     def show_question(self, question: "Question") -> None: ...
 
     async def words(self) -> str:
-        """Wait for what the user says next; raise `EOFError` when they leave."""
+        """Wait for the user's next message; raise `EOFError` when they leave."""
         ...
 
     async def answer(self, question: str) -> str:
-        """Wait for the answer to a question, which is never taken for a message."""
+        """Wait for an answer, which is never taken for a message."""
         ...
 
     async def secret(self, question: str) -> str:
-        """Wait for an answer that is neither shown nor kept."""
+        """Wait for an answer that is neither shown nor stored."""
         ...
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        """Let the user pick a row; None if they do not want any."""
+        """Let the user pick a row; None if they decline."""
         ...
 
     def half_typed(self) -> str: ...
 
     def draft(self, text: str) -> None:
-        """Put text into the input, to be edited and sent."""
+        """Put text into the input for editing."""
         ...
 
     def suggest(self, text: str) -> None:
-        """Offer what the user might say next; '' takes the offer back."""
+        """Suggest the user's next message; "" withdraws the suggestion."""
         ...
 
     def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
-        """Say this to someone who comes back to the keyboard after so long."""
+        """Print these lines when a user returns to the keyboard after this long."""
         ...
 
     def working(
@@ -73,20 +73,20 @@ class Screen(Protocol):
         what: str = "",
         at_once: Callable[[str], bool] = lambda words: False,
     ) -> AbstractContextManager[None]:
-        """Show that work goes on, and what if it is no answer; `stop` interrupts it.
+        """Show a busy indicator labelled `what` (default: answering); `stop` interrupts it.
 
-        What is sent meanwhile goes to `at_once`; if that returns False, it waits for the end.
+        Input sent meanwhile goes to `at_once`; if that returns False, it waits for the end.
         """
         ...
 
     async def hand_over(self, work: Callable[[], None]) -> None:
-        """Let something that prints by itself, or an editor, have the terminal meanwhile."""
+        """Give the terminal to a program that prints itself, or to an editor."""
         ...
 
     def follow(self, status: "Callable[[], Status] | None") -> None:
-        """Keep the state of the session in sight."""
+        """Show the session's status continuously."""
         ...
 
     def show_status(self) -> None:
-        """Say once how full the context is, where it is not in sight anyway."""
+        """Print the status once, if it is not shown continuously."""
         ...

@@ -1,4 +1,4 @@
-"""Commands that are typed into the conversation: `/name words`."""
+"""Slash commands: `/name words` in the conversation."""
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from longhold.agent.terminal.screen import Screen
 
 CLOSE = 0.5
-"""How alike a name must be to be suggested for one that does not exist."""
 
 USAGE_COLUMNS = 20
 
@@ -23,17 +22,15 @@ KEYS = (
     ("Ctrl-O", "open the last tool call"),
     ("Ctrl-C", "interrupt, empty the input, leave"),
 )
-"""What keys do on a live screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMove:
-    """Which session comes next: one to resume, or a new one."""
+    """The next session: one to resume, or a new one."""
 
     resume: str = ""
     mode: "Mode | None" = None
     draft: str = ""
-    """What to put into the input there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +45,9 @@ class SlashCommand:
     usage: str
     help: str
     run: Callable[[SlashContext, str], Awaitable[SessionMove | None]]
-    """Does it; returns where to go on, if that is another session."""
+    """Runs the command; returns the next session, if there is one."""
     at_once: Callable[[str], bool] = lambda rest: False
-    """Whether it need not wait while the model works: it looks, or is about what runs just now."""
+    """Whether the command can run while the model works."""
 
 
 def always(rest: str) -> bool:

@@ -1,4 +1,4 @@
-"""Lines of a conversation: one blank line between blocks, what the stages did, where the user was."""
+"""Blank lines between blocks, lines on what stages did, and a reminder on resume."""
 
 import importlib.util
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Spacing:
-    """Passes text on to `write`; a text begins or ends with a blank line where it wants to stand apart."""
+    """Writes text so that two blocks are never more than one blank line apart."""
 
     write: Callable[[str], None]
     _is_apart: bool = True
-    """Whether nothing, or a blank line, stands above."""
+    """Whether nothing or a blank line precedes."""
 
     def __call__(self, text: str) -> None:
         text = text.lstrip("\n") if self._is_apart else text
@@ -33,7 +33,7 @@ class Spacing:
 
 
 def is_drawable(stream: TextIO) -> bool:
-    """Return whether a stream is a terminal that can move its cursor and shows more than ASCII."""
+    """Return whether a stream is a terminal with cursor control and UTF-8."""
     is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown", "")
     is_unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
     return stream.isatty() and not is_dumb and is_unicode
@@ -49,13 +49,11 @@ def has_colours() -> bool:
 
 LINE_CHARS = 160
 _SHOWN = (Spilled, Collapsed, Snipped)
-"""Clearing and compacting say themselves what they did."""
+"""Clearing and compacting print their own lines."""
 
 
 @dataclass(slots=True)
 class StageLines:
-    """Follows a log from where it is when first looked at."""
-
     _cursor: LogCursor = field(default_factory=LogCursor)
 
     def follow(self, history: Sequence[AnyEntry]) -> list[str]:

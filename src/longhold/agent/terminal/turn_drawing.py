@@ -1,4 +1,4 @@
-"""What stands on the screen of a turn: finished blocks go out once, the rest is drawn until it is whole."""
+"""Draws a turn: finished blocks are printed once, the rest is redrawn until complete."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,27 +14,20 @@ from longhold.core.turn.loop import Continued, LoopEvent, Stopped
 from longhold.core.turn.round import ToolBegan, ToolRan
 
 INPUT_CHARS = 90
-"""One line of a tool's input shows what it is about."""
 TIME_COLUMNS = 10
-"""Beside the title of a call: its mark, and how long it takes."""
+"""Reserved next to a call's title for its symbol and duration."""
 FOLDED_LINES = 3
-"""Of a result; the whole of it is a keypress away."""
 ERROR_CHARS = 400
-"""Of a line that says what went wrong: it is folded and not cut at the terminal's edge."""
+"""For a line of an error, which is wrapped and not cut."""
 DIFF_LINES = 40
-"""Of a change; a whole new file need not scroll past."""
 OPENED_LINES = 400
-"""Of a result that was opened: as much as one scrolls through; the log has all of it."""
 CHANGE_INPUTS = frozenset({"old_string", "new_string", "content", "edits"})
-"""Inputs that a diff shows."""
 _ABOUT = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
-"""Inputs that say what a call is about, most telling first."""
+"""Inputs that describe a call, most telling first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedCall:
-    """A call that has ended, kept so that it can be opened."""
-
     use: ToolUse
     outcome: Outcome
     seconds: float
@@ -52,7 +45,6 @@ def _call_title(use: ToolUse, paint: Paint) -> str:
 
 
 def _changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the text before and after each change that a call's input asks for."""
     for change in (given, *(given.get("edits") or ())):
         if not isinstance(change, dict):
             continue
@@ -63,13 +55,13 @@ def _changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = False) -> str:
-    """Draw a call that has ended; `key` opens what is folded.
+    """Draw a finished call; `key` opens what is folded.
 
-    A change that was shown already, with the question about it, is only counted.
+    `has_shown` means that the permission prompt already showed the change.
     """
     took = (
         "" if has_shown or call.seconds < 1 else f"  {call.seconds:.1f} s"
-    )  # without the question
+    )  # the time would include the prompt
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
     drawn = paint.draw_text(f"{mark} {_call_title(call.use, paint)}{took}", tone)
@@ -103,37 +95,33 @@ def _draw_whole(call: FinishedCall, paint: Paint) -> str:
 
 
 TAIL_CHARS = 4_000
-"""Of an unfinished block: a longer one is drawn as it came, so that drawing stays cheap."""
+"""A longer unfinished block is drawn as plain text, which is cheaper."""
 BLOCK_CHARS, CODE_CHARS = 16_000, 2_000
-"""A longer block is printed in parts, so that drawing one is not felt by who types: colouring 2,000
-characters of code takes 10 ms."""
+"""Longer blocks are printed in parts, because highlighting 2,000 characters of code takes 10 ms."""
 STOPPED = {
     "aborted_streaming": "Interrupted. What was said so far is kept.",
     "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
     "denied": "Stopped, as you refused the call. Say what to do instead.",
 }
-"""Why a turn ended, where the reason's own name says too little."""
+"""Messages for reasons whose name is not clear enough."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TurnDrawing:
-    """Draws the events of turns; `emit` gets what is finished."""
+    """Draws the events of turns; `emit` receives finished text."""
 
     emit: Callable[[str], None]
     paint: Paint
     open_key: str = ""
-    """Opens the last call, where keys are heard."""
     phase: str = ""
-    """What the agent does just now, in a word or two."""
     last: FinishedCall | None = None
-    """The call that can be unfolded."""
     _tail: str = ""
     _running: dict[str, tuple[ToolUse, float]] = field(default_factory=dict)
     _progress: str = ""
     _asked_about: JsonObject | None = None
     _is_after_tool: bool = False
     _is_going_on: bool = False
-    """Whether the block whose first part was printed is not whole yet."""
+    """The first part of an unfinished block has been printed."""
     _drawn: tuple[str, int, str] = ("", 0, "")
 
     def take(self, event: LoopEvent) -> None:
@@ -188,7 +176,7 @@ class TurnDrawing:
         self._say(f"{said} {clean_text(end.detail)}".rstrip(), "error")
 
     def ask(self, tool: str, reason: str, given: JsonObject) -> None:
-        """Print what a call would do, before the user is asked about it."""
+        """Print what a call would do, before the permission prompt."""
         self._emit_rest()
         self._say(f"\n{clean_text(tool)}: {clean_text(reason)}", "notice")
         changes = list(_changes_in(given))
@@ -234,7 +222,7 @@ class TurnDrawing:
         self.emit(f"{before}{self.paint.markdown(text)}{'' if goes_on else chr(10)}")
 
     def live(self, rows: int) -> str:
-        """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
+        """Draw unfinished output in at most `rows` rows: the answer's end and running tools."""
         lines = self._draw_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
         if lines and self._is_after_tool:
             lines.insert(0, "")
@@ -247,7 +235,7 @@ class TurnDrawing:
         return "\n".join(lines)
 
     def _draw_tail(self) -> str:
-        """Render the unfinished block, anew only if it has grown or the terminal has changed."""
+        """Render the unfinished block, cached until it or the terminal changes."""
         text, columns, drawn = self._drawn
         if (text, columns) != (self._tail, self.paint.columns()):
             if len(self._tail) > TAIL_CHARS:

@@ -1,8 +1,6 @@
-"""Bash runs a command line; BashOutput and KillShell look after one in the background.
+"""The Bash, BashOutput and KillShell tools.
 
-The working directory lasts from one command to the next; variables and functions do not.
-Output comes back as it was printed, both streams in order. Timeouts, floods, signals and
-processes left behind are explained in words. `shell` runs the process itself.
+The working directory persists between commands; variables and functions do not.
 """
 
 import asyncio
@@ -31,13 +29,10 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.core.tools.shell_reader import read_script
 
 DEFAULT_TIMEOUT_SECONDS = 120
-"""Most builds and test runs end in two minutes."""
+"""Enough for most builds and test runs."""
 MAX_TIMEOUT_SECONDS = 600
-"""Longer commands belong in the background."""
 COMMAND_BYTES = 100_000
-"""Far longer than a line that is judged and shown before it runs; the rest belongs in a file."""
 REPORT_SECONDS = 1.0
-"""How often progress is reported."""
 
 
 class BashInput(Input, frozen=True, kw_only=True):
@@ -76,7 +71,7 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
 
 
 def variables_of(given: BashInput, variables: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment of a command: a narrower one if it could have run unasked."""
+    """Return a command's environment, which is narrower if it could run without a prompt."""
     return (
         reading_variables(variables) if is_reading_only(read_script(given.command)) else variables
     )
@@ -87,7 +82,6 @@ def _is_reading(given: BashInput) -> bool:
 
 
 def _check(given: BashInput, tool_context: ToolContext) -> None:
-    """Refuse a command that cannot be started, and make the directory for its output."""
     if len(given.command.encode()) > COMMAND_BYTES:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
     if not tool_context.directory.is_dir():
@@ -127,7 +121,7 @@ async def _run_to_end(
 async def _wait_reporting(
     running: RunningCommand, limit_seconds: float, tool_context: ToolContext
 ) -> bool:
-    """Wait for the end, reporting the last line of output now and then; False if time is up."""
+    """Wait for the end and report the last output line regularly; False on timeout."""
     waited = 0.0
     while waited < limit_seconds:
         step = min(REPORT_SECONDS, limit_seconds - waited)
@@ -173,7 +167,7 @@ def _exit_words(status: int) -> str:
 
 
 def _follow_cd(landing: Path, tool_context: ToolContext) -> list[str]:
-    """Follow the command to the directory it ended in, if that is within the working directories."""
+    """Adopt the command's last directory if it is within the working directories."""
     try:
         reached = Path(landing.read_text(encoding="utf-8").removesuffix("\n"))
     except (OSError, UnicodeDecodeError):

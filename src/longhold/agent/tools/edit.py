@@ -1,8 +1,7 @@
-"""Edit and Write: change a file that was read, in part or whole.
+"""The Edit and Write tools; a file must be unchanged since the agent last saw it.
 
-A file that exists must be what the agent last saw. Encoding, byte order mark, line ends and
-mode are kept; Edit moves nothing else, and its old text must be there exactly, and once unless
-all are meant. The answer is short: the model knows what it wrote.
+Encoding, byte order mark, line ends and mode are kept. Answers are short: the model knows what it
+wrote.
 """
 
 import os
@@ -22,16 +21,14 @@ from longhold.core.tools.files import SeenFile, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 EDITED_BYTES = 64 << 20
-"""A larger file is not changed as a text; a program does that better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditTarget:
     path: Path
     status: os.stat_result | None
-    """None while there is no such file."""
     source: SourceText | None
-    """Its text; None if it has none, or is no text."""
+    """None if the file does not exist or is not text."""
 
     def known(self, shown: str) -> SourceText:
         if self.status is None:
@@ -41,7 +38,7 @@ class EditTarget:
         return self.source
 
     def store(self, source: SourceText, tool_context: ToolContext) -> None:
-        """Replace the content in one step, and remember it as seen."""
+        """Replace the content atomically and record it as seen."""
         try:
             content = source.to_bytes()
             status = replace_content(self.path, content, self.status)
@@ -53,7 +50,7 @@ class EditTarget:
 
 
 def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
-    """Read a file that is to be changed, and refuse if it must not be."""
+    """Read a file to change; raise `Refused` if it must not be changed."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -74,7 +71,7 @@ def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
 def _check_known(
     path: Path, status: os.stat_result, content: bytes, tool_context: ToolContext
 ) -> None:
-    """Refuse to change what the agent has not seen; an empty file holds nothing to see."""
+    """Refuse files that the agent has not seen, except empty ones."""
     seen = tool_context.files.of(path)
     if seen is None and content:
         raise Refused(f"{path} has not been read in this session. Read it before you change it.")
@@ -86,7 +83,6 @@ def _check_known(
 
 
 LISTED_PLACES = 10
-"""Of several matches, so many are named by line."""
 
 
 class EditInput(Input, frozen=True, kw_only=True):
@@ -122,7 +118,7 @@ def _create_file(target: EditTarget, text: str, tool_context: ToolContext) -> Ou
 
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
-    """Find the places to change; refuse if there is none, or more than one without replace_all."""
+    """Find the matches; refuse none, and several without `replace_all`."""
     ends = accumulate(len(part) + len(old) for part in text.split(old)[:-1])
     spans = [(end - len(old), end) for end in ends]
     if not spans:

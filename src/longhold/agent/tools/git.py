@@ -1,10 +1,9 @@
 """Runs git so that no repository can run a program through it.
 
-Hooks, file watchers, signature programs, transports and bare repositories that lie among other
-files are switched off by `git_variables`, the environment of every git that Longhold runs and of
-every shell command that was judged to change nothing. Filters, text conversions and external
-diffs have names that only the repository knows, so they cannot be switched off that way:
-`own_filters` lists the filters, and the permissions look for the rest.
+`git_variables`, also used for read-only shell commands, disables hooks, file watchers, signature
+programs, transports and embedded bare repositories. Filters, text conversions and external diffs
+have names that only the repository knows: `own_filters` finds the filters, and the permissions
+check the rest.
 """
 
 import os
@@ -43,7 +42,7 @@ _VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
 }
 _USERS_CONFIG = re.compile(r"GIT_CONFIG_(GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_[0-9]+|VALUE_[0-9]+)")
-"""Where the user says that other settings of their own are; anything else could lead git astray."""
+"""Variables for the user's own settings; other `GIT_` variables are dropped."""
 
 
 def git_variables(
@@ -51,7 +50,7 @@ def git_variables(
 ) -> dict[str, str]:
     """Return an environment in which git runs nothing that a repository names.
 
-    `config` are more settings for git, which win over those in any file.
+    `config` has further git settings, which override those in any file.
     """
     kept = {
         name: absolute_path(value) if name == "PATH" else value
@@ -72,7 +71,6 @@ def run_git(
     config: Mapping[str, str] | None = None,
     timeout_seconds: float = GIT_SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a directory; raise `StoreError` if it cannot be run or does not end."""
     try:
         return subprocess.run(
             ["git", "--no-pager", *words],
@@ -89,7 +87,7 @@ def run_git(
 def list_settings(
     directory: Path, *, timeout_seconds: float = GIT_SECONDS
 ) -> list[tuple[bool, str, str]]:
-    """List git's settings in a directory: whether it is the repository's own, name and value."""
+    """List git's settings as (is the repository's own, name, value)."""
     listed = run_git(
         directory, "config", "--list", "--show-scope", "-z", timeout_seconds=timeout_seconds
     )
@@ -103,7 +101,7 @@ def list_settings(
 
 
 def own_filters(directory: Path) -> dict[str, str]:
-    """Return settings that switch off the filters which a repository itself names."""
+    """Return settings that disable the filters named by the repository itself."""
     found = list_settings(directory)
     keys = [key for is_own, key, _ in found if is_own and key.startswith("filter.")]
     drivers = {key.rpartition(".")[0] for key in keys}
@@ -121,11 +119,11 @@ _CREDENTIAL = re.compile(
 
 
 _RUNS_FIRST = re.compile(r"BASH_ENV|ENV|PROMPT_COMMAND|PS4|LESSOPEN|LESSCLOSE|RIPGREP_CONFIG_PATH")
-"""Programs and options that would come before a command, or into it."""
+"""Variables that run a program before a command or add options to it."""
 
 
 def reading_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a command that runs unasked because it changes nothing."""
+    """Return the environment of a read-only command that runs without a prompt."""
     return git_variables(
         {
             name: value

@@ -1,8 +1,8 @@
-"""Path patterns, as `.gitignore` files and people write them, as regular expressions.
+"""Translates path patterns and `.gitignore` rules to regular expressions.
 
-`*` and `?` stay within a name, `**` crosses directories, `[a-z]` is a set that never matches a
-slash. A pattern with a slash starts at the top, one without fits a name at any depth. Braces
-are for people only. Loaded alone by the search process, so it imports only the standard library.
+`*` and `?` match within a name, `**` across directories. A pattern with a slash is anchored at the
+top, any other matches at any depth. The search process loads this module alone, so it imports only
+the standard library.
 """
 
 import os
@@ -27,17 +27,17 @@ _NAMED_SETS = {
 _STAR, _DEEP = "[^/]*", "(?:[^/]+/)*"
 
 MAX_ALTERNATIVES = 256
-"""Braces within braces multiply."""
+"""Nested braces multiply."""
 MAX_CHARS = 1_024
-"""Of a pattern; a longer one is no person's, and fits nothing."""
+"""A longer pattern matches nothing."""
 _NOTHING = "(?!)"
 
 
 def _path_expression(pattern: str) -> str:
-    """Translate a pattern that starts at the top into an expression for a whole path.
+    """Translate an anchored pattern into an expression for a whole path.
 
-    Of several stars only the last has a choice: where the others end first is as good as anywhere,
-    so the expression does not come back to them, and its time grows with the path alone.
+    Only the last of several stars may backtrack, because the first end of the others is as good as
+    any. So the time grows with the path alone.
     """
     if len(pattern) > MAX_CHARS:
         return _NOTHING
@@ -75,7 +75,7 @@ def _split(pieces: list[str], mark: str) -> list[list[str]]:
 
 
 def anchored_expression(pattern: str) -> str:
-    """Anchor a pattern with a slash at the top; one without fits a name at any depth."""
+    """Anchor a pattern with a slash at the top; any other matches at any depth."""
     anywhere = "" if "/" in pattern else "(?:.*/)?"
     return anywhere + _path_expression(pattern.removeprefix("/"))
 
@@ -102,7 +102,6 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
 
 
 def _set(pattern: str, place: int) -> tuple[str, int]:
-    """Translate a set; one that is never closed is a plain bracket."""
     end = place + 1
     is_not = pattern[end : end + 1] in ("!", "^")
     end += is_not
@@ -120,7 +119,7 @@ def _set(pattern: str, place: int) -> tuple[str, int]:
             end += 1
             inner += re.escape(pattern[end])
         else:
-            # A dash that is an end of a range: bare beside the dash between, Python would warn.
+            # Escape a dash that is the end of a range, because Python warns about `--`.
             is_end = pattern[end] == "-" and re.search(r"(?<!\\)-\Z|\A\Z", inner)
             inner += "\\" + pattern[end] if is_end or pattern[end] in "[]\\^&~|" else pattern[end]
         end += 1
@@ -130,7 +129,7 @@ def _set(pattern: str, place: int) -> tuple[str, int]:
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Write `a.{b,c}` out as `a.b` and `a.c`."""
+    """Expand `a.{b,c}` to `a.b` and `a.c`."""
     done: list[str] = []
     waiting = [pattern]
     while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
@@ -157,7 +156,6 @@ VERSION_CONTROL = frozenset({".bzr", ".git", ".hg", ".jj", ".sl", ".svn"})
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     expression: re.Pattern[str]
-    """For a path from the file's directory."""
     is_exception: bool
     only_directories: bool
 
@@ -165,7 +163,7 @@ class IgnoreRule:
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
     base: str
-    """Absolute, with a slash at the end."""
+    """Absolute, ending in a slash."""
     rules: tuple[IgnoreRule, ...]
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
@@ -180,7 +178,7 @@ class IgnoreRules:
 
 
 def parse_rule(line: str) -> IgnoreRule | None:
-    """Parse one line; blank lines, comments and malformed patterns are None."""
+    """Parse one line; None for blank lines, comments and malformed patterns."""
     line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
     if not line or line.startswith("#"):
         return None
@@ -207,7 +205,7 @@ def _rules_in(file: Path, base: Path) -> IgnoreRules | None:
 
 
 def rules_above(directory: Path) -> tuple[IgnoreRules, ...]:
-    """Gather the rules that apply in a directory from above it, the strongest last."""
+    """Return the rules from above a directory that apply in it, strongest last."""
     found: list[IgnoreRules | None] = []
     for place in (directory, *directory.parents):
         if place != directory:

@@ -1,8 +1,7 @@
-"""Grep and Glob: find a pattern in files, as names, lines or counts, and files by name.
+"""The Grep and Glob tools.
 
-Names come newest first; lines come under their file's name, so that each path is paid for once.
-The result is limited and says how to continue. Where to look is the `path` input alone, so that
-the permissions see it. `search` does the searching.
+Lines are grouped under their file, so each path costs tokens only once. Only `path` decides where
+to search, so that the permissions see it.
 """
 
 import contextlib
@@ -24,11 +23,8 @@ from longhold.core.tools.describe import MATCH_CHARS
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 HEAD_LIMIT = 250
-"""Lines or files, by default."""
 LINE_CHARS = 500
-"""A longer line is minified code or data; the match is named, not shown whole."""
 MAX_CONTEXT_LINES = 100
-"""For more around a match there is Read."""
 
 _TYPES = {
     "c": "*.{c,h}",
@@ -55,7 +51,6 @@ _TYPES = {
     "xml": "*.{xml,xsd,xsl}",
     "yaml": "*.{yaml,yml}",
 }
-"""What people mean by a kind of file."""
 
 ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
 
@@ -133,7 +128,7 @@ def _explain_too_long(path: str) -> str:
 def _query(given: GrepInput, top: Path) -> Query:
     if given.type and given.type not in _TYPES:
         raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
-    # Both must fit: the kind as a condition in front of the pattern for the path.
+    # Both must match: the kind is a lookahead before the path pattern.
     kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
     wanted = _path_filter(given.glob) if given.glob else ".*" if kind else ""
     return Query(
@@ -180,7 +175,7 @@ async def _content(given: GrepInput, query: Query, tool_context: ToolContext) ->
 def _render_rows(
     rows: Iterable[MatchedLine | Gap], given: GrepInput, query: Query, tool_context: ToolContext
 ) -> list[str]:
-    """Write lines under the name of their file; a search in one file needs no name."""
+    """Group lines under their file's name; a single file needs no name."""
     shown: list[str] = []
     path = Path(query.path).name if query.is_file else ""
     for row in rows:
@@ -221,7 +216,7 @@ def _sort_newest(query: Query, names: Iterable[str]) -> list[Path]:
     dated: list[tuple[int, str, Path]] = []
     for name in names:
         path = query.file(name)
-        with contextlib.suppress(OSError):  # gone since it was found
+        with contextlib.suppress(OSError):  # deleted since it was found
             dated.append((-path.stat().st_mtime_ns, str(path), path))
     return [path for _, _, path in sorted(dated)]
 
@@ -244,7 +239,6 @@ GREP: Tool = make_tool(
 
 
 MAX_FILES = 100
-"""More means that the pattern was too wide."""
 
 
 class GlobInput(Input, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
-"""EnterPlan and ExitPlan: write a plan to a file, and change things once it is approved.
+"""The EnterPlan and ExitPlan tools; each session has one plan file.
 
-Each session has one plan file. The permissions see to it that nothing else is changed meanwhile
-and that the user approves before ExitPlan runs. A fork cannot plan: it has no user to ask.
+The permissions allow no other change while planning, and the user must approve ExitPlan. A fork
+cannot plan, because it has no user to ask.
 """
 
 import re
@@ -16,7 +16,7 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 
 
 class EnterPlanInput(Input, frozen=True, kw_only=True):
-    """EnterPlan takes nothing."""
+    """EnterPlan has no input."""
 
 
 class ExitPlanInput(Input, frozen=True, kw_only=True):

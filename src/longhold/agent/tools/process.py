@@ -1,9 +1,7 @@
-"""Runs a program to its end and leaves nothing of it behind.
+"""Runs a program to its end and leaves no process behind; `shells` runs the session's commands.
 
-For hooks, git and other programs whose output is wanted whole; the commands of a session are
-`shell`'s. Each program has a process group of its own, which is ended when its time is up, when
-the caller is cancelled, and also when the program itself has ended but left children. A child
-that starts a session of its own leaves the group and is not found.
+The process group is killed on timeout, on cancellation, and when the program ends but leaves
+children. A child that starts its own session escapes.
 """
 
 import asyncio
@@ -18,24 +16,23 @@ from pathlib import Path
 from longhold.core.tools.environment import absolute_path
 
 OUTPUT_BYTES = 1 << 20
-"""More than anyone reads of one stream; the rest is read and dropped, so no program blocks on it."""
+"""Per stream; further output is read and dropped, so that the program does not block."""
 GRACE_SECONDS = 0.5
-"""Between asking a program to end and killing it."""
 DRAIN_SECONDS = 1.0
-"""How long the last output may take to arrive once every process is gone."""
+"""How long to wait for the last output once every process is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
     status: int
-    """The exit status, negative for a signal."""
+    """The exit status; negative for a signal."""
     stdout: bytes
     stderr: bytes
     is_timed_out: bool = False
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """Keeps what a process prints and notices its end, even if children hold its streams."""
+    """Collects output and detects the process's end even if children hold its streams."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.ended = asyncio.Event()
@@ -58,7 +55,7 @@ class _Output(asyncio.SubprocessProtocol):
 
 
 def find_program(name: str) -> str | None:
-    """Return where a program lies; one that only a relative entry of PATH leads to is a project's."""
+    """Find a program, ignoring relative entries of PATH, which would lead into the project."""
     return shutil.which(name, path=absolute_path(os.environ.get("PATH", os.defpath)))
 
 
@@ -71,10 +68,10 @@ async def run(
     given: bytes = b"",
     output_bytes: int = OUTPUT_BYTES,
 ) -> ProcessResult:
-    """Run a program to its end or to the end of its time, keeping the start of its output.
+    """Run a program until it ends or times out, keeping the start of its output.
 
-    `variables` is the whole environment and `given` the whole standard input. Raises `OSError`
-    or `ValueError` if the program cannot be started.
+    `variables` is the whole environment and `given` is stdin. Raises `OSError` or `ValueError` if
+    the program cannot start.
     """
     transport, output = await asyncio.get_running_loop().subprocess_exec(
         lambda: _Output(output_bytes),
@@ -100,7 +97,6 @@ async def run(
 
 
 def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
-    """Write the input; a program that does not read it is no error."""
     stdin = transport.get_pipe_transport(0)
     assert isinstance(stdin, asyncio.WriteTransport)
     stdin.write(given)
@@ -108,7 +104,7 @@ def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
 
 
 async def _finish(transport: asyncio.SubprocessTransport, output: _Output) -> None:
-    """End what is left of the group, asking first if its leader still runs."""
+    """End the remaining group, with SIGTERM first if its leader still runs."""
     group = transport.get_pid()
     if not output.ended.is_set():
         signal_group(group, signal.SIGTERM)
@@ -130,7 +126,7 @@ def signal_group(group: int, number: signal.Signals) -> None:
 
 
 def group_members(group: int) -> tuple[int, ...]:
-    """List the processes of a group that really run; zombies do not count."""
+    """List the running processes of a group, without zombies."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -140,7 +136,7 @@ def group_members(group: int) -> tuple[int, ...]:
     try:
         numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     except FileNotFoundError:
-        return (group,)  # no /proc: the group is all we know
+        return (group,)  # without /proc only the group is known
     return tuple(int(number) for number in numbers if _is_member(number, group))
 
 
@@ -149,6 +145,6 @@ def _is_member(number: str, group: int) -> bool:
         fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    # The name in parentheses may hold anything; state, parent and group follow it.
+    # The name in parentheses may contain anything; state, parent and group follow it.
     state, _parent, its_group = fields.rpartition(")")[2].split()[:3]
     return int(its_group) == group and state not in "ZX"

@@ -1,9 +1,7 @@
-"""Read: show numbered lines of a text file, an image, or a notebook.
+"""The Read tool: numbered lines of a text file, an image, or a notebook.
 
-What was shown is remembered, so that the same lines are not sent twice and an unread file is
-not overwritten. Results are never spilled: reading the spilled file would only be another Read.
-A large file is read in pieces and no further than needed, so that neither its size nor the
-length of a line costs memory.
+Results are never spilled, because reading the spilled file would be another Read. Large files are
+read in pieces, so that memory use does not depend on file size or line length.
 """
 
 import asyncio
@@ -30,9 +28,9 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.core.tools.recovered import UNCHANGED
 
 IMAGE_BYTES = 3_750_000
-"""Base64 makes it 5 MB, the most a provider takes for one picture."""
+"""5 MB in base64, the provider limit for one image."""
 IMAGE_SIDE_PIXELS = 8_000
-"""A picture with a longer side has the whole request rejected."""
+"""Providers reject the whole request if a side is longer."""
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -66,7 +64,7 @@ def explain_rejection(content: bytes) -> str:
 
 
 def size_of(content: bytes) -> tuple[int, int]:
-    """Read width and height from an image's header; zeros if they cannot be found."""
+    """Return width and height from an image's header; zeros if unknown."""
     try:
         match media_type_of(content):
             case "image/png":
@@ -93,11 +91,10 @@ def _jpeg_size(content: bytes) -> tuple[int, int]:
 
 
 OUTPUT_CHARS = 10_000
-"""Of one output; a table or a traceback fits."""
 MAX_PICTURES = 10
-"""Each costs about as much as 200 lines of code."""
+"""Each image costs about as much as 200 lines of code."""
 PICTURE_CHARS = 5_000_000
-"""The most a provider takes for one, in base64."""
+"""The provider limit for one image in base64."""
 
 
 class _Cell(Struct):
@@ -111,7 +108,7 @@ class _Notebook(Struct):
 
 
 class NotANotebook(Exception):
-    """The file is no JSON, or has no cells."""
+    """The file is not JSON or has no cells."""
 
 
 def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
@@ -155,13 +152,10 @@ def _join_lines(text: Json) -> str:
 
 
 MAX_LINES = 2_000
-"""At once; longer files are read in parts."""
 MAX_TOKENS = 25_000
-"""At once: an eighth of a 200K window."""
+"""Per call: one eighth of a 200K window."""
 LINE_CHARS = 2_000
-"""Longer lines are data or minified code, of which more does not help."""
 CHUNK_BYTES = 1 << 20
-"""Pieces in which a large file is skipped over."""
 
 
 class ReadInput(Input, frozen=True, kw_only=True):
@@ -176,7 +170,6 @@ class ReadInput(Input, frozen=True, kw_only=True):
 class FilePage:
     text: str
     lines: range
-    """Which lines these are, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +317,7 @@ def _page(
     remark: str,
     has_more: bool,
 ) -> FilePage:
-    """Number as many lines as the budget allows, but at least one, and say how to continue."""
+    """Number as many lines as fit the budget, at least one, and add how to continue."""
     count = tool_context.count_tokens
     shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
     if count("\n".join(shown)) > max_tokens:
@@ -342,7 +335,6 @@ def _shorten(line: str, unread_bytes: int = 0) -> str:
 
 
 def _skip_lines(file: BufferedReader, count: int) -> bool:
-    """Skip so many lines; return whether anything follows."""
     while count > 0:
         piece = file.read(CHUNK_BYTES)
         if not piece:
@@ -359,7 +351,7 @@ def _skip_lines(file: BufferedReader, count: int) -> bool:
 
 
 def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
-    """Read so many lines, of each no more than can be shown; return whether more follow."""
+    """Read `limit` lines, each up to its shown length; also return whether more follow."""
     lines: list[str] = []
     while len(lines) < limit:
         line = file.readline(4 * LINE_CHARS)

@@ -1,8 +1,6 @@
-"""A stand-in for ripgrep where it is missing: the same few features, the same output.
+"""A substitute for ripgrep with the same features and output, for systems without it.
 
-It runs as a process of its own, because a pattern can keep Python busy for hours and only a
-process can be stopped. It imports only the standard library and two neighbours, to start
-quickly.
+It runs as a process, because only a process can be stopped if a pattern takes hours.
 """
 
 import json
@@ -16,7 +14,7 @@ from longhold.agent.tools.globs import walk
 from longhold.agent.tools.source import NotText, decode
 
 SEARCHED_BYTES = 64 << 20
-"""Larger files are data, not text to search; ripgrep gets the same limit."""
+"""Larger files are not searched; ripgrep gets the same limit."""
 
 
 Write = Callable[[bytes], object]
@@ -25,11 +23,10 @@ Write = Callable[[bytes], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     path: str
-    """A directory, or one file."""
     pattern: str = ""
-    """Empty lists the files themselves."""
+    """"" lists files."""
     wanted: str = ""
-    """An expression that a path from `path` must fit; empty takes all."""
+    """A regular expression for the path relative to `path`; "" accepts all."""
     only_names: bool = False
     ignore_case: bool = False
     is_multiline: bool = False
@@ -38,7 +35,7 @@ class Query:
 
     @property
     def is_file(self) -> bool:
-        """Whether one file is searched, whatever `.gitignore` says."""
+        """True for a single file, which is searched even if `.gitignore` excludes it."""
         return not Path(self.path).is_dir()
 
     @property
@@ -53,7 +50,7 @@ class Query:
 
 
 def main(arguments: list[str], write: Write) -> int:
-    """Answer one query; exit as ripgrep does: 0 found, 1 nothing, 2 invalid pattern."""
+    """Answer one query; return ripgrep's exit status: 0 found, 1 nothing, 2 invalid pattern."""
     query = Query(**json.loads(arguments[0]))
     try:
         wanted = re.compile(query.wanted, re.DOTALL)
@@ -70,7 +67,7 @@ def main(arguments: list[str], write: Write) -> int:
 
 
 def _compile_pattern(query: Query) -> re.Pattern[str]:
-    """Compile a pattern, translating the few things that ripgrep writes differently."""
+    """Compile a pattern, translating ripgrep syntax that Python lacks."""
     pattern = query.pattern
     for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
         written = r"\g<1>" + ours.replace("\\", r"\\")
@@ -108,11 +105,10 @@ def _text(file: Path) -> str:
 def _match_lines(
     text: str, lines: list[str], pattern: re.Pattern[str], query: Query
 ) -> dict[int, None]:
-    """Return the lines, from 1, in which the pattern is found, in order."""
     if query.is_multiline:
         return _match_spans(text, pattern, query.only_names)
     if _is_local(pattern.pattern) and not pattern.search(text):
-        return {}  # one look over the whole text is quicker than one for each line
+        return {}  # one search over the whole text is faster than one per line
     found: dict[int, None] = {}
     for number, line in enumerate(lines, start=1):
         if pattern.search(line):
@@ -123,7 +119,7 @@ def _match_lines(
 
 
 def _is_local(pattern: str) -> bool:
-    """Return whether a match within a line is surely also a match within the whole text."""
+    """Return whether every match within a line is also a match in the whole text."""
     return not re.search(r"\(\?|\\[ABZ]", pattern)
 
 
@@ -150,7 +146,6 @@ def _print(
     is_later: bool,
     write: Write,
 ) -> None:
-    """Print matches with the lines around them, a separator where lines are left out."""
     has_context = bool(query.before or query.after)
     shown: dict[int, None] = {}
     for number in matched:

@@ -1,8 +1,6 @@
-"""Searches files with ripgrep, or with `scan` where it is not installed.
+"""Searches files with ripgrep, or with `scan` if it is not installed.
 
-Both print the same, and both are processes that end with the search, with its time, or when
-the caller stops reading. Which files are binary and which paths are wanted is decided here,
-for both alike.
+The process ends with the search, on timeout, or when the caller stops reading.
 """
 
 import asyncio
@@ -23,11 +21,9 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Refused
 
 SEARCH_SECONDS = 30.0
-"""Time enough for a large tree without ripgrep; then the search was too wide."""
 RECORD_BYTES = 1 << 16
-"""Of one printed line; the rest of a longer one is skipped."""
+"""Per printed line; the rest of a longer line is skipped."""
 CHUNK_BYTES = 1 << 16
-"""A pipe holds as much."""
 
 _LOADER = """
 import sys, types
@@ -37,7 +33,7 @@ sys.modules["longhold"] = package
 from longhold.agent.tools import scan
 sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
 """
-"""Loads the stand-in without the rest of the package, which takes five times as long."""
+"""Loads `scan` without the rest of the package, which takes five times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +46,15 @@ class MatchedLine:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Lines were left out between two that are shown."""
+    """Lines were omitted between two shown ones."""
 
 
 class _NotUnderstood(Exception):
-    """The program cannot read the pattern."""
+    """The program rejected the pattern."""
 
 
 async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
-    """Return the files, or those that contain the pattern, in no particular order."""
+    """Return the files, or those that contain the pattern, unsorted."""
     names: list[str] = []
     async with asyncio.timeout(SEARCH_SECONDS):
         async with contextlib.aclosing(_records(query, b"\0", tool_context)) as records:
@@ -70,7 +66,7 @@ async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
 async def find_lines(
     query: Query, tool_context: ToolContext
 ) -> AsyncGenerator[MatchedLine | Gap, None]:
-    """Yield matching lines and those around them, file by file in the order of names."""
+    """Yield matching lines and their context, sorted by file name."""
     path, is_wanted, has_gap, has_any = "", False, False, False
     async with contextlib.aclosing(_records(query, b"\n", tool_context)) as records:
         async for record in records:
@@ -99,7 +95,7 @@ def _line(path: str, rest: bytes) -> MatchedLine | None:
 
 
 def _decode_line(line: bytes) -> str:
-    """Decode a line as its file would be; one that was cut may end within a character."""
+    """Decode a line like its file; a cut line may end within a character."""
     line = line.removesuffix(b"\r")
     try:
         return line.decode("utf-8")
@@ -123,7 +119,6 @@ def _is_wanted(query: Query, path: str) -> bool:
 async def _records(
     query: Query, end: bytes, tool_context: ToolContext
 ) -> AsyncGenerator[bytes, None]:
-    """Run ripgrep, or the stand-in if there is none or it cannot read the pattern."""
     package = Path(__file__).parents[2]
     searches = [[sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]]
     if ripgrep := shutil.which("rg", path=tool_context.variables.get("PATH")):
@@ -135,13 +130,13 @@ async def _records(
                 async for record in records:
                     yield record.removeprefix(b"./")
             return
-        except _NotUnderstood as error:  # by ripgrep: look-around and the like, which Python has
+        except _NotUnderstood as error:  # ripgrep lacks look-around and the like
             reason = str(error)
     raise Refused(f"{query.pattern!r} is not a regular expression: {reason}.")
 
 
 def _ripgrep(program: str, query: Query) -> list[str]:
-    """Write a query as arguments that make ripgrep do what the stand-in does."""
+    """Return arguments that make ripgrep behave like `scan`."""
     arguments = [program, "--no-config", "--no-messages", "--color=never", "--hidden", "--null"]
     arguments += ["--no-ignore-dot", "--no-ignore-global", "--no-require-git", "--glob=!.git"]
     arguments += [f"--glob=!{name}" for name in (".bzr", ".hg", ".jj", ".sl", ".svn")]
@@ -161,7 +156,7 @@ def _ripgrep(program: str, query: Query) -> list[str]:
 async def _run(
     arguments: list[str], query: Query, end: bytes, tool_context: ToolContext
 ) -> AsyncGenerator[bytes, None]:
-    """Run a search and yield what it prints; closing the generator ends the process."""
+    """Run a search and yield its records; closing the generator ends the process."""
     process = await asyncio.create_subprocess_exec(
         *arguments,
         cwd=query.directory,
@@ -182,11 +177,11 @@ async def _run(
         if process.returncode is None:
             signal_group(process.pid, signal.SIGKILL)
         shells_of(tool_context).release(process.pid)
-        await process.communicate()  # what is still in the pipes, so that they close
+        await process.communicate()  # drain the pipes so that they close
 
 
 async def _split(stream: asyncio.StreamReader, end: bytes) -> AsyncGenerator[bytes, None]:
-    """Split a stream at a byte; the rest of an overlong record is skipped, not kept."""
+    """Split a stream at a byte; the rest of an overlong record is skipped."""
     rest, is_over = b"", False
     while piece := await stream.read(CHUNK_BYTES):
         *whole, last = (rest + piece).split(end)

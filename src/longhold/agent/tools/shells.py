@@ -1,8 +1,7 @@
-"""The commands of one session, in the foreground and in the background.
+"""The shell commands of one session, in the foreground and background.
 
-Every command is started and ended here, so that closing the session ends them all. Should this
-process die without closing, a small watcher process, which reads the live process groups from a
-pipe only we hold open, kills them. A background command has a short id and an output file.
+Closing the session ends them all. If this process dies first, a watcher process kills them: it
+reads the live process groups from a pipe that only this process holds open.
 """
 
 import asyncio
@@ -24,17 +23,14 @@ from longhold.core.settings.files import private_directory
 from longhold.core.tools.context import ToolContext
 
 GRACE_SECONDS = 2.0
-"""Between asking a group to end and killing it: servers close their files in less."""
+"""Between SIGTERM and SIGKILL; servers close their files in less."""
 LINGER_SECONDS = 0.3
-"""What outlives its command by less than this, like the end of a pipe, ended by itself."""
+"""Processes that outlive their command by less, such as the end of a pipe, are not reported."""
 POLL_SECONDS = 0.02
-"""How often a dying group is looked at; short beside the grace."""
 DRAIN_SECONDS = 0.2
-"""How long the last output may take to arrive once every process is gone."""
 CHUNK_BYTES = 1 << 16
-"""A pipe holds as much."""
 FLOOD_BYTES = 5_000_000_000
-"""A command that prints more than this has gone wild."""
+"""A command that prints more is killed."""
 
 UNATTENDED = {
     "CDPATH": "",
@@ -49,26 +45,23 @@ UNATTENDED = {
     "TERM": "dumb",
     "VISUAL": "false",
 }
-"""Makes programs that would ask, page, colour or open an editor fail or go on instead.
-
-Without a `CDPATH`, `cd` leads where the permissions think.
-"""
+"""Stops programs from prompting, paging, colouring or opening an editor. Without `CDPATH`, `cd`
+leads where the permissions expect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLimits:
     head_bytes: int = 512 << 10
-    """With the tail as much as a log entry holds; what the model sees of it is cut later."""
+    """Head and tail together fit a log entry; the model's view is cut later."""
     tail_bytes: int = 512 << 10
     file_bytes: int = 64 << 20
-    """Enough for any log that will be read; a disk has room for it."""
 
 
 LIMITS = CaptureLimits()
 
 
 class Capture:
-    """The output of a command: its beginning and end in memory, a long one also on disk."""
+    """A command's output: beginning and end in memory, and long output on disk."""
 
     def __init__(
         self, file: Path, *, limits: CaptureLimits = LIMITS, is_filed: bool = False
@@ -130,7 +123,7 @@ class Capture:
         self.file.chmod(0o600)
 
     def _file(self, data: bytes) -> None:
-        """Write to the file while it has room; a full disk costs the middle, not the command."""
+        """Write to the file up to its limit; a full disk loses output but not the command."""
         data = data[: self._limits.file_bytes - self._filed_bytes]
         if self._sink is None or not data:
             return
@@ -147,24 +140,20 @@ class Launch:
     directory: Path
     variables: Mapping[str, str]
     output: Path
-    """Where the whole output goes if it is long."""
     given: str = ""
-    """Standard input; it comes from a file without a name, so it may be long."""
+    """Stdin, passed through an unnamed file, so it may be long."""
     is_filed: bool = False
-    """Write the output to the file from the start."""
     limits: CaptureLimits = LIMITS
     flood_bytes: int = FLOOD_BYTES
 
 
 class RunningCommand:
-    """A started command and the group of processes it became."""
-
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, pipe: int) -> None:
         self.launch = launch
         self.capture = Capture(launch.output, limits=launch.limits, is_filed=launch.is_filed)
         self.is_flood = False
         self.left_over = 0
-        """Processes that were still running when the command itself had ended."""
+        """The number of processes that outlived the command."""
         self._process = process
         self._pipe = pipe
         self._closed = asyncio.Event()
@@ -178,7 +167,7 @@ class RunningCommand:
 
     @property
     def status(self) -> int | None:
-        """The exit status, negative for a signal, or None while it runs."""
+        """The exit status, negative for a signal; None while running."""
         return self._process.returncode
 
     async def wait(self, timeout_seconds: float | None) -> bool:
@@ -194,14 +183,14 @@ class RunningCommand:
         await self.stop()
 
     async def stop(self) -> None:
-        """End the whole group, asking first; nothing is left, even if this is cancelled."""
+        """End the whole group, SIGTERM first; nothing remains even if this is cancelled."""
         try:
             try:
                 if group_members(self.group):
                     signal_group(self.group, signal.SIGTERM)
                     await self._wait_for_group(GRACE_SECONDS)
             finally:
-                # Reached by cancellation, too: then the group dies at once.
+                # Also reached by cancellation, which kills the group immediately.
                 if group_members(self.group):
                     self.kill()
             with contextlib.suppress(TimeoutError):
@@ -232,7 +221,7 @@ class RunningCommand:
             await asyncio.sleep(POLL_SECONDS)  # nothing announces a group's end
 
     def _read(self) -> None:
-        """Read one piece of output at a time, so that a flood leaves others their turn."""
+        """Read one piece at a time, so that a flood does not starve other tasks."""
         try:
             data = os.read(self._pipe, CHUNK_BYTES)
         except BlockingIOError:
@@ -272,10 +261,9 @@ async def start(launch: Launch) -> RunningCommand:
 
 
 def shell_arguments(landing: Path | None) -> tuple[str, ...]:
-    """Return the arguments of a shell that runs its input; its last directory goes to `landing`.
+    """Return arguments for a shell that runs its stdin and writes its last directory to `landing`.
 
-    Arguments are visible to every user of the machine, so the command is not among them. It has
-    no input of its own.
+    The command is not an argument, because every user of the machine can see those.
     """
     bash = find_program("bash")
     take = 'read -r -d ""; set -- "$REPLY"; unset REPLY' if bash else 'set -- "$(cat)"'
@@ -315,7 +303,7 @@ class Lifeline:
             self._write(f"- {group}\n")
 
     def close(self) -> None:
-        """End the watcher; it kills what is still on its list."""
+        """End the watcher, which kills the groups still on its list."""
         if self._let_go is not None:
             self._let_go()
             self._let_go = None
@@ -323,7 +311,7 @@ class Lifeline:
 
     def _start(self) -> None:
         theirs, self._pipe = os.pipe()
-        # Its own session, so that a signal to our group does not take it along.
+        # In its own session, so that a signal to Longhold's group does not reach it.
         watcher = subprocess.Popen(
             ("/bin/sh", "-c", _SCRIPT),
             stdin=theirs,
@@ -332,7 +320,7 @@ class Lifeline:
             start_new_session=True,
         )
         os.close(theirs)
-        # A session that is never closed leaves no watcher behind either.
+        # Ends the watcher even if the session is never closed.
         self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
 
     def _write(self, line: str) -> None:
@@ -347,7 +335,7 @@ def _let_go(pipe: int, watcher: "subprocess.Popen[bytes]") -> None:
 
 
 GIVEN_BYTES = 1 << 20
-"""The most that one look at a background command brings; older output stays in its file."""
+"""Per BashOutput call; older output remains in the file."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -356,12 +344,11 @@ class BackgroundCommand:
     command: str
     running: RunningCommand
     ending: "asyncio.Task[None]"
-    """Waits for the command to end and then for its group."""
+    """Waits for the command and its group to end."""
     given_bytes: int = 0
     is_stopped: bool = False
 
     def news(self) -> str:
-        """Return the output since the last look."""
         capture = self.running.capture
         capture.flush()
         with capture.file.open("rb") as file:
@@ -396,7 +383,7 @@ class Shells:
         return running
 
     def hold(self, group: int) -> None:
-        """Kill this process group should we die."""
+        """Kill this process group if Longhold dies."""
         self._lifeline.hold(group)
 
     def release(self, group: int) -> None:
@@ -415,7 +402,6 @@ class Shells:
             self._release(running)
 
     def send_back(self, running: RunningCommand, command: str) -> BackgroundCommand:
-        """Continue a command in the background, under an id."""
         self._count += 1
         id = f"shell-{self._count}"
         ending = asyncio.create_task(self._wait_and_finish(running), name=id)
@@ -444,7 +430,7 @@ class Shells:
 
 
 def shells_of(tool_context: ToolContext) -> Shells:
-    """Return the session's commands, made when the first one is about to run."""
+    """Return the session's commands, created on first use."""
     if not isinstance(tool_context.shells, Shells):
         tool_context.set_shells(Shells())
     assert isinstance(tool_context.shells, Shells)

@@ -1,7 +1,7 @@
-"""Skill: bring in how something is done, from directories with a `SKILL.md`.
+"""The Skill tool: instructions from directories with a `SKILL.md`.
 
-A project's skill never takes the name of one of the user's: it is then called `project:NAME`. `listing` describes them to the model
-within a budget: every name, and of the descriptions as much as fits.
+A project's skill never takes the name of a user's skill: it is then called `project:NAME`.
+`listing` has every name, and as much of the descriptions as fits a budget.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,17 +19,13 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.core.tools.recovered import SKILL_NAME
 
 DESCRIPTION_CHARS = 1_536
-"""Of one skill; more belongs in the body."""
 LISTING_CHARS = 8_000
-"""For all descriptions together: about one hundredth of a 200K window."""
+"""For all descriptions together: about 1/100 of a 200K window."""
 SHORTEST_CHARS = 40
-"""A description cut below this says nothing; then only the names are listed."""
+"""If descriptions would be shorter, only names are listed."""
 BODY_BYTES = 256 << 10
-"""A larger file is no instruction."""
 NAME_CHARS = 80
-"""A longer name is no name."""
 SKILLS = 200
-"""Per directory; more is a mistake or an attack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +35,10 @@ class Skill:
     body: str
     directory: Path
     is_projects: bool = False
-    """It came with the project; the user did not write it."""
 
 
 def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
-    """Return the skills in the user's directory and in a project's `.longhold`, sorted by name."""
+    """Return the user's skills and those in a project's `.longhold`, sorted by name."""
     found = {skill.name: skill for skill in _find_in(users, None)}
     if project is not None:
         for skill in _find_in(project / ".longhold" / "skills", project):
@@ -86,7 +81,6 @@ def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
 
 
 def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
-    """Return the length at which descriptions are cut so that all fit; short ones leave room."""
     lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
     left = budget_chars - sum(len(_title(skill)) + 4 for skill in skills)
     for index, length in enumerate(lengths):

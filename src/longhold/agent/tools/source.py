@@ -1,8 +1,7 @@
-"""A text file: what a model sees of it, and what an edit must not lose.
+"""A text file as a model sees it and as it is stored.
 
-The model sees plain newlines; encoding, byte order mark and line ends are remembered. Changes
-are made to the stored text at mapped places, so what was not touched comes back byte for byte,
-mixed line ends and all.
+The model sees plain newlines; encoding, byte order mark and line ends are remembered. Edits map
+positions back to the stored text, so untouched text stays byte for byte, including mixed line ends.
 """
 
 import codecs
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 SNIFFED_BYTES = 8_192
-"""A zero byte this early makes a file binary; the same measure as git's."""
+"""A zero byte within these makes a file binary, as in git."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -22,23 +21,22 @@ _MARKS = (
 
 
 class NotText(Exception):
-    """The bytes are no text in any encoding we know."""
+    """The bytes are not text in a known encoding."""
 
 
 class NotEncodable(Exception):
-    """The new text has characters that the file's encoding lacks."""
+    """The file's encoding lacks a character of the new text."""
 
 
 @dataclass(frozen=True)
 class SourceText:
     raw: str
-    """As stored: line ends untouched, mark removed."""
+    """As stored, with original line ends and without the byte order mark."""
     encoding: str = "utf-8"
     mark: bytes = b""
 
     @cached_property
     def text(self) -> str:
-        """The text as a model sees it: every line ends in a plain newline."""
         return self.raw.replace("\r\n", "\n")
 
     @cached_property
@@ -51,7 +49,6 @@ class SourceText:
         return self.raw.endswith("\n")
 
     def replaced(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
-        """Replace spans of `text`, and change nothing else."""
         stored = self._as_stored(new)
         parts: list[str] = []
         end = 0
@@ -61,7 +58,7 @@ class SourceText:
         return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
     def rewritten(self, text: str) -> "SourceText":
-        """Replace the whole text, keeping this file's line ends and final newline."""
+        """Replace the whole text, keeping line ends and the final newline."""
         if self.ends_with_newline and text and not text.endswith("\n"):
             text += "\n"
         return SourceText(self._as_stored(text), self.encoding, self.mark)
@@ -79,7 +76,7 @@ class SourceText:
         return [match.start() - index for index, match in enumerate(found)]
 
     def _locate_stored(self, place: int) -> int:
-        # A place at a newline stands before its carriage return.
+        # A position at a newline maps to before its carriage return.
         return place + bisect_left(self._returns, place)
 
     def _as_stored(self, text: str) -> str:
@@ -89,7 +86,7 @@ class SourceText:
 
 
 def decode(content: bytes) -> SourceText:
-    """Decode a file's bytes; raises `NotText`."""
+    """Decode a file's bytes; raise `NotText` if they are binary."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             try:
@@ -101,7 +98,7 @@ def decode(content: bytes) -> SourceText:
     try:
         return SourceText(content.decode("utf-8"))
     except UnicodeDecodeError:
-        # Every byte is a character of Latin-1, so that at least nothing is lost.
+        # Latin-1 maps every byte, so nothing is lost.
         return SourceText(content.decode("latin-1"), "latin-1")
 
 

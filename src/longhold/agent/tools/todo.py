@@ -1,4 +1,4 @@
-"""TodoWrite: the todo list, written whole each time, with at most one item in progress."""
+"""The TodoWrite tool: replaces the whole list; at most one item is in progress."""
 
 from collections import Counter
 from typing import Annotated

@@ -1,9 +1,6 @@
-"""WebFetch: read a page from the web as text.
+"""The WebFetch tool: reads a web page as text.
 
-A redirect within the same host is followed; one to another host is reported, so that the
-permissions decide about that host. Of a page the headings, lists, links with their addresses,
-code and tables as rows are kept; scripts, styles and forms are left out, and broken HTML gives
-what can be read of it.
+Redirects to another host are reported, not followed, so that the permissions decide about it.
 """
 
 import asyncio
@@ -27,31 +24,28 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 FETCH_SECONDS = 30.0
-"""For the whole exchange; a page that takes longer will not come."""
 FETCH_BYTES = 10 << 20
-"""More than any page of text; the rest is not loaded."""
 
 _HEADERS = {
     "Accept": "text/html,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5",
     "User-Agent": "longhold",
 }
 _NO_CHARSETS = frozenset({"idna", "punycode", "undefined"})
-"""Python has them among the encodings; no page is written in one, and they take for ever or fail."""
+"""Python codecs that no page uses and that are extremely slow or fail."""
 
 
 class NotFetched(Exception):
-    """No answer: the name, the connection, the encryption or the time failed."""
+    """There was no answer: DNS, connection, TLS or timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     status: int
     media_type: str
-    """As the server said it, with its parameters."""
     body: bytes
     is_cut: bool
     location: str
-    """Where the server sends us instead, or nothing."""
+    """The redirect target, or ""."""
 
 
 async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
@@ -86,7 +80,7 @@ class _Unfollowed(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: object, fp: object, code: int, msg: str, headers: object, newurl: str
     ) -> None:
-        """Follow none: redirects are the caller's."""
+        """Do not follow: the caller handles redirects."""
 
 
 def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
@@ -117,9 +111,8 @@ def _build_fetched(
 
 
 MAX_REDIRECTS = 5
-"""Within one host; more is a circle."""
 MAX_CHARS = 100_000
-"""About as much as a model can use of one page; the rest is left out and counted."""
+"""The rest of a longer text is dropped and counted."""
 
 _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
 
@@ -158,7 +151,7 @@ def _check_url(url: str) -> str:
 
 
 def _place(address: str) -> tuple[str, str | None, int | None]:
-    """Identify the server; going from http to https on it is no move."""
+    """Identify the server; a move from http to https does not change it."""
     parts = urlsplit(address)
     standard = {"http": 80, "https": 443}.get(parts.scheme)
     port = None if parts.port in (None, standard) else parts.port
@@ -188,7 +181,6 @@ def _render_page(address: str, answer: Fetched) -> Outcome:
 
 
 def _decode_body(answer: Fetched) -> str:
-    """Decode the body as the server or the page says."""
     named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
     in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
     encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"
@@ -213,7 +205,7 @@ _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 
 def extract_text(html: str, address: str = "") -> str:
     reader = _Reader(address)
-    end = html.rfind(">") + 1  # a tag that never ends is text; the parser would try each anew
+    end = html.rfind(">") + 1  # an unclosed tag is text; the parser would retry each one
     reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
     reader.close()
     return _tidy("".join(reader.parts), reader.title)
@@ -238,11 +230,11 @@ class _Reader(HTMLParser):
         self._links: list[str] = []
 
     def parse_comment(self, i: int, report: bool = True) -> int:
-        """Skip it; the library searches the rest of the page for its end, for each one anew."""
+        """Skip the comment; the library would search the rest of the page for each one."""
         return self._behind("-->", i)
 
     def parse_html_declaration(self, i: int) -> int:
-        return self._behind(">", i)  # the library raises on some
+        return self._behind(">", i)  # the library raises on some declarations
 
     def _behind(self, mark: str, start: int) -> int:
         end = self.rawdata.find(mark, start + 2)
