@@ -1,6 +1,6 @@
-"""Options and arguments that several commands share, and the agent that `run` and `chat` are given.
+"""Options and arguments shared by commands, and the agent for `run` and `chat`.
 
-The agent itself is imported when one is started, so that a screen can be there before it.
+The agent is imported when one starts, so that the screen appears before it.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def message_number(value: object) -> int:
-    """Read the number of a message, with or without the # that output puts before it."""
-    from longhold.core.tools.history.catalogue import number_in  # only here: a chat starts quickly
+    """Parse a message number, with or without the # of the output."""
+    from longhold.core.tools.history.catalogue import number_in  # deferred for a quick start
 
     n = number_in(str(value))
     if n is None:
@@ -48,7 +48,7 @@ port = partial(
 
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
-"""Answered by the simulator's digest brain, which explores, edits and tests without a model."""
+"""Answered by the digest brain, which explores, edits and tests without a model."""
 OFFLINE = (
     "offline: a fixed plan on a simulated API, no model; tokens are simulated and cost nothing"
 )
@@ -64,7 +64,7 @@ class AgentOptions:
     system: Path | None
 
     def system_prompt(self) -> str:
-        """Read the user's own system prompt; a resumed session keeps the one it began with."""
+        """Read the user's system prompt. A resumed session keeps its original one."""
         file = self.system
         if file is None:
             return ""
@@ -86,10 +86,7 @@ class AgentOptions:
         source: str = "run",
         listener: Callable[[str], None] | None = show_notice,
     ) -> "AsyncIterator[Agent]":
-        """Run the agent that was asked for, in the current directory.
-
-        Its model is opened in a thread: a screen that waits for it can still be typed into.
-        """
+        """Run the chosen agent here. A thread opens the model, so that a screen can take input."""
         if self.offline and (self.model or self.base_url):
             raise click.UsageError("--offline asks no model: leave out --model and --base-url")
         from longhold.core.models import open_model
