@@ -1,7 +1,7 @@
 """Longhold keeps an LLM agent working past its context window without losing anything.
 
-The log is what happened, the view is what the model sees: a fold over the log. The names below
-are all that a program needs. Each is imported when first used, so `import longhold` is quick.
+The log is what happened. The view is what the model sees: a fold over the log. These names are the
+public API, imported on first use so that `import longhold` is quick.
 """
 
 from importlib import import_module
@@ -70,7 +70,7 @@ _PACKAGES = {module.partition(".")[0] for module in _MODULES}
 __version__: str
 
 
-if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass
+if not TYPE_CHECKING:  # with `__getattr__` a type checker accepts every name
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:

@@ -1,8 +1,7 @@
-"""The command line: one module for each command, a thin layer over the library.
+"""The command line: one module per command, a thin layer over the library.
 
-A command's module is imported when the command is called, so `longhold --help` is quick. An
-expected failure is one line on stderr that says what to do, with an exit code by kind of error;
-`--debug` shows the traceback.
+A command's module is imported when it is called, so that `longhold --help` is quick. An expected
+error prints one line on stderr and sets an exit code by kind.
 """
 
 import importlib
@@ -55,7 +54,7 @@ COMMANDS = {
     "worker": "Run jobs on sessions in a database: resumed turns, memories, notes.",
     "wrap": "Run a command with its context managed.",
 }
-"""Each command with the first sentence of its help; its module is `cli/<name>_command.py`."""
+"""Commands with the first sentence of their help, in modules `cli/<name>_command.py`."""
 
 
 JOBS = {
@@ -72,11 +71,11 @@ JOBS = {
         *("config", "doctor", "model", "trust", "store", "worker", "simulator", "demo"),
     ),
 }
-"""Commands by what one wants to do; one that is in no group is listed last."""
+"""Commands by purpose; a command without a group is listed last."""
 
 
 MARKS = (".git", "AGENTS.md", "CLAUDE.md")
-"""What makes a directory, or one below it, a project."""
+"""Files that make a directory and those below it a project."""
 
 
 class _Commands(click.Group):
@@ -132,14 +131,14 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _is_at_work() -> bool:
-    """Return whether somebody sits at a terminal in a project: then no word means `chat`."""
+    """Return whether a bare `longhold` means `chat`: at a terminal, in a project."""
     here = Path.cwd()
     is_project = any((at / name).exists() for at in (here, *here.parents) for name in MARKS)
     return is_project and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _complain(text: str) -> None:
-    from longhold.cli.output import say  # only here: `longhold --help` is quick
+    from longhold.cli.output import say  # deferred, so that `longhold --help` is quick
 
     say(text, err=True)
 

@@ -1,4 +1,4 @@
-"""`longhold agents`: the agents of a session, their states and their logs."""
+"""`longhold agents`: the agents of a session, their states and logs."""
 
 import click
 
@@ -77,8 +77,8 @@ def _log_of(found: StoredSession, one: Known) -> str:
 
 
 def _stop(store: Store, found: StoredSession, one: Known) -> str:
-    """Write the agent's end to the log, or ask the process that holds the log to stop it."""
-    if one.ended is not None:  # a second end would hide the first and its report
+    """Record the agent's end, or ask the process that holds the log to stop it."""
+    if one.ended is not None:  # a second `Ended` would hide the first and its report
         return f"{one.id} has ended already: {one.state}; nothing was changed."
     try:
         with store.open(found.id) as log:
@@ -92,7 +92,7 @@ def _stop(store: Store, found: StoredSession, one: Known) -> str:
 
 
 def _send_back(found: StoredSession, one: Known) -> str:
-    """Ask the process that holds the log to go on without waiting for an agent."""
+    """Ask the process that holds the log to continue without waiting for an agent."""
     if one.ended is not None or one.spawned.is_background:
         where = f"has ended already: {one.state}" if one.ended else "is in the background already"
         return f"{one.id} {where}; nothing was changed."

@@ -1,4 +1,4 @@
-"""`longhold cache`: what each call read from the prompt cache, why it broke, what that cost."""
+"""`longhold cache`: cache reads of each call, causes of misses, and their cost."""
 
 import time
 from collections import defaultdict

@@ -45,7 +45,7 @@ KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE = (
 async def _choose_model(
     screen: Screen, chosen: AgentOptions, error: AuthenticationFailed
 ) -> AgentOptions:
-    """Ask who shall answer; raise the error again if the user does not want to say."""
+    """Ask the user for a model; re-raise the error if they decline."""
     if load_settings().model.offline:
         screen.say("`longhold config set model.offline false` lets you choose again.", "dim")
         return replace(chosen, offline=True, model="", base_url="")

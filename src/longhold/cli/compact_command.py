@@ -51,9 +51,7 @@ from longhold.session.session import Session
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SEAM_CHARS = 60
-"""Of the message at a seam: enough to recognise it."""
 TOOLS = 4
-"""Listed by name; the total counts all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +80,7 @@ class CompactArguments:
 
     @property
     def is_session(self) -> bool:
-        """Whether it is named by a session's id, so that it may be written to."""
+        """True if named by a session id, so that it may be written to."""
         return self.target.header is not None and not Path(self.name).exists()
 
     @property
@@ -162,13 +160,11 @@ class CompactDone:
     shown: Preview
     seams: tuple[Seam, ...] = ()
     n: int = 0
-    """The entry recorded in the session."""
     file: Path | None = None
     bytes: int = 0
     resume: str = ""
-    """The command that goes on with it."""
     spent: Usage | None = None
-    """By a model, for a preview."""
+    """Usage of a model for a preview."""
 
     def fields(self) -> dict[str, object]:
         arguments = self.arguments
@@ -204,7 +200,7 @@ class CompactDone:
 
 
 async def _compact(arguments: CompactArguments) -> CompactDone:
-    """Draft the compaction on a copy, then apply it where it belongs."""
+    """Draft the compaction on a copy, then apply it."""
     async with AsyncExitStack() as stack:
         client = session = None
         if arguments.model:
@@ -252,7 +248,7 @@ async def _draft_and_apply(
 
 
 def _manner(arguments: CompactArguments) -> Manner:
-    """Make the summary point at the session's log, or at the original file."""
+    """Make the summary refer to the session's log or the original file."""
     if not arguments.is_session:
         return Manner(log=decode_path(Path(arguments.target.path or arguments.name).resolve()))
     frame = arguments.target.view.frame
@@ -263,7 +259,7 @@ def _manner(arguments: CompactArguments) -> Manner:
 
 
 def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
-    """Run the hooks that would run in the session; what they say to the user is printed."""
+    """Run the hooks of the session, and print their messages to the user."""
     hooks = Hooks(hooks=load_hooks(arguments.directory).hooks)
     target = arguments.target
     context = HookContext(
@@ -285,7 +281,7 @@ def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
 
 
 def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
-    """Restore the session's files as far as permissions allow; run hooks unless it is a preview."""
+    """Restore the session's files within its permissions. A preview runs no hooks."""
     if not (arguments.is_session and arguments.directory.is_dir()):
         return CompactionHooks()
     directory = arguments.directory.resolve()

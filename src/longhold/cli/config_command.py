@@ -1,4 +1,4 @@
-"""`longhold config`: every setting with its value, source and reason; look one up, search, set."""
+"""`longhold config`: list, look up, search and set settings."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby

@@ -18,11 +18,10 @@ from longhold.core.view.window import infer_window
 from longhold.insight.context import Context, ContextPart, describe
 
 INNER_PARTS = 6
-"""Tools listed under a category; the rest is summed up."""
 NAME_COLUMNS, NARROW_NAME_COLUMNS, WIDE_COLUMNS = 44, 22, 80
-"""Of names, in a terminal of this width and in a narrower one."""
+"""Width of names in a terminal of `WIDE_COLUMNS` and in a narrower one."""
 FIGURE_COLUMNS, BAR_COLUMNS = 26, 16
-"""Of what stands between a name and its bar, and of the bar."""
+"""Width of the figures between a name and its bar, and of the bar."""
 
 
 @click.command(epilog="Example: longhold context newest")
@@ -57,7 +56,7 @@ def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterato
 
 
 def window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
-    """Return the settings, with the window that a transcript proves unless one is asked for."""
+    """Return the settings; without `model`, with the window that the transcript proves."""
     settings = load_settings(Path.cwd()).window
     proved = 0 if model else infer_window(target.history)
     return replace(settings, limit_tokens=settings.limit_tokens or proved)
@@ -108,7 +107,6 @@ def _columns() -> tuple[int, int]:
 
 
 def _shorten(name: str, chars: int) -> str:
-    """Shorten a long name; the end of a path says more than its start."""
     name = clean_text(name)
     return shorten_path(name, chars) if "/" in name else name[:chars]
 

@@ -1,4 +1,4 @@
-"""`longhold cost`: what was spent on what, and what resuming an idle session would cost."""
+"""`longhold cost`: the cost of sessions, and the cost of resuming an idle one."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -35,11 +35,8 @@ from longhold.insight.calls import CallReport, explain_calls, last_of_conversati
 from longhold.insight.cost import Bill, CostItem, bill
 
 TOP_TURNS = 5
-"""The most expensive turns are worth a look."""
 SHOWN_DAYS = 7
-"""A week of the ledger; --json has all of it."""
 SAID_CHARS = 60
-"""What the other columns leave of a line."""
 
 
 @click.command(epilog="Example: longhold cost newest")
@@ -97,7 +94,6 @@ def _format_spent(tally: Tally) -> str:
 
 
 def bill_lines(name: str, found: Bill, days: dict[str, Tally]) -> Iterator[str]:
-    """Write a session's bill; `days` are the totals of all sessions, if they are to be shown."""
     total = found.total.tally
     if not total.calls:
         yield f"{name}: no call here reports its usage"
@@ -134,7 +130,7 @@ def _money(tally: Tally) -> str:
 
 
 def _cache_line(total: Tally) -> str:
-    """Write what the cache saved, or cost; '' where nothing has a price."""
+    """Format what the cache saved or cost; '' if nothing has a price."""
     if total.bare_usd <= 0:
         return ""
     saved, bare = total.bare_usd - total.usd, dollars(total.bare_usd)
@@ -146,7 +142,7 @@ def _cache_line(total: Tally) -> str:
 
 
 def _own_line(found: Bill) -> str:
-    """Write what the engine spent on itself, dearest layer first; '' if nothing."""
+    """Format the overhead by layer, most expensive first; '' if there is none."""
     own = [item for item in found.sources if is_own(item.name) and item.tally.calls]
     if not own:
         return ""

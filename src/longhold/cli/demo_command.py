@@ -1,12 +1,9 @@
-"""`longhold demo`: the main job, offline, under a minute.
+"""`longhold demo`: Longhold at work, offline, in under a minute.
 
-A small repository with bugs, the simulator on loopback, the official SDK, a small window, and the
-digest brain working through tasks with real tools until results are cleared and history is
-compacted: once on request, by a model; then from the notes, without a call. The same work is then done
-once more as people live with it, letting the window fill and summarising it. Every figure of the
-report is computed from the logs of these runs. Then two sessions on the same repository show memory:
-what the first learns the second recalls; a duplicate is added, a dream without a model merges the
-two, and an undo restores both.
+An agent with the digest brain fixes bugs on the simulator with a small window. History is compacted
+by a model on request, then from the notes. The same work runs again with a window that fills up and
+is summarised. Two more sessions show memory: recall, a dream that merges a duplicate, and its undo.
+All figures come from the logs.
 """
 
 import asyncio
@@ -65,7 +62,7 @@ DAYS, DAY_LINES = 12, 40
 WEEKS, WEEK_LINES = 6, 150
 """Long files, which fill the window although old results are cleared."""
 TABLE_ROWS = 160
-"""Printed by the tests: more than one result may hold in a window this small."""
+"""Lines printed by the tests: more than one result may hold in this window."""
 TEST_WORDS = (sys.executable, "-m", "unittest")
 
 WARES = "anchor beam cleat davit fender halyard keel ladder mast oar pulley rudder sail"
@@ -96,7 +93,7 @@ TASKS = (
     'Create CHANGES.md with "Discounts are taken off, cheapest finds the cheapest." and run the tests again.',
 )
 COMPACT_AFTER = "Now read notes/week_1.md."
-"""Then the user asks for a compaction, which the model writes; later ones come from the notes."""
+"""After this task the user requests a compaction by the model; later ones use the notes."""
 FOCUS = "the rules about prices"
 
 
@@ -120,10 +117,10 @@ def _orders(title: str, count: int) -> str:
 
 
 def _demo_settings(*, is_filled: bool) -> Settings:
-    """Return the defaults in a small window, with one layer at work at a time.
+    """Return the defaults for a small window with one layer active at a time.
 
-    Notes written by a model and a prepared summary would leave nothing to see at the line. If
-    `is_filled`, the window fills until the model summarises it, and no layer is at work before.
+    Model-written notes and a prepared summary would preempt compaction. With `is_filled`, no layer
+    works before the window is full and the model summarises it.
     """
     own = Settings()
     line = "" if is_filled else own.window.auto_line
@@ -139,15 +136,14 @@ def _demo_settings(*, is_filled: bool) -> Settings:
 
 
 COLUMNS = 100
-"""A line, in the usual terminal."""
 TASK_CHARS = 70
 DONE = ("cleared ", "compacted ")
-"""How the layers begin that say themselves what they did."""
+"""Openings of notices from layers that report their own work."""
 
 
 @dataclass(slots=True)
 class DemoLines:
-    """Shows the work in one line that is rewritten, and the first work of each layer in a line."""
+    """Shows the work in one rewritten line, and the first work of each layer in its own line."""
 
     _stages: StageLines = field(default_factory=StageLines)
     _said: set[str] = field(default_factory=set)
@@ -269,7 +265,7 @@ def command(keep: Path | None, as_json: bool) -> None:
 
 @contextmanager
 def _home_at(place: Path) -> Iterator[None]:
-    """Keep everything of the demo out of the user's home, and their settings out of the demo."""
+    """Keep the demo out of the user's home, and the user's settings out of the demo."""
     before = {name: value for name, value in os.environ.items() if name == "LONGHOLD_HOME"}
     os.environ["LONGHOLD_HOME"] = str(place)
     try:
@@ -295,7 +291,6 @@ def _test(project: Path) -> str:
 async def _work(
     model: Model, project: Path, shown: DemoLines | None, *, is_filled: bool
 ) -> JsonObject:
-    """Give the agent each task, with one compaction by request; sum up what the log says."""
     began, ends = time.perf_counter(), []
     settings, listener = _demo_settings(is_filled=is_filled), shown.notice if shown else None
     async with running_agent(
@@ -377,7 +372,7 @@ def _prefix_read(before: Sequence[AnyEntry]) -> float:
 
 
 async def memory_demo(project: Path) -> JsonObject:
-    # two short chats: a share of what they spend would not pay for what is to be shown
+    # In two short chats the default share for overhead would not pay for the memory calls.
     settings = replace(Settings(), budget=BudgetSettings(own_share=0.0))
     learning = replace(settings, memory=replace(settings.memory, extract="always"))
     first = await _session(learning, project, LEARNT)
@@ -399,7 +394,6 @@ async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[A
 
 
 def _run_dream(project: Path, settings: Settings) -> JsonObject:
-    """Add a duplicate of the first memory, dream, and undo the dream."""
     with MemoryStore(memory_directory(home(), project), settings.memory) as store:
         first = store.memories()[0]
         again = replace(first, file="releases-again.md", name="Releases")

@@ -1,8 +1,4 @@
-"""`longhold doctor`: check this installation and say how to fix what is broken.
-
-Each check looks at one thing (a key, an extra, a program, the disk) and yields findings: ok,
-missing but optional, or broken, with what to do about it.
-"""
+"""`longhold doctor`: check this installation and print fixes."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""`longhold dream`: tidy the project's memories in one commit, which can be undone."""
+"""`longhold dream`: tidy the project's memories in one commit that can be undone."""
 
 import asyncio
 from pathlib import Path
@@ -53,7 +53,7 @@ def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
 async def _dream_with_model(
     name: str, base_url: str, settings: Settings, *, is_trial: bool
 ) -> DreamReport:
-    """Dream in a session of its own, so that its calls are recorded and paid for like any others."""
+    """Dream in a separate session, so that its calls are recorded and billed like any others."""
     model = open_model(name, base_url=base_url or None)
     async with running_agent(model, settings, source="dream") as agent:
         return await agent.dream(is_trial=is_trial)

@@ -1,4 +1,4 @@
-"""`longhold explain`: turn by turn, what changed the context and what that saved."""
+"""`longhold explain`: changes of the context turn by turn, and what they saved."""
 
 from collections.abc import Iterator
 from itertools import chain

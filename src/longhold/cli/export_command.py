@@ -41,7 +41,7 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     directory = client.directory if client else ""
     lines = load_format(format).write(target.view, session=id, directory=directory)
     lost = losses(format, target.view)
-    # of a log, the import has reported it
+    # For a log, the import has already reported the malformed lines.
     malformed = target.imported.malformed if target.imported and target.format != OURS else ()
     for line in (*malformed_lines(malformed), *target.damage_lines()):
         say(line, err=True)

@@ -1,4 +1,4 @@
-"""`longhold gateway`: manage the context of clients that know nothing of Longhold."""
+"""`longhold gateway`: manage the context of clients that do not know Longhold."""
 
 from functools import partial
 
@@ -53,7 +53,6 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
 
 
 def dashboard(planner: Planner, key: str, port: int) -> Starlette:
-    """Show the sessions of gateways, with what each has saved."""
     settings = load_settings()
     sessions = FollowedSessions(
         lambda: (one for one in list_sessions([home()]) if one.name.startswith(GATEWAY)),

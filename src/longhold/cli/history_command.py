@@ -1,4 +1,4 @@
-"""`longhold history`: search all sessions or one, and open what the model no longer sees."""
+"""`longhold history`: search sessions, and open what the model no longer sees."""
 
 import dataclasses
 import shlex
@@ -81,7 +81,6 @@ def command(
 def _split_words(
     words: tuple[str, ...], *, is_opening: bool, file: str
 ) -> tuple[tuple[str, ...], str]:
-    """Tell what to look into from what to look for: the query comes last."""
     if is_opening and len(words) > 1:
         raise click.UsageError("--id opens a record of one session, words search; choose one")
     if is_opening or (len(words) == 1 and (file or _is_target(words[0]))):
@@ -129,7 +128,6 @@ def _place(name: str) -> Path:
 
 
 def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
-    """Describe each session on a line, then its best record, then how to see the rest."""
     for place, session in enumerate(found.hits):
         if place:
             yield ""
@@ -145,7 +143,7 @@ def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
 
 
 def _history(target: CommandTarget) -> History:
-    """Open the history of a target; where there is no directory, none is made for its index."""
+    """Open the history of a target. Does not create a directory for its index."""
     directory = target.directory
     return History(
         lambda: target.history,

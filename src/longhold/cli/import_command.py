@@ -19,7 +19,6 @@ from longhold.insight.transcripts.formats import decode_path, open_transcript
 from longhold.session.importing.writer import ImportAccount
 
 SHOWN_LINES = 5
-"""Of the malformed ones; --json has all of them."""
 
 
 @click.command(epilog="Example: longhold import ~/.claude/projects/my-project/1234.jsonl")
@@ -105,10 +104,7 @@ def _path_of(found: StoredSession) -> str:
 
 
 def _earlier_imports(store: Store, file: Path) -> list[StoredSession]:
-    """Find the sessions that were imported from a file, the newest first.
-
-    In a database only imports of the file as it is are looked for: they have its time.
-    """
+    """Find imports of a file, newest first; in a database only those of the unchanged file."""
     source = decode_path(file.absolute())
     return [
         one for one in store.sessions() if _source_of(store, one, _read_modified(file)) == source
@@ -127,12 +123,12 @@ def _source_of(store: Store, found: StoredSession, modified: float) -> str:
 def _import_agents(
     file: Path, store: Store, made: StoredSession, header: Header
 ) -> Iterator[tuple[str, str]]:
-    """Import the transcripts beside the session's; yield each agent and why it was left out."""
+    """Import the transcripts of sub-agents; yield each agent and why it was left out."""
     for agent in agent_files(file):
         name = agent_name(agent)
         try:
             with open_transcript(agent) as transcript:
-                if isinstance(made, FoundSession):  # a file may have a name that is no id
+                if isinstance(made, FoundSession):  # a file name need not be an id
                     path = made.directory / "agents" / f"{name}.jsonl"
                     write_log(path, header, transcript.entries)
                 else:

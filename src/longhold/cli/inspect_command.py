@@ -1,4 +1,4 @@
-"""`longhold inspect`: the page of a session, or of all sessions of a directory, as one HTML file."""
+"""`longhold inspect`: a page about one session or a directory, as one HTML file."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -69,7 +69,7 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
 
 
 def write_page(path: Path, page: bytes) -> None:
-    """Write a private file; only another page is replaced."""
+    """Write a private file. Replaces only another page."""
     if path.exists():
         with open_to_read(path, "page") as file:
             if file.read(len(DOCTYPE)) not in (DOCTYPE.encode(), b""):

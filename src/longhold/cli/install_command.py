@@ -1,4 +1,4 @@
-"""`longhold install`: put Longhold into a client that you stay in, and take it out again."""
+"""`longhold install`: install Longhold into a client, or remove it."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`longhold keep`: a hook of Claude Code's and pi's; `longhold install` sets it up."""
+"""`longhold keep`: a hook for Claude Code and pi, set up by `longhold install`."""
 
 import sys
 from pathlib import Path

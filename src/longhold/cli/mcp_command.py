@@ -1,4 +1,4 @@
-"""`longhold mcp`: offer a session's past to any MCP client, over stdin and stdout."""
+"""`longhold mcp`: offer a session's history to MCP clients over stdin and stdout."""
 
 import asyncio
 

@@ -30,9 +30,7 @@ from longhold.core.settings import home, load_settings
 from longhold.core.settings.files import write_private
 
 SHOWN_COMMITS = 20
-"""A screen of the log; -n lists more."""
 FOUND = 10
-"""More than recall shows to a model."""
 
 NUMBER_DIGITS = 18
 """Fits a database's integer; no store has that many commits."""
@@ -297,7 +295,6 @@ def _choose_proposals(box: Inbox, which: str) -> list[Proposal]:
 
 
 def _number(text: str) -> int | None:
-    """Parse a number that a database can hold; None if it is not one."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS
     return int(text) if is_number else None
 
@@ -305,7 +302,7 @@ def _number(text: str) -> int | None:
 def _decide_all(
     decide: Callable[[int], object], chosen: Sequence[Proposal]
 ) -> tuple[list[int], dict[int, str]]:
-    """Accept or decline each proposal; a conflict does not stop the others."""
+    """Accept or decline each proposal. A conflict does not stop the others."""
     done: list[int] = []
     conflicts: dict[int, str] = {}
     for proposal in chosen:

@@ -63,7 +63,7 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
 def _run_over_store(
     store: Store, found: StoredSession, edit: bool, rebuild: bool, as_json: bool
 ) -> None:
-    """Do the same where notes are kept with the log; they are changed as the session's writer."""
+    """Show or change notes that a store keeps with the log. Changes need the session's lock."""
     if edit or rebuild:
         with store.open(found.id) as log:
             kept = notes_of(log, template(home()))
@@ -102,7 +102,7 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
         with Log.open(session.path) as log:
             log.append(make_edit_entry(file.read(), file.read().page, last_noted(log.entries)))
     except LogLocked:
-        return  # the process that has the session open sees the page itself
+        return  # the process that holds the session reads the page itself
     except LongholdError as error:
         say(f"the edit is not recorded in the log: {error}", err=True)
 

@@ -6,8 +6,8 @@ import click
 
 
 def message_number(value: object) -> int:
-    """Read the number of a message, with or without the # that output puts before it."""
-    from longhold.core.tools.history.catalogue import number_in  # only here: a chat starts quickly
+    """Parse a message number, with or without the # of the output."""
+    from longhold.core.tools.history.catalogue import number_in  # deferred for a quick start
 
     n = number_in(str(value))
     if n is None:

@@ -1,7 +1,7 @@
-"""How commands print: JSON or lines of text, and progress.
+"""How commands print: JSON, lines of text, and progress.
 
-Every command prints through `say`, `ask_yes_no`, `json_out`, `json_line` or `text_out`: no text
-reaches a terminal with characters in it that would steer the terminal or reorder what is read.
+All output goes through these functions, which remove characters that would control the terminal or
+reorder text.
 """
 
 import dataclasses
@@ -25,11 +25,11 @@ PROGRESS_FLOOR_BYTES = 8 << 20
 
 
 _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""What JSON may hold as it is and a terminal may obey."""
+"""Characters valid in JSON that a terminal may obey."""
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
-    """Print text from anywhere, made safe for a terminal; `style` is the line's own colour."""
+    """Print untrusted text, made safe for a terminal; `style` applies to the line."""
     click.secho(clean_document(str(text)), err=err, nl=nl, **style)
 
 
@@ -56,7 +56,7 @@ def json_line(value: Any) -> None:
 
 
 def encoded_out(encoded: bytes) -> None:
-    """Print a part of a JSON document, such as a line, as it is but for the escapes."""
+    """Print part of a JSON document unchanged except for the escapes."""
     click.echo(_escape(encoded), nl=False)
 
 
@@ -65,12 +65,12 @@ def _escape(encoded: bytes) -> str:
 
 
 def text_out(text: str) -> None:
-    """Print a document: safe for a terminal, and as it is for a file or another program."""
+    """Print a document: cleaned for a terminal, unchanged for a file or another program."""
     click.echo(clean_document(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def print_painted(text: str) -> None:
-    """Print what `terminal.paint` drew, which made it harmless and added its own colours."""
+    """Print the output of `terminal.paint`, which is already cleaned and has its own colours."""
     click.echo(text, nl=False, color=True)
 
 
@@ -80,7 +80,7 @@ def rewrite_line(text: str) -> None:
 
 
 def report_all(as_json: bool, found: Iterable[tuple[Any, Iterable[str]]]) -> None:
-    """Print what was found of each target: one document, a list of several, or lines for people."""
+    """Print the results: one JSON document, a JSON list of several, or lines of text."""
     if as_json:
         values = [value for value, _ in found]
         json_out(values[0] if len(values) == 1 else values)
@@ -133,7 +133,7 @@ def reading(path: Path) -> Iterator["Progress | None"]:
 def progress_bar(
     total_bytes: int, label: str, floor: int = PROGRESS_FLOOR_BYTES
 ) -> Iterator["Progress | None"]:
-    """Yield what advances a bar by so many bytes; None where there is little to do or nobody looks."""
+    """Yield a callback that advances a bar by bytes; None for little work or no terminal."""
     if total_bytes < floor or not sys.stderr.isatty():
         yield None
         return

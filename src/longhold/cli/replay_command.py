@@ -1,4 +1,4 @@
-"""`longhold replay`: what another policy would have cost on sessions you already have."""
+"""`longhold replay`: what another policy would have cost on existing sessions."""
 
 import importlib
 from collections.abc import Iterator, Mapping
@@ -74,7 +74,7 @@ def command(
             executor=pool,
         )
     if page:
-        from longhold.cli.inspect_command import write_page  # where a page is asked for
+        from longhold.cli.inspect_command import write_page  # needed only for a page
         from longhold.insight.pages.html import render_replay
 
         write_page(page, render_replay(list(_verdict(done)), HEADS, list(rows(done))).encode())
@@ -84,7 +84,6 @@ def command(
 
 @contextmanager
 def named_executor(name: str) -> Iterator[Executor | None]:
-    """Make the executor that a name means; '' is none."""
     if not name:
         yield None
     elif "://" in name:
@@ -172,7 +171,7 @@ def _verdict(done: ReplayReport) -> Iterator[str]:
 def _standing(
     name: str, stands: PolicyStanding, policies: Mapping[str, PolicyFigures]
 ) -> Iterator[str]:
-    """Say where a policy of ours stands among those that stay under the window, and where it loses."""
+    """Compare a Longhold policy with those that stay under the window."""
     ours = policies[name]
     among = (
         f", cheaper than {stands.fitting - len(stands.cheaper)} of {stands.fitting} others"

@@ -1,4 +1,4 @@
-"""`longhold report`: what your sessions cost, what of it was avoidable, and what would save most."""
+"""`longhold report`: the cost of sessions, the avoidable part, and the best remedies."""
 
 import csv
 import io
@@ -35,11 +35,10 @@ from longhold.insight.report import (
 )
 
 RECENT_DAYS = 30
-"""What a month's bill covers; without a path, older sessions need --since."""
+"""Days covered by default; without a path, older sessions need --since."""
 SHOWN = {"day": 14, "project": 8, "model": 8, "agent": 6, "source": 6, "session": 10}
-"""Rows of each table in the overview; --by shows all of one."""
+"""Rows per table in the overview; --by shows all of one."""
 NAME_CHARS, TITLE_CHARS = 44, 50
-"""Widths of the columns of names and titles."""
 DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
@@ -80,7 +79,7 @@ def command(
 
 
 def _write_page(out: Path, document: dict[str, Any], verdict: list[str]) -> None:
-    from longhold.cli.inspect_command import write_page  # where a page is asked for
+    from longhold.cli.inspect_command import write_page  # needed only for a page
     from longhold.insight.pages.html import render_report, report_data
 
     write_page(out, render_report(report_data(document, verdict)).encode())
@@ -94,7 +93,6 @@ def _report(roots: Sequence[Path], since: str) -> SpendingReport:
 
 @contextmanager
 def fresh_index(files: Sequence[SessionFile]) -> Iterator[SessionIndex]:
-    """Open the index once what changed of these sessions is read, with progress."""
     with open_index() as index:
         changed = index.stale(files)
         total = sum(file.bytes for file in changed)
@@ -105,7 +103,7 @@ def fresh_index(files: Sequence[SessionFile]) -> Iterator[SessionIndex]:
 
 
 def _first_day(since: str) -> str:
-    """Return the first day to look at; '' for all."""
+    """Return the first day to include; '' for all."""
     if since == "all":
         return ""
     if ago := re.fullmatch(r"(\d{1,4})([dwmy])", since):
@@ -189,6 +187,6 @@ def _csv(found: SpendingReport, by: str) -> bytes:
 
 
 def _cell(name: str) -> str:
-    """Keep a terminal from obeying a foreign name, and a spreadsheet from reading it as a formula."""
+    """Keep a terminal from obeying an untrusted name, and a spreadsheet from evaluating it."""
     name = clean_text(name).strip()
     return f"'{name}" if name[:1] in ("=", "+", "-", "@") else name

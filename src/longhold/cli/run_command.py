@@ -1,4 +1,4 @@
-"""`longhold run`: give the agent one task and let it work; how events are shown line by line."""
+"""`longhold run`: give the agent one task; also prints events line by line."""
 
 import asyncio
 import json
@@ -31,9 +31,8 @@ from longhold.core.turn.round import ToolBegan, ToolRan
 
 NOT_COMPLETED = 8
 NOTHING_DONE = 9
-"""Exit code of a run whose calls were denied, so that nothing was changed."""
+"""Exit code if calls were denied and nothing was changed."""
 DENIED_SHOWN = 10
-"""Enough to see what is missing; --json has all."""
 
 
 @click.command(epilog='Example: longhold run --offline -p "add a docstring to main.py"')
@@ -80,7 +79,6 @@ class RunReport:
     spent: Tally = field(default_factory=Tally)
     denied: list[ToolRan] = field(default_factory=list)
     has_changed: bool = False
-    """A call that may change something was run."""
 
     @property
     def is_nothing(self) -> bool:
@@ -153,9 +151,7 @@ async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bo
 
 
 INPUT_CHARS = 90
-"""One line of a tool's input shows what it is about."""
 ERROR_CHARS = 200
-"""Of the first line of a tool's error."""
 
 
 def show_where(agent: Agent) -> None:
@@ -164,13 +160,13 @@ def show_where(agent: Agent) -> None:
 
 
 def show_notices(agent: Agent) -> None:
-    """Show what hooks and the set-up reported before there was a listener."""
+    """Show notices that hooks and the set-up reported before there was a listener."""
     for notice in agent.notices.take():
         show_notice(notice)
 
 
 def make_renderer() -> Callable[[LoopEvent], None]:
-    """Return what shows events: as in a chat where the terminal can, else line by line."""
+    """Return the event renderer: drawn as in a chat if the terminal can, else line by line."""
     is_able = has_libraries() and is_drawable(sys.stdout) and is_drawable(sys.stderr)
     if not is_able or load_settings(Path.cwd()).terminal.plain:
         return show
@@ -207,7 +203,7 @@ def show(event: LoopEvent) -> None:
 
 
 def event_json(event: LoopEvent) -> JsonObject | None:
-    """Return an event as one JSON object; None for those that carry no news."""
+    """Return an event as one JSON object; None for events without news."""
     match event:
         case TextDelta(text=text):
             return {"type": "text", "text": text}

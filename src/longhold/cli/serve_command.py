@@ -1,4 +1,4 @@
-"""`longhold serve`: the pages of sessions, live in the browser, on this machine only."""
+"""`longhold serve`: live pages about sessions in the browser, on this machine only."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -69,7 +69,6 @@ def _id(path: str) -> str:
 
 
 def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
-    """Return what the index of `longhold report` knows of the sessions, by id."""
     scope, values = select_below(roots)
     with fresh_index(find_sessions(roots)) as index:
         return {

@@ -96,12 +96,12 @@ def _remove(store: Store, doomed: Sequence[StoredSession], yes: bool) -> list[st
         index.forget(found.path for found in doomed if isinstance(found, FoundSession))
     if doomed:
         with closing(SessionWords()) as words:
-            words.renew()  # what is deleted is not to be found by its words either
+            words.renew()  # so that a search does not find deleted sessions
     return [found.id for found in doomed]
 
 
 def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
-    """Delete old results of the sessions that stay; each log records which."""
+    """Delete old results of the remaining sessions; each log records which."""
     count = 0
     for found in store.sessions():
         try:
@@ -141,7 +141,7 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
 
 
 def session_summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
-    """Describe a session by the index of files; one in a database has no model and cost here."""
+    """Describe a session from the index of files, which lacks sessions in a database."""
     if path is None:
         return SessionSummary(agent=OURS)
     return facts.get(index_path(Path(os.path.realpath(path))), SessionSummary())

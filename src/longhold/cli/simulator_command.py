@@ -1,4 +1,4 @@
-"""`longhold simulator`: a local API with a faithful prompt cache, for tests, demos and what-ifs."""
+"""`longhold simulator`: a local API with a faithful prompt cache, for tests and demos."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""The commands of a chat: what each is called and does; their code is imported when used.
+"""The slash commands of a chat: names and help. Their code is imported on use.
 
-Commands that only look at a session are the commands of the command line, given this session.
+Commands that only read a session run the command of the command line on it.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def _command(
     name: str, usage: str, help: str, at_once: Callable[[str], bool] = lambda rest: False
 ) -> SlashCommand:
     async def run(context: SlashContext, rest: str) -> SessionMove | None:
-        from longhold.cli import slash_commands  # only here: a chat starts quickly
+        from longhold.cli import slash_commands  # deferred, so that a chat starts quickly
 
         move: SessionMove | None = await getattr(slash_commands, name[1:])(context, rest)
         return move
@@ -73,4 +73,3 @@ SLASH = {
         _command("/exit", "", "leave; `longhold chat --resume newest` goes on"),
     )
 }
-"""By name, in the order in which /help lists them."""

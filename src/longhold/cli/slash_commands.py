@@ -1,6 +1,6 @@
-"""What the commands of a chat do, each in a function of its name.
+"""The functions of the slash commands.
 
-Those that change what the model sees write an entry, which /undo takes back.
+Commands that change the view record an entry, which /undo reverts.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from longhold.session.preview import natural_seams, preview
 from longhold.session.scratch_session import edit_draft
 
 LARGE_SHARE = 0.25
-"""A category that fills this much of the window is worth a word."""
+"""A category that fills this share of the window gets advice."""
 _ADVICE = {
     "tool results": "/compact summarises what was read and run; old results are cleared when it pays",
     "user messages": "long pastes fit better in a file that the model reads in part",
@@ -146,7 +146,7 @@ async def export(context: SlashContext, rest: str) -> None:
 
 
 async def _command_line(context: SlashContext, *words: str) -> None:
-    """Run a command of the command line and show what it prints; an editor gets the terminal."""
+    """Run a command of the command line and show its output. An editor gets the terminal."""
     if "edit" in words or "--edit" in words:
         await context.screen.hand_over(lambda: _run(words))
         return
@@ -216,7 +216,7 @@ def _report_done(context: SlashContext, entry: Compacted | None) -> None:
 
 
 async def _preview(context: SlashContext, words: CompactWords) -> None:
-    """Draft a compaction, show what it would do, and let the user take, edit, pin or leave it."""
+    """Draft a compaction, show its effect, and let the user accept, edit, pin or discard it."""
     agent, screen, began = context.agent, context.screen, time.monotonic()
     request = manual_request(words.focus, start=words.start, end=words.end)
     stage = agent.session.layers.compact
@@ -288,7 +288,6 @@ async def pin(context: SlashContext, rest: str) -> None:
 
 
 LISTED_SESSIONS = 50
-"""To resume; older ones are found with `longhold sessions`."""
 
 
 async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
@@ -444,7 +443,7 @@ async def mode(context: SlashContext, rest: str) -> None:
 
 
 async def model(context: SlashContext, rest: str) -> None:
-    """Change the model; ask first if what is in use does not fit its window."""
+    """Change the model; ask first if the context does not fit its window."""
     agent, screen = context.agent, context.screen
     if not rest:
         names = known_models()

@@ -1,4 +1,4 @@
-"""`longhold status`: how full, how warm and how dear a session is, for status lines of other programs."""
+"""`longhold status`: fill level, cache lifetime and cost of a session, for status lines."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`longhold statusline`: what Claude Code and pi show below the prompt; `longhold install` sets it up."""
+"""`longhold statusline`: the status line of Claude Code and pi."""
 
 import sys
 import time

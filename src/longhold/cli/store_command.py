@@ -1,4 +1,4 @@
-"""`longhold store`: copy sessions between stores, check them, and look at migrations first."""
+"""`longhold store`: copy sessions between stores, check them, and show or run migrations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,7 +110,7 @@ def migrate(url: str, show: bool) -> None:
 
 @contextmanager
 def _open_place(place: str) -> Iterator[Store]:
-    """Open a store for one command; the default one stays open for the process."""
+    """Open a store for one command. The default store stays open for the process."""
     if place == "default":
         yield default_store()
         return

@@ -1,4 +1,4 @@
-"""The TARGETS of a command: session ids, SESSION/AGENT, logs, other agents' transcripts, directories."""
+"""The TARGETS of commands: ids, SESSION/AGENT, logs, transcripts, directories."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ from longhold.insight.places import find_sessions, newest_session
 from longhold.insight.transcripts.formats import is_log, open_transcript
 
 NEWEST = "newest"
-"""The session of this project that was written to last, whichever agent's it is."""
+"""The most recently written session of this project, by any agent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,12 @@ class CommandTarget:
     history: Sequence[AnyEntry]
     header: Header | None = None
     path: Path | None = None
-    """The file it was read from, if it is in one."""
     directory: Path | None = None
-    """What belongs to a session beside its log."""
+    """The folder with the session's other files."""
     results: Results | None = None
-    """The bodies of results, where they are in no file."""
+    """The bodies of results that are not in files."""
     worked_in: str = ""
-    """The directory that the session was about; '' where nothing says so."""
+    """The working directory of the session; '' if unknown."""
     damage: tuple[Damage, ...] = ()
 
     @cached_property
@@ -64,10 +63,7 @@ def calibrate() -> Follower:
 
 
 def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:
-    """Read what each name means, one after the other; without one, this project's newest session.
-
-    Of a directory, every session in it; what is none is named on stderr.
-    """
+    """Read each target, by default the newest session; a directory yields all its sessions."""
     for name in names or (NEWEST,):
         path = Path(name)
         if not path.is_dir():
@@ -84,7 +80,7 @@ def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:
 
 
 def open_target(name: str) -> CommandTarget:
-    """Read what a name means: an existing path, else a session or SESSION/AGENT."""
+    """Read a target: an existing path, else a session or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
         return _from_path(path)
@@ -130,7 +126,7 @@ def _from_store(store: Store, name: str) -> CommandTarget:
 
 
 def _from_log(path: Path) -> CommandTarget:
-    if home() / "stores" in path.parents:  # a copy, which may lack what lies beside it
+    if home() / "stores" in path.parents:  # a copy, which may lack the files next to it
         with suppress(SessionNotFound):
             default_store().files(path.stem)
     loaded = load(path)

@@ -1,4 +1,4 @@
-"""`longhold undo`: undo a change to what the model sees; `redo` and `pin` write in the same way."""
+"""`longhold undo`: undo a change of the view; `redo` and `pin` also write this way."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from longhold.core.view.gauge import replay
 from longhold.insight.explain import explain
 
 HANDOVER_SECONDS = 10.0
-"""A gateway lets go of a log once the call in progress is answered."""
+"""A gateway releases a log once the current call is answered."""
 
 
 @click.command(epilog="Example: longhold undo newest")
@@ -61,7 +61,7 @@ class ListedChange:
 
 
 def open_for_writing(session: str) -> OpenLog:
-    """Open a session's log; a gateway that has it is asked for it."""
+    """Open a session's log; ask a gateway that holds it to hand over."""
     store = default_store()
     id = store.find(session).id
     wait_seconds = HANDOVER_SECONDS if id.startswith(GATEWAY) else 0.0
@@ -70,7 +70,7 @@ def open_for_writing(session: str) -> OpenLog:
 
 @contextmanager
 def writing(session: str) -> Iterator[Engine]:
-    """Become a session's writer; tool calls that a dead process left open are not touched."""
+    """Open a session for writing. Leaves tool calls that a dead process left open."""
     with open_for_writing(session) as log:
         yield Engine(log, load_settings())
 

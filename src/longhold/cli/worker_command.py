@@ -1,4 +1,4 @@
-"""`longhold worker`: run the jobs that sessions of a database wait for."""
+"""`longhold worker`: run the queued jobs of sessions in a database."""
 
 import asyncio
 import logging
@@ -74,7 +74,7 @@ def command(
 
 
 def _is_not_told(record: logging.LogRecord) -> bool:
-    """Leave the queue's traceback out where the job's failure was told in a line of its own."""
+    """Filter out the queue's traceback for a failure that was already reported in one line."""
     return not (record.exc_info and isinstance(record.exc_info[1], LongholdError))
 
 

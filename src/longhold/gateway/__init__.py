@@ -1,7 +1,5 @@
-"""A gateway: clients that know nothing of Longhold, in front of any provider.
+"""An HTTP gateway that manages the context of clients that do not know Longhold.
 
-What a client sends is what happened, what goes upstream is the view: each conversation is a
-session whose list of messages is followed, and of a request only what the session decided to
-change is changed. Everything else passes byte for byte. `running` serves from a thread, `serve`
-until interrupted.
+A session follows each client's list of messages. The gateway changes only what the session decided
+to change. The rest of a request passes byte for byte.
 """

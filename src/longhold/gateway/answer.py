@@ -1,4 +1,4 @@
-"""An answer as it passes by: read from the same bytes that the client gets."""
+"""Reads an answer from the bytes that the gateway relays to the client."""
 
 import re
 from collections.abc import Iterator
@@ -14,16 +14,14 @@ DONE = b"[DONE]"
 
 
 class PassingAnswer:
-    """Collects an answer's bytes, and says when it is whole."""
-
     def __init__(self, ends: re.Pattern[bytes] | None, *, is_stream: bool) -> None:
         self._ends = ends if is_stream else None
         self._bytes = bytearray()
         self._begins = 0
-        """Where the event begins whose end has not come."""
+        """Where the first incomplete event begins."""
 
     def feed(self, chunk: bytes) -> bool:
-        """Take a chunk; True if the last event of a stream is whole."""
+        """Add a chunk; return True once the last event of a stream is complete."""
         self._bytes += chunk
         if self._ends is None:
             return False
@@ -41,7 +39,7 @@ class PassingAnswer:
 
 
 def events_in(stream: bytes) -> Iterator[JsonObject]:
-    """Yield the events of a stream; an unfinished last line is none."""
+    """Yield the events of a stream, without an incomplete last line."""
     for line in stream.splitlines():
         if line.startswith(DATA) and (data := line[len(DATA) :].strip()) != DONE:
             try:

@@ -1,4 +1,4 @@
-"""One conversation of a client: its log, what is decided about it, and the request that results."""
+"""One client conversation: its log, the decisions about it, and its requests."""
 
 import asyncio
 import time
@@ -38,10 +38,7 @@ THINKING = ("thinking", "redacted_thinking")
 def project(
     messages: Sequence[JsonObject], head: int, view: View, known: FollowedList, dialect: DialectName
 ) -> list[JsonObject] | None:
-    """Return the list to send; None if it is the client's own, unchanged.
-
-    `head` counts the system's messages at its beginning, which are not followed.
-    """
+    """Return the messages to send after `head` unfollowed system messages; None if unchanged."""
     if len(known.ends) != len(messages) - head:
         raise ValueError("the list is not the one that was followed")
     put = [
@@ -69,14 +66,14 @@ def project(
 
 
 class _Patch:
-    """Walks a list in order: a result belongs to the round of the answer before it."""
+    """Walks the messages in order, because a result belongs to the answer before it."""
 
     def __init__(self, view: View, dialect: DialectName, hides: bool) -> None:
         self._view, self._dialect, self._hides = view, dialect, hides
         self._round: Round | None = None
 
     def apply(self, message: JsonObject, end: int) -> JsonObject | None:
-        """Return a message as it is sent; None if it is not sent any more."""
+        """Return the message to send, or None if it is dropped."""
         if self._is_answer(message):
             item = self._view.item_of(end)
             self._round = item if isinstance(item, Round) else None
@@ -166,7 +163,6 @@ def _with_content(block: JsonObject, result: Result, field: str) -> JsonObject:
 
 
 def _render_item(item: Spoken, dialect: DialectName) -> JsonObject:
-    """Word what a compaction put into the view."""
     match dialect:
         case "anthropic":
             return {"role": "user", "content": [block_to_wire(block) for block in item.content]}
@@ -177,32 +173,26 @@ def _render_item(item: Spoken, dialect: DialectName) -> JsonObject:
 
 
 def _encode_body(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
-    """Encode a request with other messages, its fields in the client's order."""
     return msgspec.json.encode({**body, field: list(messages)})
 
 
 BILLING = "x-anthropic-billing-header:"
-"""How a client begins the system block that is about the call, not for the model."""
+"""Prefix of a system block that carries billing data and is not for the model."""
 
 NOT_IN_PREFIX = ("instructions", "input", "prompt_cache_key", "stream_options", "client_metadata")
-"""Fields of other dialects that are read elsewhere, or on which no cache depends."""
+"""Fields that are read elsewhere or do not affect a cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request that is in the log and can be sent."""
-
     body: bytes | None
-    """None if the client's own bytes are to be sent."""
+    """None if the client's bytes are sent unchanged."""
     asked: int
-    """The entry that says that it was sent."""
+    """Number of the log entry of this request."""
     decisions: tuple[PricedDecision, ...] = ()
-    """What is in force in it."""
 
 
 class Conversation:
-    """Follows a client's list of messages in a session of its own."""
-
     def __init__(
         self, log: OpenLog, settings: Settings, *, clock: Callable[[], float] = time.time
     ) -> None:
@@ -219,12 +209,12 @@ class Conversation:
         self._clock = clock
         self.used_at = clock()
         self._last: list[JsonObject] = []
-        """The messages of the last request: what is equal is not hashed again."""
+        """Messages of the last request, reused so that equal ones are not hashed again."""
         self._marked_end = 0
-        """Messages of the last request up to the end of what was cleared."""
+        """Number of messages in the last request up to the last cleared result."""
         self._cursor, self._has_cleared = LogCursor(), False
         self._in_flight = 0
-        """Requests that were prepared and whose answer is not over."""
+        """Prepared requests whose answer has not ended."""
 
     @property
     def id(self) -> str:
@@ -240,7 +230,7 @@ class Conversation:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """What runs before each call. The client compacts by itself, so ours is the last resort."""
+        """The stages before each call. Compaction comes last because clients compact themselves."""
         return (self._layers.spill.stage, self._layers.clear, self._compact_if_blocked)
 
     def begin(self, call: Call, *, opens_files: bool) -> None:
@@ -261,11 +251,11 @@ class Conversation:
         self._program.take_up(Wishes(), None, None)
 
     def known(self, call: Call) -> tuple[int, int]:
-        """Count the leading messages of a list that are known, and all that are."""
+        """Return how many leading messages are known, and the size of the known list."""
         return self._program.recognise(call.messages), len(self._program.followed.keys)
 
     async def prepare(self, call: Call) -> Prepared:
-        """Take in what is new, decide, and word the request; all of it is in the log then."""
+        """Follow the new messages, run the stages, log everything and build the request."""
         async with self._lock:
             self.used_at = self._clock()
             self._program.follow(call.messages, _system_of(call), call.tools)
@@ -290,7 +280,7 @@ class Conversation:
         return Prepared(body=body, asked=asked, decisions=decisions)
 
     def prepare_count(self, call: Call) -> bytes | None:
-        """Word a request to count tokens like the one before it; None leaves it as it is."""
+        """Build a token-counting request in the form last sent; None means send it unchanged."""
         kept, size = self.known(call)
         head = system_head(call.messages)
         if kept < size or kept == 0:
@@ -303,13 +293,13 @@ class Conversation:
         return _encode_body(call.body, call.endpoint.list_field, [*shown, *rest])
 
     def record_reply(self, reply: Reply, asked: int) -> None:
-        """Record an answer, unless another request was prepared meanwhile."""
+        """Record an answer, unless a later request was prepared in the meantime."""
         latest = self._engine.view.asked
         if latest is not None and latest.n == asked:
             self._engine.record_reply(reply)
 
     def release(self) -> None:
-        """Say that the answer to a prepared request is over, however it ended."""
+        """End a prepared request, however its answer ended."""
         self._in_flight -= 1
         self.used_at = self._clock()
 
@@ -330,10 +320,10 @@ class Conversation:
         return project(messages, head, view, known, call.endpoint.dialect)
 
     def _mark_cleared(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
-        """Mark the end of what was cleared, if the client left a mark unused.
+        """Add a cache breakpoint after the last cleared result if the client uses fewer than four.
 
-        A provider reads only up to a mark, and the next clearing begins there. It finds an older
-        mark nearby by itself; one that is too far back is set again, for the call that needs it.
+        The provider reads only up to a breakpoint, and the next clearing starts there. A previous
+        one beyond the provider's look-back is set again.
         """
         marks, end = [*_marks(call.body)], self._cleared_end()
         if not 0 < len(marks) < SLOTS or end == 0:
@@ -362,7 +352,7 @@ class Conversation:
         return 0
 
     def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
-        """Give the request as the cache sees it: a text is a block, no block is about billing."""
+        """Return the request as the cache sees it: texts as blocks, without billing blocks."""
         self._last = _reuse_objects(to_blocks(messages), self._last)
         kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
         kwargs["messages"] = self._last
@@ -386,9 +376,9 @@ def _is_billing(block: Json) -> bool:
 
 
 def _reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
-    """Put the objects of the last request in the place of equal ones, up to the first change.
+    """Reuse the objects of the last request for equal messages, up to the first change.
 
-    From there on all are new, as a fingerprint expects; a mark that moved is no change.
+    A fingerprint expects this. A moved cache breakpoint does not count as a change.
     """
     kept: list[JsonObject] = []
     for new, old in zip(messages, before, strict=False):
@@ -402,7 +392,7 @@ def _reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list
 
 
 def to_blocks(messages: Sequence[JsonObject]) -> list[JsonObject]:
-    """Write a plain text as the block that the cache takes it for; an item is a block itself."""
+    """Turn plain text into a block, as the cache does. A Responses item is one block."""
     return [_to_blocks(message) for message in messages]
 
 
@@ -416,7 +406,7 @@ def _to_blocks(message: JsonObject) -> JsonObject:
 
 
 def _marks(body: JsonObject) -> Iterator[JsonObject]:
-    """Yield the marks of a request in the order of its prompt."""
+    """Yield the cache breakpoints of a request in prompt order."""
     parts: list[Json] = [*(body.get("tools") or ())]
     system = body.get("system")
     parts += system if isinstance(system, list) else []

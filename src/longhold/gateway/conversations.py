@@ -1,8 +1,8 @@
-"""Every conversation that goes through a gateway: found again by identity and lineage.
+"""Finds the conversation of each request by client identity and message lineage.
 
-A list that goes on from a known one belongs to it. One that differs from a message on is a rewind
-if its client names its sessions, or if an answer of the model stands in the common part; otherwise
-two conversations merely began alike. The log holds the position, so a restart finds it again.
+A list that extends a known conversation belongs to it. A diverging list is a rewind if the client
+names its sessions or the common part has an answer; otherwise it is a new conversation. The log
+holds the position, so conversations survive a restart.
 """
 
 import asyncio
@@ -32,30 +32,24 @@ CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
 HASH_BYTES = 6
 LONGEST_NAME = 40
 WARM_SHARE = 0.6
-"""In place of `clear.warm_share`: the text after what is cleared is written again, and in a small
-window that is most of it, so clearing less often costs less there.
-"""
+"""Replaces `clear.warm_share`. Clearing rewrites the text after it, which is most of a small
+window, so clearing less often costs less there."""
 HANDOVER_SECONDS = 1.0
-"""Another process that holds a session's log lets go between two calls: longer than that takes,
-and short enough for a client to wait.
-"""
+"""How long to wait for another process, which releases a log between calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What keeps one client's conversation apart from another's."""
-
     tenant: str
-    """A hash of the credential."""
     session: str
-    """What the client calls its session; '' if it says nothing."""
+    """The client's name for its session, or ''."""
     agent: str
     model: str
     dialect: str
     client: str
-    """What it calls itself; says nothing of whose conversation it is."""
+    """The client's user agent; not part of the identity."""
     first: str
-    """The key of the list's first message: another one is another conversation."""
+    """Key of the first message. A different first message starts a different conversation."""
 
     @property
     def name(self) -> str:
@@ -64,7 +58,7 @@ class Identity:
 
 
 def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool) -> Identity:
-    """Say whose request this is; where only one client can come, credentials need not tell."""
+    """Identify the sender of a request. `apart` separates clients by credential."""
     head = system_head(call.messages)
     first = call.messages[min(head, len(call.messages) - 1)]
     return Identity(
@@ -100,23 +94,22 @@ def _hash(text: str) -> str:
 
 
 NEWEST = 8
-"""Lineages of one name that are looked at; older ones were left long ago."""
+"""Conversations compared per name; older ones are abandoned."""
 LISTING_SECONDS = 1.0
-"""A conversation that has only begun is looked for in a list that is no older."""
+"""Maximum age of the session list in which a new conversation is looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
     known: int
-    """Leading messages of the list that are the conversation's."""
+    """Leading messages of the request that match the conversation."""
     size: int
-    """Messages the conversation has."""
     has_answer: bool
-    """The model answered within the known part."""
+    """True if the matching part contains an answer."""
 
 
 def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
-    """Choose the conversation that a list continues, by its place; None if it is a new one."""
+    """Return the index of the conversation that the request continues, or None for a new one."""
     possible = [
         (line.known == line.size, line.known, i)
         for i, line in enumerate(lineages)
@@ -126,10 +119,10 @@ def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
 
 
 def _adapt_settings(settings: Settings) -> Settings:
-    """Return the settings of a client's session.
+    """Return the settings for a client's session.
 
-    The line is the window's own, near which a client compacts by itself; where the cost policy
-    would compact sooner, clearing does that work, so information has its price for clearing.
+    The compaction threshold is the window's default, because clients compact themselves near it.
+    Clearing replaces earlier compaction, so it uses the gateway's price for information.
     """
     own = settings.gateway
     window = settings.window
@@ -153,24 +146,21 @@ class Conversations:
         opens_files: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`opens_files` says that clients' tools reach the files of this machine."""
+        """`opens_files`: the clients' tools can open files on this machine."""
         self._directory = directory or Path.cwd()
         self._settings = _adapt_settings(settings or load_settings(self._directory))
         self._store: Store = store or default_store()
         self._opens_files = opens_files
         self.clock = clock
         self._open: dict[str, Conversation] = {}
-        """By session id, the longest unused first."""
+        """By session id, least recently used first."""
         self._ids: dict[str, list[str]] = {}
-        """The session ids of each name, newest last."""
+        """Session ids by name, newest last."""
         self._listed: Sequence[StoredSession] = ()
         self._listed_until = 0.0
 
     async def find(self, identity: Identity, call: Call) -> Conversation:
-        """Return the conversation of a request, begun now if there is none.
-
-        A log that another process writes is asked for; what is not passed on in time is `LogLocked`.
-        """
+        """Return the request's conversation or a new one; may raise `LogLocked`."""
         try:
             return self._found(identity, call)
         except LogLocked as locked:
@@ -212,7 +202,7 @@ class Conversations:
         return len(self._open)
 
     def undo(self, id: str, n: int) -> str:
-        """Undo a change of a session that no call is using; the next call shows it."""
+        """Undo a change of a session for its next call; raise `LogLocked` during a call."""
         if id in self._open:
             if self._open[id].is_busy:
                 raise LogLocked(self._open[id].path, "a call in progress")
@@ -221,7 +211,7 @@ class Conversations:
             return undo(Engine(log, self._settings), n)
 
     def forget(self, id: str) -> None:
-        """Close a conversation that failed midway: the next request reads its log anew."""
+        """Close a conversation that failed midway, so that the next request reads its log again."""
         if id in self._open and not self._open[id].is_busy:
             self._close(id)
 
@@ -242,7 +232,7 @@ class Conversations:
         return self._ids[name]
 
     def _listing(self) -> Sequence[StoredSession]:
-        """List the sessions here; many clients that begin at once share a list."""
+        """List the sessions in the directory. Clients that start together share one listing."""
         now = time.monotonic()
         if now >= self._listed_until:
             self._listed = self._store.sessions(self._directory)

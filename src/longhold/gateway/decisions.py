@@ -1,7 +1,7 @@
-"""What was decided about a session, and what each decision was expected to save.
+"""Decisions about a session and their expected savings.
 
-A clearing says itself what it expects. What a spill or a compaction saves is its tokens: written
-once less for a spill, which comes before the first time, and read less from then on.
+A clearing states its own prediction. A spill saves one cache write and all later reads of its
+tokens. A compaction saves later reads of its tokens.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,12 @@ class PricedDecision:
     n: int
     kind: str
     cost_usd: float
-    """How much more the first call was expected to cost; negative if less."""
+    """Expected extra cost of the first call; negative for a saving."""
     saves_usd: float
-    """What each later call was expected to save."""
+    """Expected saving of each later call."""
 
 
 class Decisions:
-    """Follows a session's log; an entry is priced once, when it is first seen."""
-
     def __init__(self) -> None:
         self._made: list[PricedDecision] = []
         self._cursor = LogCursor()

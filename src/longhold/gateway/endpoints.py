@@ -1,4 +1,4 @@
-"""Which requests carry a conversation, and where in them it stands. Pure."""
+"""API endpoints that carry conversations, and where the messages are in a request. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class ApiEndpoint:
     list_field: str
     system_field: str = ""
     ends: re.Pattern[bytes] | None = None
-    """The last event of a stream, up to the line that ends it; None if no answer is read."""
+    """Matches the last event of a stream; None if the answer is not read."""
     is_count: bool = False
 
 
@@ -54,17 +54,17 @@ ENDPOINTS: Mapping[str, ApiEndpoint] = {
 }
 
 REMEMBERED_ELSEWHERE = ("previous_response_id", "conversation", "container", "mcp_servers")
-"""With one of these the provider holds a part of the conversation, so the list is not all of it."""
+"""With one of these the provider stores part of the conversation, so the list is incomplete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request that carries a whole conversation."""
+    """A request that contains a whole conversation."""
 
     endpoint: ApiEndpoint
     body: JsonObject
     model: str
-    """With the mark of the long window, if the client asks for it."""
+    """Includes the long-window suffix if the client requests the long window."""
     messages: list[JsonObject]
     betas: tuple[str, ...] = ()
 
@@ -91,7 +91,7 @@ def upstream_of(path: str, headers: Mapping[str, str]) -> Upstream:
 
 
 def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Call | None:
-    """Read a request; None if it holds no whole conversation, so that it can only pass."""
+    """Read a request; None if it lacks a whole conversation and must pass unchanged."""
     raw = msgspec.json.decode(body)
     if not isinstance(raw, dict) or any(raw.get(name) for name in REMEMBERED_ELSEWHERE):
         return None

@@ -1,6 +1,6 @@
-"""Management around one request: what is sent instead, and what is learnt from its answer.
+"""Plans what to send for a request, and records the answer.
 
-Whatever goes wrong in here, the client's own bytes go upstream, with the reason beside the answer.
+If planning fails, the client's bytes go upstream unchanged, and a response header gives the reason.
 """
 
 import time
@@ -26,11 +26,9 @@ PREFIX = "longhold_gateway_"
 class GatewayCounts:
     requests: int = 0
     changed: int = 0
-    """Sent otherwise than the client wrote them."""
     over_budget: int = 0
     plan_seconds: float = 0.0
     plans: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_SECONDS) + 1))
-    """Requests by how long deciding about them took."""
     failures: dict[str, int] = field(default_factory=dict)
 
     def count_plan(self, seconds: float, *, is_changed: bool) -> None:
@@ -47,7 +45,7 @@ class GatewayCounts:
 
 
 def _metrics_text(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> str:
-    """Write everything in the text format; names of sessions and reasons are not labels."""
+    """Format the Prometheus metrics. Sessions and reasons are not labels, to limit series."""
     return "\n".join(_lines(counts, total, open_sessions)) + "\n"
 
 
@@ -101,7 +99,7 @@ UNMANAGED = "no whole conversation in it"
 class Plan:
     body: bytes
     reason: str = ""
-    """Why it is the client's own, where management was wanted."""
+    """Why a request that should be managed was passed unchanged."""
     call: Call | None = None
     conversation: Conversation | None = None
     asked: int = 0
@@ -111,7 +109,7 @@ class Plan:
 
 
 class Planner:
-    """Decides what goes upstream for a request, and never raises."""
+    """Decides what to send for a request. Never raises."""
 
     def __init__(
         self,
@@ -122,16 +120,14 @@ class Planner:
         shadow: Shadow | None = None,
         apart: bool = True,
     ) -> None:
-        """`apart` keeps credentials apart; off where only one client can reach the gateway."""
         self._conversations, self._budgets = conversations, budgets
         self._salt, self._apart = salt, apart
         self._shadow = shadow
         self._counts = GatewayCounts()
         self._callers: dict[str, tuple[str, str]] = {}
-        """The model of each session, and what its client calls itself."""
+        """Model and client name by session id."""
 
     def refusal(self, headers: Mapping[str, str]) -> str:
-        """Say why a client may make no more requests today; '' if it may."""
         reason = self._budgets.refusal(self._tenant(headers))
         if reason:
             self._counts.refused()
@@ -141,7 +137,7 @@ class Planner:
         return Plan(body=body, tenant=self._tenant(headers))
 
     async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
-        """Say what to send; the caller ends a plan with `end`."""
+        """Plan a request. The caller must pass the plan to `end`."""
         began = time.perf_counter()
         plan = await self._make_plan(endpoint, body, headers)
         self._counts.count_plan(time.perf_counter() - began, is_changed=plan.body is not body)
@@ -163,7 +159,7 @@ class Planner:
             conversation = await self._conversations.find(identity, call)
             self._callers[conversation.id] = (call.model, identity.client)
             prepared = await conversation.prepare(call)
-        except Exception as error:  # noqa: BLE001 - the client's request goes on without us
+        except Exception as error:  # noqa: BLE001 - the client's request passes unchanged
             reason = _describe_error(error)
             self._note(reason, conversation)
             return Plan(body=body, reason=reason, tenant=tenant)
@@ -186,7 +182,7 @@ class Planner:
         return Plan(body=given, reason=reason, tenant=plan.tenant)
 
     def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
-        """Record a whole answer; one that cannot be read was the client's alone."""
+        """Record a complete answer. An unreadable answer is noted and not recorded."""
         try:
             reply = answer.reply()
             if reply.usage is not None:
@@ -244,10 +240,7 @@ class Planner:
         return _metrics_text(self._counts, total, self._conversations.open_count)
 
     def figures(self) -> dict[str, BilledFigures]:
-        """Return what each session cost and saved, by its id, for a list of them.
-
-        One whose first answer is still awaited has cost nothing yet.
-        """
+        """Return cost and savings by session id; zero while the first answer is awaited."""
         if self._shadow is None:
             return {}
         bills = dict.fromkeys(self._callers, SessionBill()) | self._bills()

@@ -1,4 +1,4 @@
-"""The way of a request through the gateway: in, managed or not, upstream, and back as it comes."""
+"""The path of a request: plan it, send it upstream, relay the answer."""
 
 import asyncio
 import hmac
@@ -22,12 +22,12 @@ from longhold.gateway.planner import Plan, Planner
 
 OURS = b"x-longhold-"
 TOKEN = "x-longhold-token"
-"""Our own token has its own header: the provider's credential is not ours to check."""
+"""A separate header, because `authorization` carries the provider's credential."""
 BYPASS = "x-longhold-bypass"
-"""A client that sends this is passed on as it is."""
+"""A request with this header passes unchanged."""
 SESSION = b"x-longhold-session"
 PASSED = b"x-longhold-passed"
-"""Why a request went upstream as the client sent it."""
+"""Response header: why a request was passed unchanged."""
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
@@ -37,7 +37,7 @@ LONGEST_REASON = 200
 
 
 def _forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
-    """Return what goes upstream; `is_plain` asks for an answer that can be read as it passes."""
+    """Return the headers for the provider; `is_plain` disables compression."""
     left = _select_end_to_end(headers, (b"host", b"content-length", b"expect"))
     if not is_plain:
         return left
@@ -46,7 +46,7 @@ def _forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool =
 
 
 def _return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return what goes back to the client, `content-length` included: the bytes are the same."""
+    """Return the headers for the client, `content-length` included: the bytes do not change."""
     return _select_end_to_end(headers, ())
 
 
@@ -81,15 +81,13 @@ class _Pool:
 
 
 class Connections:
-    """Sends requests over the first pool that has room; `build` makes another."""
-
     def __init__(self, build: Callable[[], httpx2.AsyncClient]) -> None:
         self._build = build
         self._pools: list[_Pool] = []
 
     @asynccontextmanager
     async def open(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
-        """Send a request; its answer has its head, and is closed with the block."""
+        """Send a request and yield the response once its headers are in. Closes it afterwards."""
         pool = self._find_pool()
         pool.in_flight += 1
         try:
@@ -118,20 +116,16 @@ UPSTREAMS: Mapping[Upstream, str] = {
     "openai": "https://api.openai.com",
 }
 REFUSED = (400, 413, 422)
-"""Answers by which a provider says that a request is wrong."""
+"""Statuses by which a provider rejects a request as invalid."""
 
 
 class GatewayRefusal(Exception):
-    """A request that is not passed on."""
-
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
         self.status, self.kind = status, kind
 
 
 class Proxy:
-    """An ASGI application that passes requests on."""
-
     def __init__(
         self,
         planner: Planner,
@@ -187,7 +181,7 @@ class Proxy:
     async def _sent(
         self, request: Request, given: bytes, plan: Plan
     ) -> AsyncIterator[tuple[httpx2.Response, Plan]]:
-        """Send a plan; where the provider refuses what we made, what the client sent."""
+        """Send a plan. If the provider rejects a changed request, send the client's original."""
         async with self._send(request, plan.body, is_plain=True) as response:
             if response.status_code not in REFUSED or plan.body is given:
                 yield response, plan
@@ -199,7 +193,7 @@ class Proxy:
     async def _relay(
         self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint, send: Send
     ) -> None:
-        """Pass an answer on; it is in the log before the client can act on its end."""
+        """Relay an answer. It is logged before the client can react to its end."""
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         is_read = response.status_code == 200 and endpoint.ends is not None
         answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
@@ -225,7 +219,6 @@ class Proxy:
         await _relay(response, chunks(), send, more)
 
     async def _body(self, request: Request) -> bytes:
-        """Read a body, no further than it may be long, and no longer than it may take."""
         body, most = bytearray(), self._settings.body_bytes
         try:
             async with asyncio.timeout(self._settings.body_seconds):
@@ -263,7 +256,7 @@ class Proxy:
 
 @asynccontextmanager
 async def watch_client(receive: Receive) -> AsyncIterator[None]:
-    """Stop the block once the client is gone, so that the provider is not asked for the rest."""
+    """Cancel the block when the client disconnects, so that the provider stops generating."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(None) as until_gone:
@@ -290,7 +283,7 @@ async def _relay(
     send: Send,
     more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
-    """Answer with the headers that came, also those that are there twice, and each chunk as it comes."""
+    """Relay status, headers (including repeated ones) and each chunk as it arrives."""
     headers = [*_return_headers(response.headers.raw), *more]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async with aclosing(chunks):
@@ -300,10 +293,7 @@ async def _relay(
 
 
 def check_caller(request: Request, token: str) -> None:
-    """Refuse who has no token where one is required, names that are not ours, and others' pages.
-
-    A page in a browser could have had its own name point at this machine, or post without one.
-    """
+    """Check the token, or on loopback host name and origin, against DNS rebinding and web pages."""
     if token:
         given = request.headers.get(TOKEN, "")
         if not hmac.compare_digest(given.encode(), token.encode()):
@@ -322,7 +312,6 @@ def check_caller(request: Request, token: str) -> None:
 
 
 def make_refusal(path: str, refusal: GatewayRefusal) -> Response:
-    """Word a refusal as the API of the path does."""
     said = f"longhold gateway: {refusal}"
     error = {"type": refusal.kind, "message": said}
     is_openai = path.startswith(("/v1/chat/", "/v1/responses"))

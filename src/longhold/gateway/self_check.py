@@ -1,4 +1,4 @@
-"""A request through a gateway of these settings, to a provider that is made up: is it managed?"""
+"""Checks a gateway with these settings by one request to a fake provider."""
 
 import tempfile
 from pathlib import Path
@@ -26,11 +26,10 @@ ANSWER = {
     "content": [{"type": "text", "text": "Hello."}],
     "stop_reason": "end_turn",
 }
-"""Without a usage: nothing can be learnt from a provider that is made up."""
 
 
 def why_not_managed(settings: Settings) -> str:
-    """Say what keeps a gateway from managing requests; '' if nothing does. Leaves no trace."""
+    """Return why the gateway does not manage requests, or ''. Leaves no files."""
     with tempfile.TemporaryDirectory(prefix="longhold-check-") as temporary:
         place = Path(temporary)
         planner = Planner(

@@ -1,4 +1,4 @@
-"""Serving a gateway: until interrupted for the command line, from a thread for tests and `wrap`."""
+"""Serves a gateway until interrupted, or in a thread for tests and `wrap`."""
 
 import asyncio
 import gc
@@ -37,16 +37,15 @@ from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
 
 HEAD_BYTES = 65_536
-"""Clients' headers are a few thousand bytes."""
+"""Generous: clients' headers take a few thousand bytes."""
 CONNECT_SECONDS = 10.0
-"""An upstream that does not answer by then is down."""
 
 
 def _limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
-    """Return a protocol that closes connections whose next head is too long or too slow."""
+    """Return a protocol that closes connections with too long or too slow headers."""
 
     class LimitedHeads(HttpToolsProtocol):
-        """Between `connection_made` or `on_message_begin` and `on_headers_complete` a head is due."""
+        """Headers are due from `connection_made` or `on_message_begin` to `on_headers_complete`."""
 
         _due: asyncio.TimerHandle | None = None
         _head_bytes = 0
@@ -93,26 +92,25 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 DEFAULT_PORT = 8788
 SALT_BYTES = 16
 LOOK_SECONDS = 0.1
-"""How often it is looked which sessions are idle, or wanted by another process."""
+"""How often to check for sessions that are idle or that another process wants."""
 OWN_PATHS = "/longhold/"
 DASHBOARD = "/longhold/sessions"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SWITCH_SECONDS = 0.0005
-"""How long a thread that counts may keep the others from running: with Python's own 5 ms a request
-waits that long each time it reads or writes while another's shadow is computed."""
+"""Thread switch interval. With Python's default of 5 ms, each read or write of a request waits that
+long while a shadow is computed."""
 ENDING_SECONDS = 600
-"""A restart cuts no stream short that ends within this time."""
+"""A restart lets streams finish for this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayOptions:
     upstreams: Mapping[Upstream, str] = field(default_factory=lambda: UPSTREAMS)
     token: str = ""
-    """Required of every request; needed beyond loopback."""
+    """Required of every request, and mandatory beyond loopback."""
     apart: bool = True
-    """Keep the conversations of different credentials apart."""
     pages: Callable[[Planner, str, int], Starlette] | None = None
-    """Makes the dashboard from the planner, its key and the port. It is served on loopback only."""
+    """Builds the dashboard from the planner, the key and the port. Served on loopback only."""
     key: str = field(default_factory=new_token)
 
 
@@ -125,7 +123,6 @@ class RunningGateway:
 def application(
     planner: Planner, settings: Settings, options: GatewayOptions, port: int = 0
 ) -> ASGIApp:
-    """Build the ASGI application around a planner; a dashboard needs to know its port."""
     dashboard = options.pages(planner, options.key, port) if options.pages else None
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=CONNECT_SECONDS, pool=None)
@@ -204,12 +201,12 @@ def serve(
     settings: Settings | None = None,
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted; `started` is called with the address once it is reachable."""
+    """Serve until interrupted. Calls `started` with the address once the port is bound."""
     options, settings = options or GatewayOptions(), settings or load_settings()
     is_local = is_loopback(host)
     if not is_local and not options.token:
         raise ConfigError(f"others can reach {host}; give --token, or listen on {LOOPBACK}")
-    if not is_local:  # a preview names a file, which no client elsewhere can open
+    if not is_local:  # a remote client cannot open the file that a preview names
         settings = replace(settings, spill=replace(settings.spill, on=False))
     conversations = Conversations(settings, opens_files=is_local)
     planner = _build_planner(settings, options, conversations=conversations)
@@ -219,7 +216,7 @@ def serve(
         bound = listener.getsockname()[1]
         app = application(planner, settings, options, bound)
         started(f"http://{host}:{bound}")
-        gc.freeze()  # what was loaded stays, and is not looked through again and again
+        gc.freeze()  # loaded modules stay, so the collector need not scan them
         sys.setswitchinterval(SWITCH_SECONDS)
         _server(app, settings, ending_seconds=ENDING_SECONDS).run([listener])
 

@@ -1,9 +1,8 @@
-"""What calls cost, beside what they would have cost as their client sent them.
+"""Compares the cost of calls with the cost of the client's unmodified requests.
 
-The simulator's prompt cache is run along twice for each session, over the client's requests and
-over ours. Their difference, at the scale of the tokens that were billed, is what managing saved:
-a miss that the provider is to blame for is in both and counts for neither. Tokens are estimated:
-only their proportions count, and no encoding has to be in memory.
+Runs the simulator's cache on both, per session. The difference, scaled to the billed tokens, is the
+saving. A miss caused by the provider is in both and cancels out. Tokens are estimated, because only
+proportions matter and no encoding must be loaded.
 """
 
 from array import array
@@ -26,7 +25,7 @@ from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint
 
 MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
-"""Blocks counted before: those of some twenty sessions in use, at a fifth of the simulator's memory."""
+"""Enough for about twenty active sessions, with a fifth of the simulator's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,29 +34,23 @@ class BilledCall:
     model: str
     endpoint: ApiEndpoint
     given: bytes
-    """The request as the client sent it."""
     sent: bytes
     usage: Usage
     betas: tuple[str, ...] = ()
     decisions: tuple[PricedDecision, ...] = ()
-    """What was in force in it."""
     at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionBill:
-    """A session's money so far; predicted amounts are the simulator's."""
-
     tally: Tally = field(default_factory=Tally)
-    """Its `unpriced_calls` are those of which nothing is known: no price, or no shadow."""
+    """`unpriced_calls` counts calls without a known price or a shadow."""
     changed_calls: int = 0
-    """Calls that were not sent as the client sent them."""
     shadow_usd: float = 0.0
-    """What the provider would have billed for the client's own requests."""
 
     @property
     def saved_usd(self) -> float:
-        """Negative where managing cost money."""
+        """Negative if management cost money."""
         return self.shadow_usd - self.tally.usd
 
     def __add__(self, other: "SessionBill") -> "SessionBill":
@@ -77,17 +70,17 @@ class SessionBill:
 
 @dataclass(slots=True, kw_only=True)
 class DecisionPeriod:
-    """The calls from one decision to the next: what all in force were to save, and what they did."""
+    """The calls between two decisions, with predicted and actual savings."""
 
     entries: tuple[int, ...]
-    """The entries that it begins with; none where one was undone."""
+    """Log entries that begin the period; empty if an undo began it."""
     in_force: tuple[PricedDecision, ...]
     calls: int = 0
     predicted_usd: float = 0.0
     saved_usd: float = 0.0
 
     def add(self, saved_usd: float) -> None:
-        """Count a call; the first one pays for what it begins with."""
+        """Count a call. The first call bears the cost of the new decisions."""
         new = self.entries if self.calls == 0 else ()
         self.calls += 1
         self.saved_usd += saved_usd
@@ -106,7 +99,7 @@ class DecisionPeriod:
 
 
 class Shadow:
-    """Runs the caches along, in a thread of its own and in the order of the answers."""
+    """Runs the caches in one thread, in the order of the answers."""
 
     def __init__(self) -> None:
         settings = BillingSettings(
@@ -126,7 +119,7 @@ class Shadow:
         self._thread.submit(self._account, call)
 
     def bills(self) -> dict[str, SessionBill]:
-        """Return the bill of each session, once every call so far is in it."""
+        """Return the bill of each session. Waits for all calls submitted so far."""
         return self._thread.submit(lambda: dict(self._bills)).result()
 
     def periods(self) -> dict[str, list[DecisionPeriod]]:
@@ -161,7 +154,6 @@ class Shadow:
             periods[-1].add(saved_usd)
 
     def _difference_usd(self, call: BilledCall) -> float:
-        """Predict how much more the client's own request would have cost."""
         if call.endpoint.dialect == "anthropic":
             given = self._prompt(call, call.given)
             sent = given if call.sent is call.given else self._prompt(call, call.sent)
@@ -178,7 +170,7 @@ class Shadow:
         return prepare(parse_request(body), caller, self._bench)
 
     def _match_prefix(self, call: BilledCall, body: bytes, side: str) -> CachePlan:
-        """Look a prompt up where prefixes are cached by themselves; four bytes are a token."""
+        """Look up a prompt in an automatic prefix cache, counting four bytes as a token."""
         raw = msgspec.json.decode(body)
         fields = ("tools", call.endpoint.system_field, call.endpoint.list_field)
         prompt = msgspec.json.encode([raw.get(field) for field in fields])

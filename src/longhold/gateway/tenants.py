@@ -1,7 +1,7 @@
-"""What each tenant spends in a day, and whether it may spend more.
+"""Daily spending and budgets of tenants.
 
-A tenant is a credential, known by its keyed hash. Every process that serves the same store adds to
-the same ledgers, and reads of them only what is new.
+A tenant is a credential, identified by a keyed hash. All processes that serve the same store append
+to the same ledgers, and read only new entries.
 """
 
 import time
@@ -16,12 +16,11 @@ from longhold.core.messages.usage import Tally
 from longhold.core.settings import BudgetSettings
 
 NOBODY = "all"
-"""The ledger of clients that are not told apart."""
 
 
 @dataclass(slots=True)
 class _Ledger:
-    """A day's file, of which everything up to `read` is in `spent`."""
+    """The ledger file of one day. `spent` covers the first `read` bytes."""
 
     file: Path
     budget: Budget
@@ -39,17 +38,15 @@ class _Ledger:
 
 
 class TenantBudgets:
-    """Counts what tenants spend, and refuses those whose day is spent."""
-
     def __init__(
         self, usd_per_day: float, place: Path, *, clock: Callable[[], float] = time.time
     ) -> None:
-        """`usd_per_day` is each tenant's; 0 is no limit."""
+        """`usd_per_day` applies to each tenant; 0 means no limit."""
         self._usd, self._place, self._clock = usd_per_day, place, clock
         self._ledgers: dict[str, _Ledger] = {}
 
     def refusal(self, tenant: str) -> str:
-        """Say why a tenant may spend no more today; '' if it may."""
+        """Return why the tenant's daily budget refuses the request, or ''."""
         if not self._usd:
             return ""
         spent = self.spent_today(tenant).usd

@@ -1,4 +1,4 @@
-"""One command behind a gateway of its own: environment, exit status, and what it saved."""
+"""Runs one command behind its own gateway: environment, exit status, savings."""
 
 import os
 import signal
@@ -20,7 +20,6 @@ from longhold.gateway.proxy import UPSTREAMS
 from longhold.gateway.server import GatewayOptions, running
 
 NOT_FOUND = 127
-"""What a shell answers for a command that does not exist."""
 SIGNALLED = 128
 
 
@@ -37,10 +36,10 @@ def upstreams_in(environment: Mapping[str, str]) -> dict[Upstream, str]:
 
 
 def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command whose requests go through a gateway.
+    """Return the environment that sends a command's requests through a gateway.
 
-    A client that sees a base URL of its own switches features off; where a variable brings one
-    back, it is set unless the user has set it.
+    A custom base URL makes clients disable features. Variables that re-enable them are set unless
+    the user has set them.
     """
     restored = {"ENABLE_TOOL_SEARCH": "true"}
     ours = {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
@@ -48,10 +47,7 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list[str]:
-    """Give a client what it takes as options only: the gateway's address, and our MCP server.
-
-    With the server, its model can look up what was cleared.
-    """
+    """Add the gateway's address, and the MCP server that lets the model look up cleared results."""
     name, *rest = command
     program, *words = our_program().split(" ")
     server: JsonObject = {"command": program, "args": [*words, "mcp"]} if has_history else {}
@@ -68,7 +64,7 @@ def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list
 
 
 def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
-    """Run a command behind a gateway that ends with it; no file of the client is touched."""
+    """Run a command behind a gateway that ends with it. Changes no file of the client."""
     if not command:
         raise ConfigError("no command to wrap; give one, as in `longhold wrap claude`")
     has_history = has_history and find_spec("mcp") is not None
@@ -80,10 +76,7 @@ def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command in the foreground.
-
-    Ctrl-C reaches it from the terminal, so we wait for what it does; whoever ends us ends it.
-    """
+    """Run a command in the foreground. It gets Ctrl-C from the terminal and SIGTERM from here."""
     asked: list[int] = []
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
@@ -92,7 +85,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         child = subprocess.Popen(list(command), env=dict(environment))
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        if asked:  # before there was a child to end
+        if asked:  # SIGTERM came before the child existed
             child.terminate()
         status = child.wait()
     except OSError as error:

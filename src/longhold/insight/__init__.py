@@ -1,1 +1,1 @@
-"""What a session tells about itself: what fills its window, what happened, what it cost."""
+"""Insight into sessions: what fills the window, what happened, what it cost."""

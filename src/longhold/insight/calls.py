@@ -1,8 +1,7 @@
-"""Every call of a session by its usage, and why the cold ones were cold.
+"""Every call of a session by its usage, and the causes of cold calls.
 
-Works on any history, ours or imported. A call is cold if it read less than half of what the
-previous one had cached. Its cause is the one recorded at the time if the log has it, else what
-`miss_causes` infers. Forks' calls are listed under their source, with recorded causes only.
+Works on any history. A call is cold if it read less than half of what the previous call cached. The
+cause is the recorded one, else inferred. Calls of forks have recorded causes only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,23 +41,21 @@ from longhold.core.request.cache.moves import find_change
 from longhold.core.request.lifetime import life_of, seconds_of, written_lifetime
 
 RESTARTS = ("<command-name>/exit<", "<command-name>/quit<", "<command-name>/resume<")
-"""What a transcript shows where its agent was quit or resumed."""
+"""Text in a transcript at a point where the user quit or resumed the agent."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LoggedCall:
-    """An answer, with what the log shows of its request."""
-
     answer: UniqueAnswer
     start: float
     lifetime: str
     between: Sequence[AnyEntry]
     """The entries since the previous answer."""
     asked: Asked | None
-    """The request, with all hashes known by then."""
+    """The request, completed with the hashes known by then."""
     broke: CacheBroke | None = None
     renewed: float = 0.0
-    """When a fork last read what this call had cached, which extended its life."""
+    """When a fork last read this call's cache entries, which extended their lifetime."""
 
     @property
     def model(self) -> str:
@@ -145,7 +142,6 @@ def _check_restart(between: Sequence[AnyEntry]) -> CacheBroke | None:
 
 
 def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
-    """Detect thinking that the model no longer sees, or that was switched on or off."""
     able = capabilities(after.model)
     is_spoken = any(isinstance(entry, Said) for entry in after.between)
     if before.has_thought and is_spoken and not able.keeps_thinking and _shrinkage(before, after):
@@ -183,29 +179,27 @@ def _describe_unknown(between: Sequence[AnyEntry]) -> CacheBroke:
 
 
 COLD_RATIO = 0.5
-"""A call that read less than this share of what it could is cold."""
+"""A call that read less than this share of the readable tokens is cold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallReport:
     n: int = 0
     at: float = 0.0
-    """When it was asked."""
     model: str = ""
     tally: Tally = field(default_factory=Tally)
     ideal_usd: float = 0.0
-    """Its cost if everything the previous call had sent were read."""
+    """The cost if the call had read everything that the previous call sent."""
     lifetime: str = ""
     seconds_since: float | None = None
-    """Since the previous call, or a fork's that read the same; None if the log does not say."""
+    """Since the previous call, or since a fork's call that read the same; None if unknown."""
     is_cold: bool = False
     cause: str = ""
     detail: str = ""
     is_expected: bool = False
     source: str = MAIN
-    """The conversation itself, or a fork of it."""
+    """`main` for the conversation, else the fork."""
     renewed: float = 0.0
-    """When a fork last read what this call had cached, which extended its life."""
 
     def to_json(self) -> JsonObject:
         tally = self.tally
@@ -255,7 +249,7 @@ def sum_calls(calls: Iterable[CallReport]) -> Tally:
 
 
 def totals(calls: Sequence[CallReport]) -> JsonObject:
-    """Sum up calls, as a page and `--json` show them; `lost_usd` includes expected breaks."""
+    """Sum up calls for a page and `--json`. `lost_usd` includes expected cache breaks."""
     tally = sum_calls(calls)
     return {
         "calls": tally.calls,
@@ -270,12 +264,12 @@ def totals(calls: Sequence[CallReport]) -> JsonObject:
 
 
 def expires_at(call: CallReport) -> float:
-    """Return when what a call cached expires, in seconds since the epoch."""
+    """Return when the call's cache entries expire, in seconds since the epoch."""
     return max(call.at, call.renewed) + seconds_of(call.lifetime)
 
 
 def last_of_conversation(calls: Sequence[CallReport]) -> CallReport | None:
-    """Return the call whose cache the next one would read; forks cache nothing of their own."""
+    """Return the call whose cache the next call would read. Forks write no cache entries."""
     mains = (call for call in reversed(calls) if call.source == MAIN)
     return next(mains, calls[-1] if calls else None)
 
@@ -288,12 +282,11 @@ class _CallReader:
     _last: LoggedCall | None = None
     _current: LoggedCall | None = None
     _forks: list[CallReport] = field(default_factory=list)
-    """Forks' calls since the current answer."""
     _lifetime: str = "5m"
-    """According to the frame or the usages so far."""
+    """From the frame or the usages so far."""
 
     def take(self, at: int, entry: AnyEntry) -> None:
-        """Read one entry; further pieces and copies of an answer are part of `answers` already."""
+        """Read one entry. `answers` already contains the further pieces and copies of an answer."""
         if self._take_fork_entry(entry):
             return
         if isinstance(entry, Framed):
@@ -308,7 +301,7 @@ class _CallReader:
             self._waiting.append(entry)
 
     def _take_fork_entry(self, entry: AnyEntry) -> bool:
-        """Read a fork's entry; it may come in the middle of an answer, and is reported after it."""
+        """Read a fork's entry, which may come in mid-answer and is reported after it."""
         forks, shared = self._forks, self._current or self._last
         if isinstance(entry, Forked):
             forks.append(_fork_call(entry, self._lifetime))
@@ -349,7 +342,7 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
 
 
 def _complete_asked(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
-    """Return the newest request, with the hashes it omitted because they had not changed."""
+    """Return the newest request, with the unchanged hashes that the log omits."""
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
     if asked is None or last is None:
         return asked or last
@@ -369,7 +362,7 @@ def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
 
 
 def _fork_call(entry: Forked, lifetime: str) -> CallReport:
-    """Report a fork's call; its entry is written when it has finished."""
+    """Report a fork's call. The log entry is written when the call has finished."""
     start = entry.at - entry.seconds if entry.at else 0.0
     life = life_of(entry.model, written_lifetime(entry.usage, lifetime))
     return replace(_price_call(entry, start, life), source=entry.source)
@@ -408,7 +401,6 @@ def _mark_broken(
 
 
 def _explain_call(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallReport:
-    """Add whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
     before, after = last.usage, current.usage
     readable = count_readable(before, after)
     is_cold = after.cache_read_tokens < COLD_RATIO * readable
@@ -426,7 +418,6 @@ def _explain_call(call: CallReport, current: LoggedCall, last: LoggedCall) -> Ca
 
 
 def _ideal_usd(call: CallReport, sent_before: int) -> float:
-    """Price a call that reads all that the previous one had sent, and writes the rest."""
     tally = call.tally
     read = min(tally.prompt_tokens, max(tally.cache_read_tokens, sent_before))
     written = min(tally.cache_write_tokens, tally.prompt_tokens - read)

@@ -1,8 +1,7 @@
-"""What fills a window, by category: the data behind `longhold context`.
+"""Contents of the context window by category, for `longhold context`.
 
-Parts are estimated block by block and add up to the size that the provider counted. A frame that the
-log does not hold is as large as the first prompt was, or the first after a compaction, beyond the
-messages in it.
+Parts are estimated per block and scaled to the provider's count. If the log lacks system prompt and
+tools, their size is inferred from the first prompt, or the first after a compaction.
 """
 
 from collections import defaultdict
@@ -26,13 +25,13 @@ from longhold.core.view.tokens import Gauge
 from longhold.core.view.window import Level, Window
 
 UNSEEN_FRAME = "system prompt and tools, by the first calls"
-"""What the provider counted there and the log does not hold."""
+"""Tokens that the provider counted and that the log does not contain."""
 UNSEEN = "not in the transcript, by the last usage"
-"""What the provider counted since then and no estimate is that far off."""
+"""Tokens counted since then that estimation error does not explain."""
 ROUNDING_TOKENS = 50
-"""A smaller rest is what rounding the parts leaves."""
+"""A smaller remainder is rounding."""
 MOST_SCALE = 1.5
-"""Estimates are corrected to the provider's count by up to this factor; what is left is unseen."""
+"""Maximum factor for scaling estimates to the provider's count; the rest is unseen."""
 
 _SPOKEN = {
     "said": "user messages",
@@ -45,8 +44,6 @@ _SPOKEN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPart:
-    """One category: how many things, how many tokens, and of what."""
-
     name: str
     tokens: int
     count: int
@@ -59,9 +56,9 @@ class Context:
     title: str
     used_tokens: int
     margin_tokens: int
-    """The size is below used plus margin in nineteen of twenty cases."""
+    """The true size is below used plus margin in 95 % of cases."""
     is_reported: bool
-    """The size rests on a provider's usage, not on estimates alone, nor on one of another view."""
+    """True if the size is based on a provider's usage of the current view."""
     percent_left: int
     level: Level
     window: Window
@@ -96,10 +93,9 @@ def _is_counted(view: View) -> bool:
 
 
 def _unseen_frame(view: View, gauge: Gauge) -> int:
-    """Return how much larger prompts were than what the log has of them.
+    """Return how much larger prompts were than their logged content.
 
-    The first call of the log and the first after each compaction tell; the least counts, since a
-    log may begin in the middle of a conversation.
+    The minimum over the first calls counts, because a log may begin in mid-conversation.
     """
     if view.frame is not None and view.frame.sections:
         return 0
@@ -117,7 +113,6 @@ def _unseen_frame(view: View, gauge: Gauge) -> int:
 
 
 def _fit(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart]:
-    """Scale estimated parts to what the provider counted beyond the frame."""
     estimated = sum(part.tokens for part in parts)
     scale = min(MOST_SCALE, (used - frame) / estimated) if estimated else 1.0
     fitted = [_scale(part, scale) for part in parts]
@@ -136,7 +131,6 @@ def _scale(part: ContextPart, scale: float) -> ContextPart:
 
 
 _Measures: TypeAlias = defaultdict[str, defaultdict[str, list[Measure]]]
-"""The measures found, by category and name."""
 
 
 def _part(category: str, found: Mapping[str, list[Measure]], gauge: Gauge) -> ContextPart:

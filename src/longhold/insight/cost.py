@@ -1,8 +1,8 @@
-"""What a session was spent on: by model, source, kind of token and turn, and without a cache.
+"""The cost of a session by model, source, token kind and turn, and without a cache.
 
-Each answer and each call of a fork is paid once, at the prices of its day. A model without a price
-is counted in tokens and named, never priced at a guess. What a transcript shows and did not count,
-an answer recorded in mid-stream or the call that wrote a summary, is estimated and kept apart.
+Each call is priced once, at the prices of its day. A model without a price is counted in tokens
+only. Unrecorded costs are estimated and kept separate: an answer cut in mid-stream, or the call
+that wrote a summary.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,22 +23,22 @@ from longhold.core.view.tokens import default_weights, weigh
 
 class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
     key: str
-    """The same for copies of one call in several files."""
+    """Identical for copies of one call in several files."""
     at: float
     model: str
     source: str
     tally: Tally
     cause: str = ""
-    """Why it read less from the cache than it could; '' if it did not."""
+    """Why it read less from the cache than possible; '' otherwise."""
     is_expected: bool = False
     idle_seconds: float = 0.0
     hour_usd: float = 0.0
-    """What writing for an hour instead of five minutes would have added."""
+    """Extra cost of a one-hour cache write instead of five minutes."""
 
 
 class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     agent: str = ""
-    """Whose session it is; '' for a file that is none."""
+    """The agent that wrote the session; '' if the file is not a session."""
     session: str = ""
     directory: str = ""
     title: str = ""
@@ -47,7 +47,7 @@ class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     turns: int = 0
     calls: tuple[SessionCall, ...] = ()
     is_import: bool = False
-    """It is our copy of another agent's session."""
+    """True for an import of another agent's session."""
     problem: str = ""
 
 
@@ -56,11 +56,9 @@ decode = msgspec.msgpack.Decoder(SessionCalls).decode
 
 
 UNFINISHED = ("", "aborted", "broken")
-"""What an answer that did not come to its end stopped for."""
 BELIEVED_SHARE = 0.5
-"""Estimates are within a third of a provider's count; less than half of one is not a count."""
+"""Estimates are within a third of the true count, so a count below half of one is wrong."""
 COMPACT = "compact"
-"""The source of the calls that write summaries."""
 UNKNOWN = "unknown model"
 
 
@@ -76,8 +74,6 @@ def kinds_json(tally: Tally) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostItem:
-    """A group of calls, with its dollars by kind of token."""
-
     name: str = ""
     tally: Tally = field(default_factory=Tally)
     cost: Cost = field(default_factory=Cost)
@@ -103,7 +99,7 @@ class CostItem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnItem:
     number: int
-    """Its place among the turns, from 1, as `explain` counts them."""
+    """Position among the turns, from 1, as in `explain`."""
     n: int
     said: str
     item: CostItem = field(default_factory=CostItem)
@@ -113,11 +109,11 @@ class TurnItem:
 class Bill:
     total: CostItem
     models: tuple[CostItem, ...]
-    """Dearest first."""
+    """Most expensive first."""
     sources: tuple[CostItem, ...]
-    """Who asked: the conversation itself (`main`) and its forks; dearest first."""
+    """The conversation (`main`) and its forks, most expensive first."""
     turns: tuple[TurnItem, ...]
-    """In order; turns without a call are left out."""
+    """In order, without turns that have no call."""
 
     @property
     def own(self) -> CostItem:
@@ -184,32 +180,30 @@ def _sort_by_cost(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
 
 
 def begins_turn(entry: AnyEntry) -> bool:
-    """Return whether the user asks for something here; commands to a client and its notices do not."""
+    """Return whether the user asks for something. Client commands and notices do not count."""
     return isinstance(entry, Said) and not entry.hidden and read_typed(entry.content) is not None
 
 
 def words_of(entry: AnyEntry) -> str:
-    """Return what the user typed, without what a client wraps around it."""
     said = read_typed(entry.content) if isinstance(entry, Said) else None
     return said.text if said else ""
 
 
 def unrecorded_summaries(history: Sequence[AnyEntry]) -> set[int]:
-    """Find the compactions whose call is not in the history; recorded calls are the earliest's."""
+    """Find compactions whose call is not recorded; recorded calls belong to the earliest."""
     recorded = sum(isinstance(entry, Forked) and entry.source == COMPACT for entry in history)
     theirs = [entry.n for entry in history if isinstance(entry, Compacted) and entry.by == "import"]
     return set(theirs[recorded:])
 
 
 def price_unrecorded(entry: Compacted, model: str) -> Tally:
-    """Estimate what writing a summary cost: the history read from the cache, and its own length."""
+    """Estimate the cost of a summary: reading the history from the cache, and its output."""
     output = round(weigh(entry.measure, default_weights(model)))
     paid = cost(model, read_tokens=entry.before_tokens, output_tokens=output, at=day_of(entry.at))
     return Tally(unrecorded_calls=1, unrecorded_usd=paid.total if paid else 0.0)
 
 
 def price_answer(answer: UniqueAnswer | Forked) -> Tally:
-    """Price a call, and estimate what its usage lacks."""
     tally, missing = price(answer), _unrecorded_output(answer)
     if not missing:
         return tally
@@ -219,10 +213,9 @@ def price_answer(answer: UniqueAnswer | Forked) -> Tally:
 
 
 def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
-    """Estimate what an answer that was recorded in mid-stream has beyond its usage.
+    """Estimate the output of an answer cut in mid-stream beyond its recorded usage.
 
-    Some clients never say why an answer stopped and count it right: what the usage says is
-    doubted only where it is a fraction of the text that is there.
+    Some clients record no stop reason but count correctly, so a plausible usage is believed.
     """
     if answer.stop_reason not in UNFINISHED:
         return 0

@@ -1,4 +1,4 @@
-"""What happened in a session, turn by turn: calls, costs, and what changed what the model sees."""
+"""A session turn by turn: calls, costs, and changes of the model's view."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -36,28 +36,23 @@ from longhold.core.view.gauge import Follower
 from longhold.insight.cost import begins_turn, words_of
 
 DROP_TOKENS, DROP_SHARE = 5_000, 0.1
-"""Below this the thinking of a finished turn may have left the prompt, as some models have it."""
+"""A smaller drop may be the thinking of a finished turn, which some models remove."""
 
 _MOVES = (ViewChange, Undone, Redone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One entry that changed what the model sees, or reports a failure."""
-
     n: int
     kind: str
     text: str
     saved_tokens: int = 0
-    """How much smaller the context is by it."""
     times: int = 1
-    """How often in a row, of a failure; `n` is the first."""
+    """Number of equal failures in a row; `n` is the first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ExplainedTurn:
-    """From one message of the user to the next."""
-
     n: int
     at: float
     said: str
@@ -71,7 +66,7 @@ class ExplainedTurn:
 
 
 def explain(entries: Iterable[AnyEntry]) -> list[ExplainedTurn]:
-    """Describe a history turn by turn; an answer in pieces belongs to the turn it began in."""
+    """Describe a history by turn. An answer in pieces belongs to the turn it began in."""
     history = list(entries)
     answers = all_answers(history)
     reader = _Reader()
@@ -89,7 +84,7 @@ class _Reader:
         self._uses: dict[str, ToolUse] = {}
         self._prompt_tokens = 0
         self._is_moved = False
-        """An entry since the last call explains that the prompt is another."""
+        """True if an entry since the last call explains a changed prompt."""
 
     def take(self, entry: AnyEntry) -> None:
         before = self._size()
@@ -128,7 +123,6 @@ class _Reader:
             self._notice_drop(answer)
 
     def _notice_drop(self, answer: UniqueAnswer) -> None:
-        """Report a prompt that is much smaller than the one before, if no entry says why."""
         before, now = self._prompt_tokens, answer.usage.prompt_tokens
         gone, was_moved = before - now, self._is_moved
         self._prompt_tokens, self._is_moved = now, False

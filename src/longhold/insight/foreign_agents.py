@@ -1,4 +1,4 @@
-"""The sub-agents of another agent's session, by the calls that started them."""
+"""The sub-agents in another agent's session, by the calls that started them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from longhold.core.log.entries import AnyEntry, Ran, Replied
 from longhold.core.messages import ToolUse, text_of
 
 AGENT_TOOLS = ("Agent", "Task")
-"""What agents call the tool that starts another; the second is the older name."""
+"""Names of the tool that starts a sub-agent; the second is the older one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignAgent:
     n: int
-    """The answer that started it."""
+    """Number of the answer that started it."""
     at: float
     id: str
     kind: str
     task: str
     state: str
     seconds: float
-    """How long it took; 0 if nothing says so."""
+    """Run time; 0 if unknown."""
     report: str
 
 

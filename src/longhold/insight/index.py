@@ -1,6 +1,7 @@
-"""What every session cost, kept in one SQLite file: only what changed since is read again.
+"""The cost of every session in one SQLite file. Only changed sessions are read again.
 
-The file can be thrown away at any time, and is when this package or its prices changed. Sessions whose files are gone stay: agents delete old ones, and the money was spent.
+It can be deleted at any time, and is rebuilt when this package or its prices change. Sessions whose
+files are gone stay, because the money was spent.
 """
 
 import os
@@ -26,15 +27,15 @@ from longhold.insight.places import (
 )
 
 VERSION = 4
-"""What this module builds; an index of another version is built anew."""
+"""Schema version; an index of another version is rebuilt."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
-"""How long another process may be reading sessions into it."""
+"""How long to wait for another process that writes the index."""
 
 SUMMED = (*Tally.__struct_fields__, "hour_usd")
-"""What `sums` adds up of the calls that are no copies, so that a report reads few rows."""
+"""Columns summed over the calls that are not copies, so that a report reads few rows."""
 LONG_SECONDS = 3_600
-"""A break that outlives every cache lifetime a user can choose."""
+"""Idle time that outlasts every cache lifetime a user can choose."""
 
 _CALL = tuple(name for name in SessionCall.__struct_fields__ if name != "tally")
 _COLUMNS = (*_CALL, *Tally.__struct_fields__)
@@ -71,8 +72,8 @@ SELECT n FROM (
 _MARK_COPIES = f"""
 UPDATE calls SET is_copy = rowid NOT IN ({_FIRST.format(scope=_REPEATED)}) WHERE {_REPEATED}
 """
-"""A session that was resumed under a new name repeats its beginning: the file read first has it.
-An import repeats everything, and never has what its original has too."""
+"""In a resumed session, the file read first owns the repeated beginning. An import owns nothing
+that its original has."""
 
 _SUMMED_UP = f"""
 SELECT file, day, model,
@@ -91,13 +92,13 @@ _IS_ELSEWHERE = f"""
 SELECT 1 FROM {_WITHIN} AND is_copy
 AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
 """
-"""Whether a session outside has a call that is a copy here."""
+"""True if a session outside the scope owns a call that is a copy inside it."""
 _FIRST_WITHIN = f"calls.rowid IN ({_FIRST})"
 
 
 @contextmanager
 def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
-    """Open the index under the home directory, or one elsewhere; in memory if it may not be there."""
+    """Open the index at `path` or in the home directory; in memory if not writable."""
     path = path or home() / NAME
     try:
         with closing(_connection_at(path)) as connection:
@@ -122,10 +123,7 @@ class SessionIndex:
         *,
         processes: int = 0,
     ) -> int:
-        """Read what changed and return how many files that were.
-
-        With 0 `processes`, one for each core if there is much to read, and none of its own if not.
-        """
+        """Read the changed files and return their number; 0 `processes` chooses a number."""
         changed = self.stale(files)
         if not changed:
             return 0
@@ -159,7 +157,7 @@ class SessionIndex:
         return self._connection.execute(query, values).fetchall()
 
     def sums(self, scope: str, values: Sequence[object], since: str) -> list[sqlite3.Row]:
-        """Sum up the calls of some sessions from a day on; one that several of them have counts once."""
+        """Sum up the calls of some sessions since a day. A call in several sessions counts once."""
         table, inner = "sums", list[object]()
         if self.rows(_IS_ELSEWHERE.format(scope=scope), [*values, *values]):
             counted = _FIRST_WITHIN.format(scope=scope)
@@ -192,8 +190,6 @@ class SessionIndex:
 
 
 class _Connection(sqlite3.Connection):
-    """One whose rows are read by name, and go with the row they belong to."""
-
     def __init__(self, path: Path | str, *, timeout: float) -> None:
         super().__init__(path, timeout=timeout)
         self.row_factory = sqlite3.Row
@@ -220,7 +216,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
             connection = _Connection(path, timeout=BUSY_SECONDS)
             _begin(connection)
-        connection.execute("PRAGMA synchronous = OFF")  # it can be built again
+        connection.execute("PRAGMA synchronous = OFF")  # it can be rebuilt
     except BaseException:
         connection.close()
         raise
@@ -242,14 +238,14 @@ def _stamp_in(connection: sqlite3.Connection) -> str:
 
 
 def _stamp() -> str:
-    """Name what the figures rest on: this module, the package, and where prices come from."""
+    """Return what the figures depend on: this module, the package and the source of prices."""
     prices = home() / PRICES_FILE
     stated = prices.stat().st_mtime_ns if prices.exists() else 0
     return f"{VERSION} {_version('longhold')} {_version('genai-prices')} {stated}"
 
 
 def _version(package: str) -> str:
-    from importlib import metadata  # slow to load, and a search does without
+    from importlib import metadata  # slow to load, and not needed for a search
 
     try:
         return metadata.version(package)
@@ -258,7 +254,7 @@ def _version(package: str) -> str:
 
 
 def select_below(roots: Iterable[Path]) -> tuple[str, list[str]]:
-    """Write the condition that a session lies below one of these places, or is one of them."""
+    """Return the SQL condition that a session is one of these paths or below one."""
     tests: list[str] = []
     values: list[str] = []
     for root in roots:

@@ -1,8 +1,8 @@
-"""A session's past for any MCP client: its history, its notes, and the project's memories.
+"""An MCP server for a session's history, its notes and the project's memories.
 
-The session may be running: each question first reads what was appended to its log since. Nothing is
-changed, unless the server was started to let clients change memories. `newest` is looked up for each
-question, so a client that starts first finds the session that begins later.
+The session may be running: each request first reads new log entries. `newest` is resolved per
+request, so a client can start before the session. Memories are read-only unless write access is
+given.
 """
 
 import asyncio
@@ -80,12 +80,12 @@ class ReadMemoryInput(Input, frozen=True, kw_only=True):
 
 
 class WatchedSession:
-    """One session as its file has it at the time of each question, ours or another agent's."""
+    """One session, Longhold's or another agent's, as its file is at each request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._beside = path.with_suffix("") if is_log(path) else None
-        """What belongs to a session of ours."""
+        """The folder of a Longhold session; None for another agent's."""
         header = load_header(path) if self._beside else None
         self.directory = Path(header.directory or ".") if header else Path.cwd()
         self._stamp = (0, 0)
@@ -122,7 +122,6 @@ class SessionServer:
         self._context = ToolContext(root=Path.cwd(), home=home(), scratch=home() / "scratch")
 
     async def serve(self) -> None:
-        """Talk to the client over stdin and stdout until it hangs up."""
         server: Server[Any] = Server(
             "longhold",
             version=version("longhold"),
@@ -208,7 +207,7 @@ class SessionServer:
         return self._watched
 
     def _path(self) -> Path:
-        """Find the file of the session: this project's newest, whichever agent's it is, or one named."""
+        """Find the session's file: the one named, or the newest of this project by any agent."""
         if self._name == "newest" and (newest := newest_session(Path.cwd())):
             return newest
         if (file := Path(self._name)).is_file():
@@ -227,7 +226,7 @@ class SessionServer:
         return Outcome(content=await asyncio.to_thread(session.notes))
 
     async def _memory(self, given: Input) -> Outcome:
-        """Use the memories of the session's project, or of this one while it has none."""
+        """Use the memories of the named session's project, or of the current directory."""
         named = self._name != "newest"
         directory = (await asyncio.to_thread(self._session)).directory if named else Path.cwd()
         limits = load_settings(directory).memory

@@ -1,6 +1,6 @@
-"""Where sessions lie: other agents', ours, and in any directory that is named.
+"""Where sessions are stored: by other agents, by Longhold, or in a given directory.
 
-A sub-agent's transcript beside its session is part of that session, not one of its own.
+The transcript of a sub-agent next to its session is part of that session.
 """
 
 import os
@@ -25,16 +25,15 @@ if TYPE_CHECKING:
 
 
 OURS = "longhold"
-"""The agent whose sessions are our own logs."""
 LOOKED_AT = 200
-"""How many of the newest sessions are asked which project they belong to."""
+"""Newest sessions that are checked for their project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
     path: Path
     stamp: str
-    """Sizes and times of the file and of what belongs to it: another one means it was written to."""
+    """Sizes and times of the file and its parts; changes when one is written."""
     bytes: int
     modified: float
 
@@ -44,7 +43,7 @@ def index_path(path: Path) -> str:
 
 
 def agent_roots() -> dict[str, list[Path]]:
-    """Return where each agent keeps its sessions; their own variables move them."""
+    """Return where each agent stores its sessions; the agents' own variables override it."""
     user = Path.home()
     claude = _read_roots("CLAUDE_CONFIG_DIR") or [user / ".claude", user / ".config" / "claude"]
     codex = _read_roots("CODEX_HOME") or [user / ".codex"]
@@ -63,7 +62,7 @@ def _read_roots(variable: str) -> list[Path]:
 
 
 def default_roots(agent: str = "") -> list[Path]:
-    """Return where the sessions of all agents lie, or of one; ours are copied out of a database."""
+    """Return where sessions are stored; Longhold's are copied out of a database."""
     places = agent_roots()
     if agent in ("", OURS):
         places[OURS] = [default_store().files().root / "projects"]
@@ -77,7 +76,7 @@ def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
 
 
 def newest_session(directory: Path) -> Path | None:
-    """Find the session of a project that was written to last, ours or another agent's."""
+    """Find the most recently written session of a project, by any agent."""
     here = {str(directory.resolve()), str(project_root(directory))}
     store = default_store()
     ours = store.sessions(directory, limit=1)
@@ -98,7 +97,7 @@ def _find_modified(least: float) -> Iterator[tuple[float, Path]]:
 
 
 def _transcripts(root: Path) -> Iterator[SessionFile]:
-    """Yield the sessions below a place; what cannot be listed or vanishes meanwhile has none."""
+    """Yield the sessions below a path, skipping unreadable and vanished entries."""
     if not root.is_dir():
         yield from _session_file(root)
         return
@@ -119,7 +118,7 @@ def _transcripts(root: Path) -> Iterator[SessionFile]:
 
 
 def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFile]:
-    """Describe a file as it is; a pipe, a device or one that vanished is none."""
+    """Describe a regular file; yields nothing for a pipe, a device or a vanished file."""
     with suppress(OSError):
         parts = agent_files(path) if has_folder else ()
         stats = [part.stat() for part in (path, *parts)]
@@ -135,12 +134,12 @@ def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFil
 Job = TypeVar("Job")
 
 ALONE_BYTES = 24 << 20
-"""Less than this is read before another process has started."""
+"""Smaller amounts are read faster than another process starts."""
 AHEAD = 3
-"""Jobs given out per process: none waits for work, and few results wait in memory."""
+"""Jobs submitted per process: enough to keep it busy, few enough results in memory."""
 
 Advance = Callable[[int], None]
-"""Takes how many bytes were read since the last time."""
+"""Called with the bytes read since the last call."""
 
 
 def processes_for(files: Sequence[SessionFile]) -> int:
@@ -150,11 +149,11 @@ def processes_for(files: Sequence[SessionFile]) -> int:
 def each_in_processes(
     work: Callable[[Job], bytes], jobs: Iterable[Job], processes: int
 ) -> Iterator[tuple[Job, bytes]]:
-    """Do all jobs and yield each with its result as it is done; with one process, in this one."""
+    """Run all jobs and yield each with its result on completion. One process means this one."""
     if processes < 2:
         yield from ((job, work(job)) for job in jobs)
         return
-    # Only here: what is needed to start processes takes longer to load than a search.
+    # Imported here because loading multiprocessing takes longer than a search.
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from multiprocessing import get_context
 

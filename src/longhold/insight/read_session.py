@@ -1,7 +1,4 @@
-"""Read the calls of one session from its file.
-
-Texts are dropped as they are read, so that a session of any size fits into little memory.
-"""
+"""Reads the calls of one session from its file, dropping texts to save memory."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -46,14 +43,14 @@ from longhold.insight.places import OURS, SessionFile
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, is_log, open_transcript
 
 KEPT_CHARS = 600
-"""Of what was said: enough for a title, and for the command that restarted an agent."""
+"""Characters kept of each message: enough for a title and for a restart command."""
 TITLE_CHARS = 72
 PROVIDER_ID_CHARS = 16
-"""Ids as long as this are a provider's and unlike any other; shorter ones are a file's own."""
+"""Ids of this length are unique provider ids; shorter ones are unique within a file only."""
 
 
 def read_session(path: Path) -> SessionCalls:
-    """Read a session's calls; a file that cannot be read says why."""
+    """Read a session's calls. An unreadable file sets `problem`."""
     try:
         found = _read_log(path) if is_log(path) else _read_transcript(path)
     except (LongholdError, OSError) as error:
@@ -114,7 +111,7 @@ def session_calls(
 
 
 def _slim(entry: AnyEntry) -> AnyEntry:
-    """Drop the texts that no figure needs; what was measured stays."""
+    """Drop the texts that no figure needs; the measures remain."""
     match entry:
         case Ran():
             return structs.replace(entry, content="", extra=None)
@@ -203,5 +200,4 @@ def _key(call: UniqueAnswer | Forked, tally: Tally) -> str:
 
 
 def read_encoded(file: SessionFile) -> bytes:
-    """Read a session in another process; what comes back is small."""
     return encode(read_session(file.path))

@@ -1,4 +1,4 @@
-"""Why a call was not read from the cache, in plain words, and what would have avoided it."""
+"""Causes of cache misses in plain words, and how to avoid them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -8,26 +8,25 @@ from typing import Any, NamedTuple, Protocol
 from longhold.core.policy.advice import COMPACTED_TOKENS, SUMMARY_TOKENS
 
 MOST_REMEDIES = 3
-"""More would not be read."""
 LEAST_USD = 0.005
-"""Advice that saves less than a cent is none."""
+"""Advice that saves less than half a cent is not shown."""
 
 
 class CauseRow(Protocol):
-    """Calls of one cause, summed up: a row of the index."""
+    """A row of the index: the summed calls of one cause."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
 
 class Cause(NamedTuple):
     words: str
-    """Follows "because"."""
+    """Completes a sentence after "because"."""
     is_avoidable: bool = True
     remedy: str = ""
 
 
 PAUSE = "pause"
-"""Every expired lifetime, whichever it was."""
+"""Covers every expired lifetime."""
 
 CAUSES = {
     PAUSE: Cause("you came back after the cache had expired"),
@@ -69,21 +68,19 @@ CAUSES = {
     "clearing": Cause("old results were cleared", False),
     "frame": Cause("the system prompt and tools were renewed", False),
 }
-"""What a cause means; one that is not here stands for itself and was not avoidable."""
+"""An unlisted cause is shown by its name and counts as unavoidable."""
 
 HOUR = "Have the cache kept for an hour (Claude Code: ENABLE_PROMPT_CACHING_1H=1; Longhold: cache.lifetime)."
 COMPACT_FIRST = "Compact before a break, while the cache is warm, or start a new session after it."
 
 WARM_SHARE = 0.09
-"""Of what a cold history costs, what reading it from a warm cache for the summary costs."""
+"""Cost of reading a history from a warm cache for the summary, as a share of a cold one."""
 WRITING_TOKENS = 5 * SUMMARY_TOKENS
-"""A summary's own length, as tokens of a prompt: output costs about five times as much."""
+"""Cost of a summary in prompt tokens; output costs about five times as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What calls of one cause cost more than if the cache had been read."""
-
     cause: str
     words: str
     is_avoidable: bool
@@ -96,7 +93,6 @@ class Loss:
 class Remedy:
     what: str
     usd: float
-    """About what it would have saved."""
 
 
 def cause_of(name: str) -> Cause:
@@ -108,7 +104,7 @@ def _plain_cause(name: str) -> str:
 
 
 def is_avoidable(name: str, *, is_expected: bool) -> bool:
-    """Return whether a user could have avoided it; a switch is announced, and theirs all the same."""
+    """Return whether the user could avoid it. A model switch is expected but avoidable."""
     return cause_of(name).is_avoidable and (not is_expected or name == "model")
 
 
@@ -132,7 +128,7 @@ def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
 
 
 def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
-    """Rank what would have saved most, each less what it costs itself."""
+    """Rank remedies by what they would have saved, net of their own cost."""
     saved: dict[str, float] = defaultdict(float)
     hour, compacted = -sum(row["hour_usd"] for row in rows), 0.0
     for row in rows:

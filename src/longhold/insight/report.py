@@ -1,4 +1,4 @@
-"""What all sessions cost, what of it could have been avoided, and by which remedies."""
+"""The cost of all sessions, the avoidable part, and remedies."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -15,16 +15,14 @@ from longhold.insight.index import SessionIndex, select_below
 from longhold.insight.remedies import Loss, Remedy, is_avoidable, losses, remedies
 
 DIMENSIONS = ("day", "month", "project", "model", "agent", "source", "session")
-"""What spending can be listed by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingGroup:
     name: str
     spending: Tally
-    """Its `lost_usd` is what was avoidable."""
+    """`lost_usd` is the avoidable cost."""
     title: str = ""
-    """Of a session."""
 
 
 def spending_json(tally: Tally) -> JsonObject:
@@ -46,19 +44,16 @@ class SpendingReport:
     first_day: str = ""
     last_day: str = ""
     total: Tally = field(default_factory=Tally)
-    """Its `lost_usd` is what was avoidable."""
     losses: tuple[Loss, ...] = ()
-    """What cold calls cost beyond warm ones, by cause, largest first."""
+    """Extra cost of cold calls by cause, largest first."""
     remedies: tuple[Remedy, ...] = ()
-    """What would have saved most, largest first."""
     groups: dict[str, tuple[SpendingGroup, ...]] = field(default_factory=dict)
-    """By each dimension: days and months in order, all else dearest first."""
+    """By dimension: days and months in order, others most expensive first."""
     unreadable: tuple[str, ...] = ()
-    """Files that are no sessions, or could not be read, each with the reason."""
+    """Files that are not sessions or could not be read, each with the reason."""
 
     @property
     def days(self) -> int:
-        """How many days it covers, the first and the last included."""
         if not self.first_day:
             return 0
         return (date.fromisoformat(self.last_day) - date.fromisoformat(self.first_day)).days + 1
@@ -139,16 +134,15 @@ def _group(spent: Iterable[tuple[sqlite3.Row, Tally]], dimension: str) -> tuple[
 class SessionSummary:
     agent: str = ""
     model: str = ""
-    """The one that most was spent on."""
+    """The model with the highest cost."""
     calls: int = 0
     usd: float = 0.0
     is_estimated: bool = False
     last_at: float = 0.0
-    """When it was last answered; 0 if nothing says so."""
 
 
 def summarise(index: SessionIndex, roots: Sequence[Path]) -> dict[str, SessionSummary]:
-    """Describe each session of some places, by its file; what a copy repeats is counted there too."""
+    """Describe each session by file. Calls that a copy repeats count in both."""
     scope, values = select_below(roots)
     rows = index.rows(_SUMMARY.format(scope=scope), values)
     found: dict[str, SessionSummary] = {}

@@ -1,4 +1,4 @@
-"""Where a client looks for one of its sessions, and the command that resumes it there."""
+"""Where a client stores its sessions, and the command that resumes one."""
 
 import os
 import re
@@ -15,17 +15,15 @@ from longhold.insight.places import agent_roots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSession:
-    """A session as its client would have made it."""
-
     id: str
     directory: str
-    """The client resumes it only from here."""
+    """The client resumes the session only from this directory."""
     path: Path
     command: str
 
 
 def client_session(agent: str, directory: str, *, id: str = "") -> ClientSession:
-    """Name a new session of a client in a directory; one that is not there is replaced by ours."""
+    """Name a new session of a client. A missing directory is replaced by the current one."""
     place = directory if directory and Path(directory).is_dir() else str(Path.cwd())
     place, id = os.path.realpath(place), id or str(uuid.uuid4())
     root, at = agent_roots()[agent][0], time.time()

@@ -1,4 +1,4 @@
-"""Search all sessions at once: find those with the words, and quote each from its own file."""
+"""Searches all sessions and quotes each match from its own file."""
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -16,7 +16,7 @@ from longhold.insight.transcripts.formats import read_lines
 from longhold.insight.words import SessionMatch, SessionWords
 
 QUOTED_BYTES = 8 << 20
-"""Of a file, read to quote one record; where more is needed, it is named and not quoted."""
+"""Bytes of a file read to quote one record. A longer record is listed without a quote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,10 @@ class SessionHit:
     directory: str
     title: str
     records: int
-    """How many of its records have any of the words."""
+    """Records that contain any of the words."""
     n: int
-    """The record that answers best."""
     hit: RecordHit | None
-    """What it says; None if its file could not be read there."""
+    """None if its file could not be read there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,6 @@ def search_sessions(
     agent: str = "",
     skip: int = 0,
 ) -> FoundSessions:
-    """Find sessions among `files`, the best first, each with the record that answers best."""
     question = parse_question(query)
     known = {index_path(file.path): file.path for file in files}
     asked = replace(question, phrases=(*question.phrases, *question.files), files=())
@@ -77,7 +75,7 @@ def _hit(match: SessionMatch, path: Path, question: HistoryQuestion) -> SessionH
 
 
 def _read_quote(match: SessionMatch, path: Path, question: HistoryQuestion) -> RecordHit | None:
-    """Read a record again; a result without its call, which stands further up, is looked for."""
+    """Read a record again. A result without its call, which is further up, is searched for."""
     record = match.record
     entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
     history = History(lambda: entries)
@@ -91,7 +89,7 @@ def _read_quote(match: SessionMatch, path: Path, question: HistoryQuestion) -> R
 
 
 def _read_again(path: Path, agent: str, first: int, last: int) -> list[AnyEntry]:
-    """Read the entries of some lines of a transcript; without any, of the whole file."""
+    """Read the entries between two file offsets, or of the whole file if `last` is 0."""
     if not last:
         from longhold.insight.read_session import read_entries
 

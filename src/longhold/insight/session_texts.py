@@ -1,8 +1,8 @@
-"""The texts of one session that words are searched in, and where in its file each is found again.
+"""The searchable texts of one session, with their positions in its file.
 
-A record's place are two lines of the file: the one that was being read when its entry came out of
-the reader, and the one when the entry before it did. Reading from one to the other gives that
-record again without the rest of the file, also where a reader holds a round until the next begins.
+A record's position is two offsets: the line being read when its entry was yielded, and the one for
+the entry before. Reading between them yields the record again, even if the reader holds back a
+round.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class SessionTexts(Struct, frozen=True, kw_only=True, array_like=True):
     title: str = ""
     records: tuple[SearchedRecord, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
-    """Of each record: its text, and names to find it by."""
+    """Per record: its text, and names to find it by."""
 
 
 decode = msgspec.msgpack.Decoder(SessionTexts).decode

@@ -1,8 +1,7 @@
-"""What filled the context at each call, by category, and what each compaction kept of the past.
+"""The context of each call by category, and what each compaction kept.
 
-The provider counts the prompt; how it divides is estimated. What the first prompt held beyond its
-messages, or the first after a compaction, is the frame; the rest of each prompt is divided in
-proportion to the estimates, and what they are too small for was not in the transcript.
+The provider counts the prompt; the split is estimated. The frame is a first prompt minus its
+messages. What the scaled estimates cannot explain was not in the transcript.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,35 +33,29 @@ STACK = (
     "tool calls",
     "tool results",
 )
-"""Categories from below: what stays first, what comes and goes last, others on top."""
+"""Categories from the bottom: stable ones first, changing ones last, others on top."""
 VERBATIM_CHARS = 400
-"""Of a message of the user's that is searched in a summary: longer ones are rarely quoted whole."""
+"""Characters of a user message searched in a summary; longer quotes are rare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPoint:
-    """The prompt of one call."""
-
     n: int
-    """The answer it was sent for."""
+    """Number of the answer to the prompt."""
     tokens: int
     parts: dict[str, float]
 
 
 @dataclass(slots=True, kw_only=True)
 class Boundary:
-    """A compaction beside what it replaced."""
-
     entry: Compacted
     replaced: int
     names: dict[str, str]
     words: dict[int, str]
-    """The user's messages that were replaced, each on one line."""
     lost: tuple[tuple[str, str], ...] = ()
     kept_words: frozenset[int] = frozenset()
 
     def compare(self, text: str) -> None:
-        """Look up what survived in all that the model reads afterwards."""
         line = one_line(text)
         self.lost = tuple(
             (name, kind) for name, kind in self.names.items() if _search_key(name, kind) not in text
@@ -77,7 +70,7 @@ class Timeline:
 
 
 def follow_context(history: Sequence[AnyEntry]) -> Timeline:
-    """Fold a history as it was at the time: an undo takes effect where it stands."""
+    """Fold a history as it was at the time: an undo takes effect at its own position."""
     answers, view, reader = answers_of(history), View(), _ContextReader()
     for at, entry in enumerate(history):
         if at in answers:
@@ -91,13 +84,11 @@ def follow_context(history: Sequence[AnyEntry]) -> Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
-    """A prompt as the provider counted it, and what its parts are estimated at."""
-
     n: int
     tokens: int
     estimates: dict[str, float]
     frame: float | None
-    """Its frame where the log has it."""
+    """Estimated tokens of the logged frame; None if the log lacks it."""
 
     def point(self, frame: float) -> ContextPoint:
         frame = min(frame if self.frame is None else self.frame, self.tokens)
@@ -113,11 +104,11 @@ class _ContextReader:
     _sent: list[_Sent] = field(default_factory=list)
     _boundaries: list[Boundary] = field(default_factory=list)
     _weighed: dict[int, tuple[Item, dict[str, float]]] = field(default_factory=dict)
-    """Items by their order; an item that changes is a new one."""
+    """Items by order; a changed item is a new object."""
     _open: list[Boundary] = field(default_factory=list)
     _is_first: bool = True
     _least: float | None = None
-    """The smallest frame that a first prompt leaves room for."""
+    """The smallest frame size that a first prompt allows."""
 
     def timeline(self) -> Timeline:
         return Timeline([one.point(self._least or 0.0) for one in self._sent], self._boundaries)
@@ -171,7 +162,7 @@ class _ContextReader:
 
 
 def _search_key(name: str, kind: str) -> str:
-    """Return what must be there for a name to be found again: of a path, the file's own name."""
+    """Return the text to find a name by: the file name of a path."""
     return name.rstrip("/").rpartition("/")[2] if kind == "path" else name
 
 

@@ -1,6 +1,6 @@
-"""Where the words of all sessions stand: one SQLite file under the home directory, without any text.
+"""A word index over all sessions in one SQLite file, without the texts.
 
-It can be thrown away at any time. Of a session that grew, only what is new is added.
+The file can be deleted at any time. Of a session that grew, only new entries are added.
 """
 
 import sqlite3
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from longhold.insight.session_texts import SessionTexts
 
 ALL = "all sessions, second form"
-"""What the index is of, where that of one session has the session's id; another one is built anew."""
+"""Name of the index, in place of a session's id. An index with another name is rebuilt."""
 ELSEWHERE = 0.3
-"""Of a word's weight, where it stands in the session but not in the passage."""
+"""Share of a word's weight if it is in the session but not in the passage."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spans (
@@ -51,22 +51,22 @@ class SearchedRecord(Struct, frozen=True, array_like=True):
     n: int
     kinds: tuple[str, ...]
     first_line: int
-    """Where the lines begin that it is read from again."""
+    """File offset of the first line to read it from."""
     last_line: int
-    """Where the last of them begins; 0 where only the whole file gives it."""
+    """File offset of the last line; 0 if the whole file must be read."""
     digest: int
-    """Of its text: a session that was resumed under a new name repeats its beginning."""
+    """Checksum of the text, because a session resumed under a new name repeats its beginning."""
 
 
 class TextJob(NamedTuple):
-    """A session to read, from the entry after `last_n` on."""
+    """A session to read, from the entry after `last_n`."""
 
     file: SessionFile
     last_n: int
 
 
 class SessionSpan(Struct, frozen=True):
-    """Records of one session that are numbered in a row; a session that grew has several."""
+    """Consecutively numbered records of one session; a session that grew has several spans."""
 
     first: int
     count: int
@@ -81,15 +81,14 @@ class SessionSpan(Struct, frozen=True):
 class SessionMatch:
     span: SessionSpan
     record: SearchedRecord
-    """The one that answers best."""
     passage: int
-    """The best of its passages, counted from 0."""
+    """Its best passage, counted from 0."""
     records: int
-    """How many have any of the words."""
+    """Records that contain any of the words."""
 
 
 class SessionWords(Index):
-    """The words of all sessions; records are numbered through, in the order they were read."""
+    """The words of all sessions. Records are numbered in reading order."""
 
     def __init__(self, directory: Path | None = None) -> None:
         super().__init__(directory or home(), ALL)
@@ -105,7 +104,7 @@ class SessionWords(Index):
         return sorted(changed, key=attrgetter("modified"))
 
     def refresh(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> int:
-        """Read what is new and return how many files that were; into memory if the disk is full."""
+        """Read new entries and return the number of files; in memory if the disk is full."""
         try:
             return self._read(files, progress)
         except sqlite3.OperationalError as error:
@@ -125,7 +124,7 @@ class SessionWords(Index):
         return len(changed)
 
     def _read_upto(self, file: SessionFile) -> int:
-        """Return the last entry that was read; 0 for a file that was replaced by a shorter one."""
+        """Return the last entry read; 0 if a shorter file replaced the old one."""
         path = index_path(file.path)
         query = "SELECT max(last_n), max(bytes) FROM spans WHERE path = ?"
         last, size = self._connection.execute(query, (path,)).fetchone()
@@ -161,10 +160,7 @@ class SessionWords(Index):
     def find(
         self, question: HistoryQuestion, is_wanted: Callable[[SessionSpan], bool]
     ) -> list[SessionMatch]:
-        """Find sessions: those with most of the question in one place first, of equals the newest.
-
-        Of sessions whose best record is the same, only the newest.
-        """
+        """Find sessions by their best passage, newer first; of equal records only the newest."""
         terms, allowed = self.search(question)
         if question.kinds:
             allowed = self._select_kinds(question.kinds, terms, allowed)
@@ -176,7 +172,7 @@ class SessionWords(Index):
                 number = row >> PASSAGE_BITS
                 span = spans[place - 1] if (place := bisect_right(firsts, number)) else None
                 if span is None or number >= span.first + span.count:
-                    continue  # of a session that is gone or not asked for
+                    continue  # its session is gone or not wanted
                 if allowed is None or number in allowed:
                     found[span.path].add(row, term, span)
         ranked = sorted((score.best() for score in found.values()), reverse=True)
@@ -211,9 +207,8 @@ class SessionWords(Index):
 class _SessionScore:
     def __init__(self) -> None:
         self._inside: defaultdict[int, float] = defaultdict(float)
-        """The weight of the words in each passage."""
         self._spans: dict[int, SessionSpan] = {}
-        """By the number of the record."""
+        """By record number."""
         self._terms: dict[int, float] = {}
 
     def add(self, row: int, term: TermRows, span: SessionSpan) -> None:
@@ -228,8 +223,6 @@ class _SessionScore:
 
 
 class _BestPassage(NamedTuple):
-    """The passage of a session that answers best; the higher of two is the better."""
-
     score: float
     row: int
     span: SessionSpan

@@ -1,7 +1,6 @@
-"""A local service that speaks the providers' APIs, with a faithful prompt cache.
+"""A local server that speaks the providers' APIs, with a faithful prompt cache.
 
-`run_simulator` serves from a thread for tests and demonstrations, `serve` blocks for the command line.
-A brain supplies the answers; billing, refusals and caching follow the published rules.
+A brain supplies the answers. Billing, refusals and caching follow the published rules.
 """
 
 from longhold.core.request.billing.clock import SimulatorClock

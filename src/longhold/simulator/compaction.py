@@ -1,7 +1,6 @@
-"""Server compactions, past a threshold and on demand: what a request asks for, and new blocks.
+"""Server-side compaction: its parameters and the new compaction blocks.
 
-`simulation` decides when to compact and who writes the summary. Blocks that are sent back are
-read in `longhold.core.request.billing.compaction`.
+`longhold.core.request.billing.compaction` reads the blocks that clients send back.
 """
 
 from dataclasses import dataclass
@@ -67,5 +66,5 @@ def make_signed_block(
 
 
 def make_threshold_block(summary: str | None) -> JsonObject:
-    """Make the block that opens an answer past the threshold; None is a failed one."""
+    """Build the block that opens an answer past the threshold; None means it failed."""
     return {"type": "compaction", "content": summary, "encrypted_content": None}

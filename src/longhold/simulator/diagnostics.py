@@ -1,8 +1,7 @@
 """Explains a cache miss by comparing a request with an earlier one.
 
-A request that sends `diagnostics` leaves a fingerprint under its response's id; a later request
-that names the id gets the earliest difference. Fingerprints are hashes, and the oldest are
-dropped.
+A request with `diagnostics` stores hashes under its response's id. A later request that names the
+id gets the first difference.
 """
 
 from array import array
@@ -20,15 +19,12 @@ from longhold.core.request.billing.thinking import digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFingerprint:
-    """What is compared: hashes and token counts, no text."""
-
     model: tuple[str, str]
     tools: bytes
     system: bytes
     messages: bytes
-    """The blocks' digests, end to end."""
     message_tokens: "array[int]"
-    """Each message block's tokens; compact, as thousands of these are kept."""
+    """Tokens per message block. An array, because thousands of fingerprints are kept."""
     tools_tokens: int
     system_tokens: int
     others: bytes
@@ -46,7 +42,7 @@ class Diagnostics:
             self._known.popitem(last=False)
 
     def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
-        """Answer a request's `diagnostics`; None if it named no id or nothing differs."""
+        """Answer a request's `diagnostics`; None if it names no id or nothing differs."""
         previous_id = (prepared.request.diagnostics or {}).get("previous_message_id")
         if previous_id is None:
             return None
@@ -106,7 +102,6 @@ def _common_blocks(one: bytes, other: bytes) -> int:
 
 
 def _others(request: ApiRequest, betas: frozenset[str]) -> bytes:
-    """Hash what shapes the prompt without being part of it."""
     return digest(
         msgspec.json.encode(
             (

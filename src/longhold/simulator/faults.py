@@ -1,8 +1,6 @@
-"""Faults on demand: refusals, and streams that fail in the ways real ones do.
+"""Faults on demand: refusals and broken streams.
 
-A fault is requested by a header on one request, by a queue that the next requests use up, or by
-a rate with a seed. This module decides which fault a request gets; the server and the stream
-carry it out.
+A fault comes from a request header, a queue, or a rate with a seed, in that order.
 """
 
 import random
@@ -16,7 +14,7 @@ from longhold.core.request.billing.request import JsonObject
 
 StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
 STREAM_FAULTS: tuple[StreamFault, ...] = get_args(StreamFault)
-DEFAULT_RETRY_AFTER_SECONDS = 1.0  # what a 429 advises by default
+DEFAULT_RETRY_AFTER_SECONDS = 1.0  # the default advice of a 429
 DEFAULT_AFTER_EVENTS = 3  # past message_start and the first delta: midway
 MESSAGES = {
     429: "This request would exceed your organization's rate limit. Please try again later.",
@@ -29,11 +27,9 @@ MESSAGES = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFault:
     status: int | None = None
-    """Refuse with this status."""
     stream: StreamFault | None = None
-    """Let the body go wrong; without a stream only cut, stall and one_byte apply."""
+    """Break the body. Without streaming, only cut, stall and one_byte apply."""
     after_events: int = DEFAULT_AFTER_EVENTS
-    """How many events leave before the stream goes wrong."""
     retry_after_seconds: float | None = None
     message: str | None = None
     code: str | None = None
@@ -52,7 +48,7 @@ class InjectedFault:
 
 
 class Faults:
-    """The queue and the rate; a header on the request overrides both."""
+    """The queue and the rate. A header on the request overrides both."""
 
     def __init__(self) -> None:
         self._queue: deque[InjectedFault | None] = deque()
@@ -74,7 +70,7 @@ class Faults:
         return None
 
     def plan(self, order: JsonObject) -> JsonObject:
-        """Carry out a control request: `queue`, or `rate` with `seed` and `kinds`."""
+        """Apply a control request: `queue`, or `rate` with `seed` and `kinds`."""
         queue = [_parse_fault(item) for item in order.get("queue") or ()]
         kinds = [_parse_fault(item) for item in order.get("kinds") or ()]
         rate = float(order.get("rate", 0.0))
@@ -90,7 +86,7 @@ class Faults:
 
 
 def _parse_fault(order: object) -> InjectedFault | None:
-    """Read `429`, `cut:2`, an object with the fields, or `none` for a request without a fault."""
+    """Parse `429`, `cut:2`, an object with the fields, or `none` for no fault."""
     if isinstance(order, dict):
         fields: JsonObject = order
     else:

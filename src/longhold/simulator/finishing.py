@@ -1,7 +1,7 @@
-"""Turns a brain's answer into what the API returns: limits, ids, signatures, counts.
+"""Turns a brain's answer into an API answer: limits, ids, signatures, token counts.
 
-A brain may answer at any length: output is cut at max_tokens, at a stop sequence, or at the end
-of the window, and the stop reason says which.
+The output is cut at max_tokens, a stop sequence or the end of the window. The stop reason names
+which.
 """
 
 import secrets
@@ -16,7 +16,7 @@ from longhold.core.request.billing.thinking import digest, link_conversation, se
 from longhold.core.request.billing.tokens import decode, encode
 from longhold.simulator.brains import BrainAnswer
 
-ID_CHARS = 24  # as long as the providers' own
+ID_CHARS = 24  # the length of the providers' ids
 
 
 def new_id(prefix: str) -> str:
@@ -57,7 +57,6 @@ def finish(
 
 
 def _block_text(block: JsonObject) -> str:
-    """Return the text by which an output block is counted."""
     match block.get("type"):
         case "thinking":
             return str(block.get("thinking", ""))
@@ -76,7 +75,7 @@ class FittedAnswer:
 
 
 def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> FittedAnswer:
-    """Take blocks while they fit; cut the text that does not, and leave a cut tool call out."""
+    """Take blocks up to the limit. Cut a text that exceeds it; drop a tool call that does."""
     taken: list[JsonObject] = []
     tokens = thinking_tokens = 0
     is_cut = False
@@ -141,7 +140,7 @@ def _complete_blocks(
 
 
 def _tool_id(link: bytes, index: int) -> str:
-    """Derive an id from the conversation: stable for a test, unique within a session."""
+    """Derive an id from the conversation: reproducible, and unique within a session."""
     return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
 
 

@@ -1,7 +1,7 @@
-"""The chat-completions endpoint: the same brains and clock, another provider's rules.
+"""The chat-completions endpoint, with the same brains and clock as the Messages API.
 
-Prompts are cached automatically by prefix; usage counts the cached tokens within the prompt's,
-as that API does. Only what an agent needs is supported: text, images by count, tools, streams.
+Prompts are cached automatically by prefix. As in the real API, prompt tokens include cached ones.
+Supports text, images by count, tools and streams.
 """
 
 from array import array
@@ -82,7 +82,7 @@ class ChatEndpoint:
         *,
         stop: Sequence[str] = (),
     ) -> "ServedAnswer":
-        """Ask the brain what `request` makes of the room that is left after a prompt's parts."""
+        """Call the brain with at most `room` output tokens, or what the window has left."""
         started = self._simulation.clock.now()
         owner = f"{caller.workspace}|{able.model}"
         match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started)
@@ -108,7 +108,6 @@ class ChatEndpoint:
         self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
 
     def check_request(self, body: JsonObject, list_field: str) -> Capabilities:
-        """Return what the model of a request can do, or refuse the request."""
         for name in ("model", list_field):
             if name not in body:
                 raise invalid_request(
@@ -121,7 +120,6 @@ class ChatEndpoint:
         return able
 
     def _tokens(self, parts: Iterable[Json]) -> "array[int]":
-        """Encode the parts of a prompt, each remembered by its digest."""
         tokens = array("I")
         for part in parts:
             raw = msgspec.json.encode(part)
@@ -165,8 +163,6 @@ class ChatEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedAnswer:
-    """One answered request, before it is written in either shape."""
-
     able: Capabilities
     caller: Caller
     match: PrefixMatch
@@ -174,7 +170,7 @@ class ServedAnswer:
     reason: str
     started: float
     is_written: bool
-    """Whether new prefix tokens are billed as cache writes."""
+    """True if new prefix tokens are billed as cache writes."""
 
     @property
     def fresh_tokens(self) -> int:
@@ -185,7 +181,6 @@ class ServedAnswer:
         return self.fresh_tokens if self.is_written else 0
 
     def usage(self, prompt: str, answer: str) -> JsonObject:
-        """Return the counts under the names that an endpoint gives them."""
         read, output = self.match.prompt_tokens, self.fitted.tokens
         cached = self.match.cached_tokens
         return {
@@ -263,7 +258,7 @@ def brain_request(
     *,
     forced_tool: str | None = None,
 ) -> BrainRequest:
-    """Return what a brain reads, with messages of one side joined and empty ones left out."""
+    """Build a brain's request: merge consecutive messages of a role, drop empty ones."""
     system, messages = list[JsonObject](), list[JsonObject]()
     for speaker, content in heard:
         blocks = [block_to_wire(b) for b in content if not isinstance(b, Opaque) and b != _EMPTY]
@@ -331,7 +326,6 @@ def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
 
 
 def _stream(completion: JsonObject, size: int, *, shows_usage: bool) -> Iterator[bytes]:
-    """Render a completion as chunks: role, content, tool calls, finish, usage, DONE."""
     shared = {key: completion[key] for key in ("id", "created", "model")}
     choice = completion["choices"][0]
     message = choice["message"]

@@ -1,7 +1,6 @@
-"""The Responses endpoint: the chat endpoint's rules, that API's items and events.
+"""The Responses endpoint: the chat endpoint's rules with the items and events of that API.
 
-A conversation comes whole with each request; nothing is stored. A freeform tool takes one text,
-which a brain gives as `input`.
+Nothing is stored between requests. A brain passes the text of a freeform tool as `input`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,4 @@
-"""The HTTP server: routes, authentication, faults and error bodies.
-
-What a request means is in `simulation` and `openai`. `serve` blocks, for the command line;
-`run_simulator` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
-"""
+"""The HTTP server: routes, authentication, faults and error bodies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -60,16 +56,15 @@ def advance(simulation: Simulation, seconds: object) -> None:
         raise invalid_request(f"advance_seconds: {error}") from error
 
 
-DEFAULT_PORT = 8787  # free on most machines; any other will do
+DEFAULT_PORT = 8787  # usually free
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
 CHANGING = ("clock", "faults", "reset")
-"""Control actions that a mere look at an address must not set off."""
+"""Control actions that require POST, so that opening a URL cannot trigger them."""
 FAULT_HEADER = "x-simulator-fault"
 ADVANCE_HEADER = "x-simulator-advance-seconds"
 
 CHAT_PATHS = ("/v1/chat/completions", "/v1/responses")
-"""Endpoints that refuse in OpenAI's shape."""
 
 Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
 
@@ -108,7 +103,7 @@ def serve(
     *,
     started: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until interrupted; `started` is called with the address once it is reachable."""
+    """Serve until interrupted. Calls `started` with the address once the port is bound."""
     simulation = Simulation(brain or EchoBrain(), settings)
     with listen(host, port) as listener:
         started(f"http://{host}:{listener.getsockname()[1]}")
@@ -140,7 +135,7 @@ class _Server:
             except ApiError as error:
                 return self._refusal(http, error, is_chat=is_chat)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                # A body of the wrong inner shape; the API would name the field, we name the trouble.
+                # The body has a wrong inner shape. The API would name the field.
                 problem = invalid_request(f"invalid request: {type(error).__name__}: {error}")
                 return self._refusal(http, problem, is_chat=is_chat)
 
@@ -227,7 +222,7 @@ class _Server:
         return bytes(body)
 
     def _check_host(self, http: HttpRequest) -> None:
-        """Refuse a name that is not ours: a page in a browser could have had it point here."""
+        """Refuse other host names on loopback, because a web page could point its own name here."""
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
         name = http.url.hostname or ""
@@ -235,7 +230,7 @@ class _Server:
             raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
-        """Read who asks: the key is the workspace."""
+        """Identify the caller. The workspace is a hash of the key and the workspace id."""
         settings, headers = self._simulation.settings, http.headers
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
         key = headers.get("x-api-key") or bearer

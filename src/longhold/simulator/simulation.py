@@ -1,8 +1,7 @@
-"""The simulated service: prepares requests, keeps the cache, asks the brain, bills.
+"""The simulated service: prepares requests, manages the cache, calls the brain, bills.
 
-A `ServedOutcome` is the whole response, before a byte of it is sent. `begin` is called when the
-first byte is sent: only then can others read what this request wrote. HTTP, streams and faults
-are handled in `server`.
+A `ServedOutcome` is the complete response before any byte is sent. Other requests can read its
+cache entries only after `begin`, at the first byte.
 """
 
 import inspect
@@ -43,7 +42,7 @@ from longhold.simulator.stats import ServedRequest, Stats
 from longhold.simulator.usage import BilledUsage, Iteration
 from longhold.simulator.validate import check_request
 
-SUMMARY_OUTPUT_TOKENS = 8_000  # room for a summary, whatever the request's own limit
+SUMMARY_OUTPUT_TOKENS = 8_000  # for a summary, regardless of the request's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +54,6 @@ class ServedOutcome:
 
 
 class Simulation:
-    """Everything the server remembers between requests."""
-
     def __init__(
         self,
         brain: Brain,
@@ -74,7 +71,7 @@ class Simulation:
         self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
 
     def reset(self) -> None:
-        """Clear cache, faults, statistics and diagnostics; the clock keeps its time."""
+        """Clear cache, faults, statistics and diagnostics. The clock keeps its time."""
         self.cache.clear()
         self.prefixes.clear()
         self.faults.clear()
@@ -82,7 +79,7 @@ class Simulation:
         self._diagnostics.clear()
 
     def count(self, request: ApiRequest, caller: Caller) -> JsonObject:
-        """Count a request's tokens; nothing is cached and no compaction is triggered."""
+        """Count a request's tokens. Caches nothing and triggers no compaction."""
         prepared = self._prepare(request, caller, is_count=True)
         counted: JsonObject = {"input_tokens": prepared.prompt.total_tokens}
         if request.context_management is not None:
@@ -115,7 +112,7 @@ class Simulation:
         return self.cache.look_up(prepared.prompt, prepared.caller.workspace, minimum, now)
 
     def begin(self, outcome: ServedOutcome) -> None:
-        """Record that a response's first byte is sent: its cache entries become readable."""
+        """Make the cache entries readable, when the first byte of a response is sent."""
         now = self.clock.now()
         for iteration in outcome.usage.iterations:
             self.cache.commit(iteration.plan, now)
@@ -173,7 +170,7 @@ class Simulation:
     async def _compact_and_answer(
         self, prepared: PreparedPrompt, plan: CachePlan, threshold: Threshold, started: float
     ) -> ServedOutcome:
-        """Summarise past the threshold, then continue from the summary unless asked to pause."""
+        """Summarise past the threshold, then answer from the summary unless asked to pause."""
         summary = await self._summarise(prepared, threshold.instructions)
         block = make_threshold_block(summary)
         closing = _compaction_iteration(prepared, plan, summary)
@@ -232,7 +229,6 @@ class Simulation:
 
 
 def _brain_request(prepared: PreparedPrompt) -> BrainRequest:
-    """Build what a brain reads: the same as the model would."""
     request = prepared.request
     choice = request.tool_choice or {}
     forced = {"any": "any", "tool": choice.get("name")}.get(str(choice.get("type")))
@@ -247,7 +243,7 @@ def _brain_request(prepared: PreparedPrompt) -> BrainRequest:
 
 
 def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
-    """Refuse a prompt that does not fit; older models also reserve room for the output."""
+    """Refuse a prompt that does not fit. Older models also reserve space for the output."""
     window = prepared.able.window_tokens
     if tokens > window:
         raise invalid_request(f"prompt is too long: {tokens} tokens > {window} maximum")

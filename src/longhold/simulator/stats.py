@@ -1,6 +1,6 @@
-"""What the simulator has served, for `GET /simulator/stats`.
+"""Statistics of served requests, for `GET /simulator/stats`.
 
-The last requests are kept one by one; the sums cover everything since the last reset.
+Recent requests are listed individually; totals cover everything since the last reset.
 """
 
 from collections import Counter, deque

@@ -1,8 +1,4 @@
-"""A response as server-sent events, in the order and shapes the API uses.
-
-message_start, for each block its start, deltas and stop, then message_delta with the final
-usage, then message_stop. `wire` applies faults to the chunks.
-"""
+"""A response as server-sent events, in the API's order and shapes; `wire` applies faults."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -40,7 +36,7 @@ def _event(name: str, **fields: object) -> StreamEvent:
 
 
 def _start_events(outcome: ServedOutcome) -> JsonObject:
-    """The message before any content; its usage already has the prompt."""
+    """Return the message before any content. Its usage already includes the prompt."""
     opening = {
         **outcome.message,
         "content": [],
@@ -70,7 +66,6 @@ def _block_events(index: int, block: JsonObject, size: int) -> Iterator[StreamEv
 
 
 def _unroll(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
-    """Split a block into its empty start and the deltas that fill it."""
     match block["type"]:
         case "text":
             texts = slices(str(block["text"]), size)

@@ -1,7 +1,7 @@
-"""The usage a response reports: the cache plan and the output, in the API's fields.
+"""The usage of a response: the cache plan and the output in the API's fields.
 
-Compaction is an iteration of its own: its tokens are never in the top-level fields, so the bill
-is the sum of the iterations.
+Compaction is a separate iteration, and the top-level fields exclude its tokens. The bill is the sum
+of the iterations.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,6 @@ from longhold.core.request.billing.request import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """One sampling by the model, with its own prompt."""
-
     kind: Literal["message", "compaction"]
     plan: CachePlan
     output_tokens: int = 0
@@ -31,8 +29,6 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledUsage:
-    """All iterations of one response, and which of the optional fields to show."""
-
     iterations: Sequence[Iteration]
     speed: str | None = None
     shows_iterations: bool = False
@@ -40,12 +36,12 @@ class BilledUsage:
 
     @property
     def message(self) -> Iteration:
-        """The iteration that the top-level fields describe; empty if only a compaction ran."""
+        """The iteration in the top-level fields; empty if only a compaction ran."""
         last = self.iterations[-1]
         return last if last.kind == "message" else Iteration(kind="message", plan=CachePlan())
 
     def to_json(self, *, is_start: bool = False) -> JsonObject:
-        """Render the usage object; at a stream's start there is almost no output yet."""
+        """Render the usage; `is_start` is for message_start, with at most one output token."""
         message = self.message
         output = min(message.output_tokens, 1) if is_start else message.output_tokens
         prompt = _prompt_json(message.plan)

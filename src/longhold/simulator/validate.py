@@ -1,6 +1,6 @@
-"""The rules for a request's parameters and messages, with the API's own wording for each breach.
+"""The rules for a request's parameters and messages, with the API's wording for each error.
 
-Markers are checked in the billing's `markers`, thinking that is sent back in its `thinking`.
+The billing module checks cache breakpoints and returned thinking.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ def check_request(
     *,
     is_count: bool = False,
 ) -> None:
-    """Refuse a request the API would refuse, before anything is counted or cached."""
+    """Refuse a request that the API would refuse, before counting or caching anything."""
     check_model(request.model, able, settings)
     if not is_count:
         _check_max_tokens(request, able)
@@ -64,7 +64,7 @@ def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
 
 
 def _check_prewarm(request: ApiRequest) -> None:
-    """Zero output only fills the cache; what shapes an output cannot be combined with it."""
+    """With zero output a request only fills the cache, so output parameters are refused."""
     config = request.output_config or {}
     for is_set, name in (
         (request.stream, "stream"),
@@ -119,7 +119,7 @@ def _check_tools(request: ApiRequest, able: Capabilities) -> None:
 
 
 def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
-    """Deferred tools need a model that takes them and a tool beside them; references name one."""
+    """Deferred tools need model support and at least one tool that is not deferred."""
     deferred = deferred_tools(request)
     _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
     if deferred and len(deferred) == len(request.tools or ()):
@@ -163,7 +163,6 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
 
 
 def _check_compaction(request: ApiRequest, settings: SimulatorSettings) -> None:
-    """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
     choice = (request.tool_choice or {}).get("type")
     for is_set, name in (
         (request.context_management, "`context_management`"),
@@ -194,7 +193,6 @@ def _check_compaction(request: ApiRequest, settings: SimulatorSettings) -> None:
 
 
 def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
-    """Refuse blocks in places or versions that do not take them."""
     is_strict = caller.version >= STRICT_VERSION
     images = 0
     references: set[str] = set()
@@ -226,7 +224,6 @@ def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> No
 def _check_cache_edits(
     block: JsonObject, path: str, role: str, caller: Caller, references: set[str]
 ) -> None:
-    """Cache edits stand in user messages and name results referenced before them."""
     if CACHE_EDITS_BETA not in caller.betas or role != "user":
         raise invalid_request(f"{path}: Input tag 'cache_edits' found using 'type' does not match")
     for edit in block.get("edits") or ():
@@ -239,7 +236,7 @@ def _check_cache_edits(
 
 
 def _want(is_fine: object, message: str, code: str | None = None) -> None:
-    """Refuse a request unless this holds; inside loops over blocks a plain `if` is faster."""
+    """Refuse a request unless `is_fine`. Loops over blocks use a plain `if`, which is faster."""
     if not is_fine:
         raise invalid_request(message, code)
 
@@ -272,7 +269,6 @@ def _check_roles(messages: Sequence[ApiMessage], able: Capabilities) -> None:
 
 
 def _check_system_message(messages: Sequence[ApiMessage], index: int, able: Capabilities) -> None:
-    """A system message follows a user turn, and is last or followed by the assistant."""
     path = f"messages.{index}"
     _want(able.system_messages, f"{path}.role: role 'system' is not supported on this model")
     is_after_user = index > 0 and messages[index - 1].role == "user"
@@ -321,7 +317,7 @@ def _check_text(block: JsonObject, path: str) -> None:
 
 
 def _check_pairs(messages: Sequence[ApiMessage]) -> None:
-    """Every tool use is answered at the head of the very next user turn, once."""
+    """Each tool use needs exactly one result, at the start of the next user turn."""
     seen: set[str] = set()
     for index, message in enumerate(messages):
         if isinstance(message.content, str):
@@ -353,7 +349,6 @@ def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[
 
 
 def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
-    """Refuse results without a tool use, and two results for one use."""
     results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
     if not results:
         return
@@ -399,7 +394,6 @@ def _list_asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
 
 
 def _check_end(last: ApiMessage, able: Capabilities) -> None:
-    """Refuse a prefill where models take none, and trailing space where they do."""
     if last.role != "assistant" or not last.content:
         return
     block = last.blocks()[-1]

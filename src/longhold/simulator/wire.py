@@ -1,7 +1,7 @@
-"""ASGI responses, whole or in chunks, and how faults break them.
+"""ASGI responses, whole or in chunks, with faults.
 
-A connection is broken by leaving the response unfinished: the server underneath then closes it,
-and the client sees what it would see with a real provider.
+A fault leaves the response unfinished. The server then closes the connection, as a client would see
+it with a real provider.
 """
 
 import asyncio
@@ -14,8 +14,6 @@ from longhold.simulator.faults import InjectedFault
 
 
 class WireResponse:
-    """An ASGI response made of chunks, with a fault or without."""
-
     def __init__(
         self,
         chunks: Sequence[bytes],
@@ -76,8 +74,6 @@ class WireResponse:
                 return chunks
 
     async def _wait(self, receive: Receive) -> None:
-        """Stay silent until the client gives up."""
-
         async def gone() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass

@@ -1,1 +1,1 @@
-"""What Longhold installs into other agents: Claude Code's status line and hooks, pi's extension."""
+"""Integrations for other agents: Claude Code's status line and hooks, pi's extension."""

@@ -1,7 +1,4 @@
-"""What Claude Code asks of commands: a status line, and what a compaction must not lose.
-
-Both get JSON from the client and may never fail it: what cannot be read is left out.
-"""
+"""Claude Code's status line and compaction hooks. Both skip unreadable input and never fail."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,15 +23,15 @@ from longhold.insight.timeline import follow_context
 from longhold.session.importing.records import count, decode_record, seconds
 
 TAIL_BYTES = 512 << 10
-"""Of a transcript: the last answer is in it, unless a result is longer than any that is sent."""
+"""Bytes read from the end of a transcript for the last answer."""
 REFRESHED_BYTES = 16 << 20
-"""A longer session takes a second to read again; its avoidable cost is then as of the last report."""
+"""A longer session takes a second to read again, so the last report is used."""
 KEPT_CHARS = 6_000
-"""About 1,500 tokens: less than a hundredth of a 200K window, once for each compaction."""
+"""About 1,500 tokens per compaction: less than 1 % of a 200K window."""
 JUST_NOW = 8
-"""Entries at the end of a transcript among which a compaction is the one that was just made."""
+"""A compaction within this many entries of the end is the current one."""
 WORDS_CHARS, NAMES = 400, 60
-"""Of one message of the user's, and how many names."""
+"""Characters per user message, and the number of names."""
 KEEP = "Later work refers to what follows, so the summary must keep it word for word."
 LOST = (
     "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
@@ -43,7 +40,7 @@ LOST = (
 
 
 def status_line(given: JsonObject, now: float) -> str:
-    """Render what is known; once the cache is cold, with the price of writing the prompt again."""
+    """Render the status line. A cold cache adds the price of rewriting the prompt."""
     path = Path(str(given.get("transcript_path") or ""))
     last = _last_answer(path) if path.is_file() else {}
     window, usage = _object(given.get("context_window")), usage_from_wire(_usage(last))
@@ -76,7 +73,6 @@ def session_report(path: Path) -> SpendingReport:
 
 
 def _last_answer(path: Path) -> JsonObject:
-    """Find the last answer of the main conversation near the end of a transcript."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - TAIL_BYTES))
@@ -89,7 +85,7 @@ def _last_answer(path: Path) -> JsonObject:
 
 
 def keep(given: JsonObject) -> str:
-    """Say what a compaction is to keep, before it; what it lost all the same, after it."""
+    """Before a compaction, return what it must keep; after it, what the summary lost."""
     with suppress(LongholdError, OSError):
         history = read_entries(Path(str(given.get("transcript_path") or "")))
         is_over = given.get("hook_event_name") != "PreCompact"
@@ -100,10 +96,7 @@ def keep(given: JsonObject) -> str:
 
 
 def _list_at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[str], list[str]]:
-    """List names and messages of the user's: all that would go, or what the last summary lacks.
-
-    A compaction that is not in the transcript yet replaces everything.
-    """
+    """List names and user messages that the next compaction would remove or the last one lost."""
     if not history:
         return [], []
     is_written = is_over and any(isinstance(entry, Compacted) for entry in history[-JUST_NOW:])
@@ -117,7 +110,6 @@ def _list_at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[
 
 
 def _write(intro: str, names: Sequence[str], words: Sequence[str]) -> str:
-    """List the names, then the user's words, the latest first, as far as there is room."""
     parts = [intro]
     if names:
         parts.append("Names in use: " + ", ".join(clean_line(name, 200) for name in names))

@@ -1,7 +1,7 @@
-"""Put Longhold into a client that people stay in: what is changed in which file, and how to undo it.
+"""Installs Longhold into another client, and undoes it.
 
-Everything is planned before anything is written. Files are the user's: what is in them stays, in
-its order; a status line or a server of the same name that is somebody else's is left alone.
+All changes are planned before any file is written. The user's content stays in its order; an
+existing status line or server of the same name is left alone.
 """
 
 import copy
@@ -23,7 +23,6 @@ from longhold.insight.places import agent_roots
 
 CLIENTS = ("claude-code", "codex", "pi")
 REFRESH_SECONDS = 10
-"""How often the status line's countdown is drawn again."""
 _BEGIN, _END = "# longhold: begin", "# longhold: end"
 
 
@@ -169,7 +168,7 @@ def _is_ours(entry: object) -> bool:
 
 
 def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
-    """Plan a block at the end of Codex's settings, between two comments; nothing else is touched."""
+    """Plan a block between two comments at the end of Codex's settings."""
     path = agent_roots()["codex"][0].parent / "config.toml"
     before = path.read_text("utf-8") if path.exists() else ""
     start, end = before.find(_BEGIN), before.find(_END)
@@ -197,7 +196,7 @@ def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
 
 
 def _pi_changes(*, undo: bool) -> Iterator[FileChange]:
-    """Plan the file that pi loads; one of that name that is somebody else's is left alone."""
+    """Plan the file that pi loads. Raises if a foreign file has that name."""
     path = agent_roots()["pi"][0].parent / "extensions" / f"{NAME}.ts"
     before = path.read_text("utf-8") if path.exists() else ""
     if before and not before.startswith(pi.MARK):

@@ -1,6 +1,6 @@
-"""pi's extension: a status line, a search of the history, and what a compaction left out.
+"""pi's extension: a status line, a history search, and text that a compaction left out.
 
-pi has no settings for commands. It loads TypeScript from its directory; ours calls this program.
+pi loads a TypeScript file, which calls this program, because it has no settings for commands.
 """
 
 from importlib.resources import files
@@ -16,7 +16,7 @@ from longhold.insight.clients.claude_code import session_report
 from longhold.insight.read_session import read_entries
 
 MARK = "// longhold: "
-"""How our file begins; another of its name is the user's."""
+"""The first characters of Longhold's file. A file without them belongs to the user."""
 _PROGRAM = '["longhold"]'
 
 
@@ -26,7 +26,7 @@ def extension(program: str) -> str:
 
 
 def status_line(path: Path, now: float) -> str:
-    """Render a line that stays true until the next answer, because pi draws it only then."""
+    """Render a status line that stays correct until pi redraws it after the next answer."""
     history = read_entries(path)
     answers = (entry for entry in reversed(history) if isinstance(entry, Replied))
     last = next((entry for entry in answers if entry.usage and entry.usage.prompt_tokens), None)

@@ -1,4 +1,1 @@
-"""Pages about sessions: one HTML file that opens offline, and the same served live on loopback.
-
-`session_data` reads a history into tables, `html` puts them into a file, `app` serves and follows.
-"""
+"""Pages about sessions: a self-contained HTML file, or the same served live on loopback."""

@@ -1,8 +1,7 @@
-"""The page served live on loopback, for one user's own browser.
+"""The page served live on loopback, for the user's own browser.
 
-The address holds a token that nobody else knows. Requests for another host's name (a rebound name)
-or from another origin's page are refused whatever they know. Only GET is answered, and only for
-sessions that are listed; where an `undo` is given, it can be posted.
+The URL contains a secret token. Requests with another host name (DNS rebinding) or origin are
+refused even with the token. Only listed sessions are served.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ from longhold.insight.pages.followed import FollowedSessions
 from longhold.insight.pages.html import policy, render, session_columns
 
 WAITING_EVENTS = 256
-"""For a page that does not read; past it the page is dropped, connects again and reads anew."""
+"""Queued events per page. A page that falls further behind is dropped and reconnects."""
 
 
 class Feed:
-    """Belongs to one event loop; `publish` and `subscribe` are called on it."""
+    """Belongs to one event loop; call `publish` and `subscribe` on it."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[bytes | None]] = set()
@@ -56,11 +55,10 @@ class Feed:
         self._queues.clear()
 
     async def subscribe(self) -> AsyncIterator[bytes]:
-        """Yield events as they are sent to a browser, from now on."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
         try:
-            yield b": connected\n\n"  # the browser learns at once that it is
+            yield b": connected\n\n"  # so that the browser knows immediately
             while (event := await queue.get()) is not None:
                 yield event
         finally:
@@ -83,7 +81,6 @@ _Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 FOLLOW_SECONDS = 1.0
-"""How often `serve` looks whether a session has grown."""
 
 
 def application(
@@ -94,10 +91,7 @@ def application(
     feed: Feed | None = None,
     undo: Undo | None = None,
 ) -> Starlette:
-    """Build the pages and their data; a caller's own `feed` may carry events of its own.
-
-    `undo` gets a session's name and the number of a change, and says what it did.
-    """
+    """Build the app; `undo(session, number)` returns a message, and `feed` may be shared."""
     site = _Site(sessions, feed or Feed(), token=token, port=port, undo=undo)
 
     @asynccontextmanager
@@ -199,7 +193,6 @@ class _Site:
         return StreamingResponse(self._feed.subscribe(), media_type="text/event-stream")
 
     async def follow(self) -> None:
-        """Publish what is new while somebody looks."""
         known: Any = None
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
@@ -223,7 +216,7 @@ def serve(
     port: int,
     started: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve until interrupted; `started` gets the address, which is all one needs to look."""
+    """Serve until interrupted. `started` gets the address, which includes the token."""
     with _prepare(sessions, port) as (server, listener, address):
         started(address)
         server.run([listener])
@@ -242,7 +235,7 @@ def serving(sessions: FollowedSessions) -> Iterator[str]:
             yield address
         finally:
             server.handle_exit(2, None)
-            server.handle_exit(2, None)  # a second time: do not wait for open pages
+            server.handle_exit(2, None)  # the second call skips waiting for open pages
             thread.join(START_SECONDS)
 
 
@@ -255,7 +248,7 @@ def _prepare(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((LOOPBACK, port))
-            listener.listen()  # so that the address works from the moment it is printed
+            listener.listen()  # so that the address works when it is printed
         except OSError as error:
             raise ConfigError(
                 f"port {port} cannot be used: {error.strerror}; --port 0 picks one"

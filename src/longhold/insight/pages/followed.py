@@ -1,4 +1,4 @@
-"""Sessions on disk, read when a page asks for them and read again when they have grown."""
+"""Sessions on disk, read on request and again when they have grown."""
 
 import time
 from collections import OrderedDict
@@ -18,27 +18,27 @@ from longhold.insight.pages.session_data import SessionData
 from longhold.insight.pages.tables import changes, sanitise
 
 OPEN_SESSIONS = 6
-"""Kept in memory; one of 10 MB takes about 60."""
+"""Sessions in memory; a 10 MB session takes about 60 MB."""
 HEAD = (
     *("title", "model", "last_at", "entries", "totals"),
     *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
 )
-"""What changes with every call, besides the tables."""
+"""Fields that change with every call, in addition to the tables."""
 WHOLE_CHARS = 8 << 20
-"""Of one text; a browser shows no more of it either."""
+"""Limit for one text; browsers do not show more either."""
 FOLLOW_SHARE = 0.2
-"""Of one core, for reading a session again that grows."""
+"""Share of one core for re-reading a growing session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSession:
-    """A session that may be shown; nothing else on the disk can be asked for."""
+    """A session that may be shown; no other file can be requested."""
 
     id: str
     name: str
     path: Path
     stamp: str
-    """Another one means that it was written to."""
+    """Changes when the session is written."""
     modified: float
     format: str = ""
     title: str = ""
@@ -58,7 +58,7 @@ class _OpenSession:
     records: History
     stamp: str
     next_look: float
-    """No sooner, so that reading a long session again and again takes a share of a core only."""
+    """Earliest next read, to keep re-reading a long session within its share of a core."""
 
 
 class FollowedSessions:
@@ -72,15 +72,14 @@ class FollowedSessions:
         known: Mapping[str, SessionRow] | None = None,
         billed: Callable[[], Mapping[str, BilledFigures]] = dict,
     ) -> None:
-        """`billed` says what sessions have cost and saved, by their names, where that is known."""
+        """`billed` returns the known costs and savings by session name."""
         self._billed = billed
         self._listing, self._read = listing, read
         self._listed: dict[str, ListedSession] = {}
         self._rows = dict(known or {})
-        """What is known of sessions that were read, here or before, by id."""
         self._open: OrderedDict[str, _OpenSession] = OrderedDict()
         self._stamps: dict[str, str] = {}
-        """The stamps that sessions had when they were read only for their rows."""
+        """Stamps of sessions when they were read only for their rows."""
         self._next_read = 0.0
         self._lock = Lock()
 
@@ -101,7 +100,7 @@ class FollowedSessions:
             return self._session(id).read.data
 
     def text(self, id: str, n: int) -> str:
-        """Return the whole text of one message and no more than that, without secrets."""
+        """Return the text of one message, up to `WHOLE_CHARS`, without secrets."""
         with self._lock:
             opened = self._session(id).records.open(f"#{n}-#{n}", limit_chars=WHOLE_CHARS)
             return sanitise(opened.page.text, WHOLE_CHARS)
@@ -112,7 +111,7 @@ class FollowedSessions:
             return [match.n for match in found]
 
     def changes(self) -> list[dict[str, Any]]:
-        """Look at the sessions that are open, and return what to add to the pages of some."""
+        """Read the open sessions again if due, and return the additions for their pages."""
         with self._lock:
             now = time.monotonic()
             self._read_row(now)
@@ -120,10 +119,7 @@ class FollowedSessions:
             return [found for id in due if (found := self._change(id))]
 
     def _read_row(self, now: float) -> None:
-        """Read the newest session whose figures nobody knows: another gateway's, or an old one.
-
-        What was read once is read again: a biller may know only a part of it, and only later.
-        """
+        """Read one session without known figures. One read once is read again when it changes."""
         if now < self._next_read:
             return
         billed, read = self._billed(), self._stamps
@@ -151,7 +147,7 @@ class FollowedSessions:
         try:
             after = self._read_again(listed)
         except (LongholdError, OSError):
-            return None  # half a line is there; the next look finds the whole
+            return None  # a partly written line; the next read finds all of it
         head = {name: getattr(after, name) for name in HEAD}
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}
@@ -193,7 +189,6 @@ class FollowedSessions:
 
 
 def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
-    """Add what only the biller knows, and the rest where the session was not read yet."""
     if billed is None:
         return row
     own = replace(

@@ -1,8 +1,8 @@
-"""One HTML file that holds its data, its script and its style, and fetches nothing.
+"""Renders one HTML file that contains its data, script and style, and fetches nothing.
 
-Data stands in a script element as JSON in which no `<` is left, so nothing in a session can end
-it. The policy allows only the script and the style that are in the file, by their hashes, and with
-trusted types no text can become markup.
+The data is JSON in a script element, with every `<` escaped, so no session text can end the
+element. The content security policy allows only the script and style in the file, by hash. Trusted
+types keep text from becoming markup.
 """
 
 import base64
@@ -22,22 +22,20 @@ from longhold.insight.pages.tables import Columns, columns, sanitise
 
 NAME_CHARS = 400
 MOST_ROWS = 5_000
-"""Of one table; days and months keep their newest, all else the dearest."""
+"""Rows per table. Days and months keep the newest, other tables the most expensive."""
 IN_ORDER = ("day", "month")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportData:
     lines: tuple[str, ...]
-    """The verdict, as it is printed."""
     total: dict[str, float]
     losses: tuple[dict[str, Any], ...]
     tables: dict[str, Columns]
-    """Spending by day, month, project, model, agent, source and session."""
 
 
 def report_data(report: Mapping[str, Any], lines: Sequence[str]) -> ReportData:
-    """Take a report as plain values; every text in the result is safe to show."""
+    """Convert a report's plain values. All texts in the result are sanitised."""
     return ReportData(
         lines=tuple(sanitise(line, NAME_CHARS * 4) for line in lines),
         total=dict(report["total"]),
@@ -72,14 +70,13 @@ SCRIPTS = (
 )
 STYLES = ("uPlot.min.css", "page.css")
 DOCTYPE = "<!doctype html>"
-"""What a page begins with."""
 
 _HOLE = re.compile(r"\{(policy|title|style|data|script)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """A session in a list; what is None is not known before the session is read."""
+    """A session in a list. None means unknown until the session is read."""
 
     id: str
     name: str
@@ -94,15 +91,13 @@ class SessionRow:
     hit_share: float | None = None
     compactions: int | None = None
     saved_usd: float | None = None
-    """Against what its client's own requests would have cost; only a gateway knows."""
+    """Compared with the client's unmodified requests; only a gateway knows it."""
     decisions: Mapping[int, tuple[float, float]] | None = None
-    """By entry: what all in force were to save until the next decision, and what they did."""
+    """By entry: the predicted and actual savings until the next decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageDocument:
-    """The data of a page: sessions with the pages that are in the file, or a report."""
-
     title: str
     sessions: Columns
     mode: Literal["file", "live"] = "file"
@@ -162,12 +157,11 @@ def _fill(document: PageDocument) -> str:
         "data": json_in_html(document),
         "script": _join_static(SCRIPTS),
     }
-    # In one pass: a part is never searched for further holes.
+    # One pass, so that inserted parts are not searched for placeholders.
     return _HOLE.sub(lambda hole: parts[hole[1]], _static("page.html"))
 
 
 def json_in_html(value: Any) -> str:
-    """Encode a value so that it can stand inside a script element."""
     text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -218,7 +212,7 @@ NOTES = (
 def render_replay(
     verdict: Sequence[str], heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> str:
-    """Write the page; each row is a name, what it does, and a cell for each head."""
+    """Render the page. Each row is a name, a description and a cell per head."""
     hashed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{hashed}'"
     titles = "".join(f"<th>{escape(head)}</th>" for head in ("policy", *heads))

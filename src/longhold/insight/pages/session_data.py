@@ -1,4 +1,4 @@
-"""A session as the tables of its page: calls, context, changes, compactions, words, agents, memory."""
+"""The tables of a session's page, with sanitised texts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -46,14 +46,13 @@ from longhold.insight.remedies import is_avoidable
 from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
 
 LINE_CHARS = 600
-"""Of a line in a table: what was said in a turn, what an entry did."""
 LOST_NAMES = 300
-"""Names listed as lost by one compaction; the number tells the rest."""
+"""Names listed as lost by one compaction; the count covers the rest."""
 USD_DIGITS, TIME_DIGITS = 6, 1
 MESSAGE_CHARS = 20_000
-"""Of one message; `longhold serve` opens the rest."""
+"""Limit for one message; `longhold serve` shows the rest."""
 SUMMARY_CHARS = 60_000
-"""Of a summary: space for the longest, about 15,000 tokens."""
+"""Limit for a summary: the longest have about 15,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +68,13 @@ class SessionData:
     window: Window
     totals: JsonObject
     avoidable_usd: float
-    """Of what was spent, as `longhold report` counts it."""
     estimated_usd: float
-    """About what output and summaries cost beyond the totals, because no usage records them."""
+    """Estimated cost of output and summaries without a recorded usage, beyond the totals."""
     hit_share: float
     cut_messages: int
-    """Messages of which the page has only the beginning."""
     problems: tuple[str, ...]
     categories: tuple[str, ...]
-    """The columns of the table `context`, in the order they are stacked."""
+    """Columns of the table `context`, in stacking order."""
     tables: dict[str, Columns]
 
     def encoded(self) -> bytes:
@@ -94,7 +91,7 @@ def session_data(
     settings: PageSettings,
     problems: Iterable[str] = (),
 ) -> SessionData:
-    """Read a history into the tables of its page; every text in them is safe to show."""
+    """Convert a history into the tables of its page. All texts are sanitised."""
     view, calls, timeline = fold(history), explain_calls(history), follow_context(history)
     turns, reader = explain(history), _MessageReader(view)
     messages = reader.rows(history, settings)
@@ -299,7 +296,7 @@ class _MessageReader:
     view: View
     catalogue: Catalogue = field(default_factory=Catalogue)
     _left: dict[int, AnyEntry] = field(default_factory=dict)
-    """The last change that took each entry out of the view, where it is not shown."""
+    """The last change that removed each hidden entry from the view."""
 
     def rows(self, history: Sequence[AnyEntry], settings: PageSettings) -> list[MessageRow]:
         for entry in history:
@@ -339,10 +336,10 @@ class _MessageReader:
 
 
 def _says_something(record: Record) -> bool:
-    """Return False for a piece of an answer that only carries its usage."""
+    """Return False for a piece of an answer that carries only usage."""
     return bool(record.text) or record.kind != "answer"
 
 
 def _size(text: str) -> int:
-    """Return the bytes a text takes in the page: quotes, lines and `<` are escaped there."""
+    """Return the bytes of a text in the page, where quotes, newlines and `<` are escaped."""
     return len(msgspec.json.encode(text)) + 5 * text.count("<")

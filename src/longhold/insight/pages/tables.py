@@ -1,4 +1,4 @@
-"""The tables of a page: rows of one kind become columns, which repeat no name and pack well."""
+"""The tables of a page: rows become columns, which repeat no names and compress well."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,23 +9,23 @@ from typing import Any, TypeAlias
 from longhold.core.messages.secrets import mask_secrets
 
 SECRET_CHARS = 4_096
-"""Read past a cut, so that a secret which the cut would halve is recognised whole."""
+"""Characters read beyond a cut, so that a secret across the cut is recognised."""
 
 _STEERING = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
-"""Colours and titles of a terminal; control characters, and those that reorder what is read."""
+"""Terminal escape sequences, control characters, and characters that reorder text."""
 
 
 def sanitise(text: str, chars: int) -> str:
-    """Return the beginning of a foreign text as a page may show it."""
+    """Return the start of an untrusted text, masked and safe to show."""
     head = text[: chars + SECRET_CHARS].replace("\r\n", "\n")
     return _STEERING.sub("", mask_secrets(head))[:chars].encode("utf-8", "replace").decode()
 
 
 def fair_limit(sizes: Sequence[int], budget: int) -> int:
-    """Return the length to cut every text to so that all fit a budget; short ones stay whole."""
+    """Return the length to cut texts to so that all fit the budget. Short texts stay whole."""
     ordered = sorted(sizes)
     for i, (size, total) in enumerate(zip(ordered, accumulate(ordered), strict=True)):
         rest = len(ordered) - i - 1
@@ -45,15 +45,14 @@ class MessageRow:
     kind: str
     tool: str
     about: str
-    """What a call was about: a path or a command."""
     text: str
     chars: int
-    """Of the whole text; more than is here if it was cut."""
+    """Length of the whole text, which may have been cut."""
     is_error: bool
     state: str
-    """What the model sees of it at the end: `shown`, or what became of it."""
+    """The final state for the model: `shown`, or the kind of change that removed it."""
     by: int
-    """The entry that took it out of the view; 0 while it is shown."""
+    """The entry that removed it from the view; 0 while it is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +71,6 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """What changed what the model sees, or went wrong."""
-
     n: int
     at: float
     kind: str
@@ -93,15 +90,14 @@ class CompactionRow:
     before: int
     after: int
     replaced: int
-    """Messages that the summary stands for."""
     summary: str
     chars: int
     names: int
-    """Exact names in what was said and asked of tools last."""
+    """Number of exact names in the last messages and tool inputs."""
     lost: tuple[tuple[str, str], ...]
-    """Those the model sees nowhere afterwards, each with its kind."""
+    """Names that are nowhere in the view afterwards, each with its kind."""
     words: tuple[tuple[int, bool], ...]
-    """The user's messages that were replaced, and whether the model still reads them verbatim."""
+    """The replaced user messages, and whether the view still has them verbatim."""
     is_undone: bool
 
 
@@ -136,7 +132,7 @@ def length(table: Columns) -> int:
 
 
 def changes(before: Tables, after: Tables) -> dict[str, dict[str, Any]]:
-    """Return what to do to each table of a page that is shown: keep `from` rows, add the rest."""
+    """Return the update for each table of a shown page: keep `from` rows, append the rest."""
     found = {}
     for name, table in after.items():
         old = before.get(name, {})

@@ -1,1 +1,1 @@
-"""Recorded sessions played again under other policies: what they would have cost and missed."""
+"""Replays recorded sessions under other policies, for their cost and regret."""

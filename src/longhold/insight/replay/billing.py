@@ -1,7 +1,7 @@
-"""What a prompt is billed at, by the simulator's tokens and cache, without an API around them.
+"""Bills prompts with the simulator's tokens and cache, without an API.
 
-Nothing is checked or answered, and a prompt past the window is billed like any other: a replay
-counts those. Messages that are the same objects as in the prompt before are not measured again.
+Nothing is validated: a replay counts prompts past the window, so they are billed too. Message
+objects reused from the previous prompt are not measured again.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ WORKSPACE = "replay"
 class PromptBill:
     usage: Usage
     moved: bool
-    """The prompt does not begin with the whole of the one before from the same source."""
+    """True if the prompt does not start with the whole previous prompt of the same source."""
     cleared: frozenset[str] = frozenset()
-    """Tool uses whose results the provider left out, as the request asked it to."""
+    """Tool uses whose results the provider cleared on request."""
 
 
 class PromptBiller:
     def __init__(self, clock: SimulatorClock, counter: TokenCounter, density: float = 1.0) -> None:
-        """`density` is how many tokens the provider counts for one of the simulator's."""
+        """`density`: the provider's tokens per simulator token."""
         self._counter = counter
         self._clock = clock
         self._density = density
@@ -42,10 +42,10 @@ class PromptBiller:
         self._model = ""
         self._known: list[tuple[JsonObject, list[PromptPiece]]] = []
         self._ends: dict[str, tuple[int, bytes]] = {}
-        """Per source: how many pieces the last prompt had, and the hash of them all."""
+        """Per source: number of pieces of the last prompt, and the hash over them."""
 
     def bill(self, request: Request, source: str = "main") -> PromptBill:
-        """Bill a prompt, and make what it writes to the cache readable from here on."""
+        """Bill a prompt and make its cache writes readable."""
         asked = ApiRequest(
             messages=[], **{name: value for name, value in request.kwargs.items() if name in FIELDS}
         )

@@ -1,7 +1,7 @@
-"""How others make room, as stages: what a replay compares our layers with.
+"""Context policies of other libraries as stages, for comparison in a replay.
 
-Each is the plain form of its idea, with the settings that its authors document. Whoever summarises
-does so on a fork of the conversation, which reads the cached prefix: the cheapest way there is.
+Each has its authors' documented settings. Summaries are written on a fork that reads the cached
+prefix, which is the cheapest way.
 """
 
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ from longhold.core.turn.fork import AskFork, ForkRequest
 from longhold.core.view.items import Item, Result, Round, Spoken, render
 
 LINE_SHARE = 0.8
-"""Of the window: where libraries begin to make room by default, or nearly so (0.8 to 0.9)."""
+"""Share of the window at which libraries free space by default (0.8 to 0.9)."""
 KEPT_MESSAGES = 20
 WINDOW_MESSAGES = 40
-"""Twice what a summariser keeps: here nothing else is left of the past."""
+"""Twice what a summariser keeps, because nothing else remains of the past."""
 KEPT_RESULTS = 10
 PROVIDER_LINE_TOKENS = 150_000
-"""Where the Messages API compacts unless it is told otherwise."""
+"""The default compaction threshold of the Messages API."""
 SUMMARY_CHARS = 20_000
-"""Of the 5,000 tokens that are billed for a summary."""
+"""The 5,000 tokens billed for a summary, in characters."""
 ASKED = "Summarise the conversation so far, so that the work can go on from the summary alone."
 GONE = "[cleared]"
 
@@ -48,8 +48,6 @@ def sliding_window(messages: int = WINDOW_MESSAGES) -> Stage:
 
 
 def mask_results(keep_rounds: int = KEPT_RESULTS) -> Stage:
-    """Replace the results of all but the newest answers, with each call anew."""
-
     async def stage(engine: Engine) -> None:
         rounds = [item for item in engine.view.items if isinstance(item, Round) and item.results]
         _clear(engine, (result for one in rounds[:-keep_rounds] for result in one.results))
@@ -75,7 +73,7 @@ def summarise_at_line(ask: AskFork, keep: int = KEPT_MESSAGES) -> Stage:
 
 
 def provider_compaction(ask: AskFork) -> Stage:
-    """Let the provider replace everything by its summary, at the line it has by default."""
+    """Let the provider replace everything by its summary, at its default threshold."""
 
     async def stage(engine: Engine) -> None:
         line = min(PROVIDER_LINE_TOKENS, _line(engine))
@@ -99,7 +97,7 @@ def _select_before(engine: Engine, messages: int) -> list[Item]:
 
 
 def _select_oldest(engine: Engine, tokens: int) -> list[Item]:
-    """Return the oldest items that together have so many tokens; the newest stays in any case."""
+    """Return the oldest items that together have this many tokens, never the newest item."""
     weigh, found, freed = engine.make_weigher(), [], 0.0
     for item in engine.view.items[:-1]:
         if freed >= tokens:

@@ -1,8 +1,4 @@
-"""The policies that a replay can compare, by name.
-
-*Ours* is what the settings say, as an agent has it; a change of some settings is another policy of
-ours, and so is each rule switched off. The others are in `other_stages`.
-"""
+"""The policies that a replay can compare, by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +21,6 @@ from longhold.insight.replay.session_replay import (
 )
 
 SettingChanges = Mapping[str, Mapping[str, object]]
-"""Settings other than the defaults, by group and name."""
 
 NO_LAYERS: SettingChanges = {
     "spill": {"on": False},
@@ -45,18 +40,16 @@ RULES: Mapping[str, SettingChanges] = {
     "spilling": {"spill": {"on": False}},
     "memory": {"memory": {"on": False, "extract": "off"}},
 }
-"""Our rules, each with the settings that switch it off."""
+"""Longhold's rules, each with the settings that switch it off."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     name: str
     label: str
-    """What it does, in a few words."""
     changes: SettingChanges = field(default_factory=dict)
     build: BuildStages = standard_stages
     options: JsonObject = field(default_factory=dict)
-    """What it asks of the provider with every request."""
 
     @property
     def is_ours(self) -> bool:
@@ -171,7 +164,7 @@ WITHOUT = tuple(
 )
 POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, BEFORE, *WITHOUT)}
 DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
-"""Beside what was recorded; the rest when they are asked for."""
+"""Compared by default, in addition to the recording."""
 
 
 def select_policies(names: tuple[str, ...]) -> list[Policy]:

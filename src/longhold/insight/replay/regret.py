@@ -1,9 +1,8 @@
-"""Regret: what a later call or answer needed while its source had left the view.
+"""Regret: what a later call or answer needed after it had left the view.
 
-Two kinds of need. A result is needed again where a later call asks for what it held, or edits what
-was read (`needs`). A source is needed where a call or an answer uses an exact name (a path, an identifier,
-an id, an address) that earlier messages held and nothing in the view shows any more. Each source
-counts once: the model would have it back then.
+A result is needed if a later call requests its content again or edits the file it read. A source is
+needed if an exact name is used that only hidden messages hold. Each source counts once, because the
+model would then have it back.
 """
 
 import re
@@ -28,44 +27,38 @@ from longhold.core.view.items import Round, Spoken
 from longhold.insight.replay.recorded_session import RecordedSession
 
 SERVED_SHARE = 0.9
-"""Of the lines read again that the earlier result must hold; less means that the file changed."""
+"""Share of lines that the earlier result must hold; less means that the file changed."""
 AGES = (5, 10, 20, 40, 80)
-"""Calls after which the rates of being needed are counted."""
+"""Ages, in calls, at which the rates are counted."""
 READ = "read "
-"""Begins what names a file that was read."""
 _NUMBER = re.compile(r"^\s*\d+(→|\t|\||:)")
-"""How tools number the lines of a file: the same line has another number after an edit above it."""
+"""Line numbers of read tools. They are removed because edits above shift them."""
 
 
 class SeenResult(NamedTuple):
     tool_use_id: str
     kind: ToolKind
     call: int
-    """How many answers had come by then."""
     text: str
     lines: frozenset[str]
 
 
 class Need(NamedTuple):
-    """An earlier result that a later call needed."""
-
     result: SeenResult
     age: int
-    """Calls between the two."""
 
 
 @dataclass(slots=True)
 class Needs:
-    """Follows a session and returns, for each tool result, the earlier one that it needed."""
+    """Follows a session and returns, for each tool result, the earlier result that it needed."""
 
     describe: Describe = description_of
     calls: int = 0
     _response: str = ""
     _open: dict[str, ToolUse] = field(default_factory=dict)
     _seen: dict[str, list[SeenResult]] = field(default_factory=lambda: defaultdict(list))
-    """Results by what was asked for, oldest first."""
     _touched: dict[str, None] = field(default_factory=dict)
-    """Files that were read or edited, the newest last."""
+    """Files read or edited, newest last."""
 
     def follow(self, entry: AnyEntry) -> Need | None:
         match entry:
@@ -84,7 +77,6 @@ class Needs:
     def newest_files(
         self, count: int, without: Iterable[str] = ()
     ) -> Iterator[tuple[str, list[SeenResult]]]:
-        """Yield the files read or edited last, the newest first, and so the readings of each."""
         passed = {READ + path for path in without}
         read = (asked for asked in reversed(self._touched) if self._seen[asked])
         for asked in islice((asked for asked in read if asked not in passed), count):
@@ -138,10 +130,7 @@ def _serves(earlier: SeenResult, later: SeenResult) -> bool:
 
 
 def regret(entries: Iterable[AnyEntry]) -> tuple[int, int]:
-    """Count the results that had left the view when a later call needed them, and their tokens.
-
-    Each counts once: it would have been got again.
-    """
+    """Count hidden results that a later call needed, once each, and their tokens."""
     view, needs, shown = View(), Needs(), set[str]()
     count = tokens = 0
     for entry in entries:
@@ -161,10 +150,7 @@ def regret(entries: Iterable[AnyEntry]) -> tuple[int, int]:
 
 
 def rates(sessions: Iterable[Iterable[AnyEntry]]) -> dict[str, dict[int, tuple[int, int]]]:
-    """Count, by kind and age, how many results that grew so old were needed later than that.
-
-    Gives pairs of those needed and all; a session that ended sooner says nothing about an age.
-    """
+    """Count by kind and age: results needed later than that age, and all that reached it."""
     counted: dict[str, dict[int, tuple[int, int]]] = defaultdict(
         lambda: dict.fromkeys((0, *AGES), (0, 0))
     )
@@ -182,7 +168,7 @@ def rates(sessions: Iterable[Iterable[AnyEntry]]) -> dict[str, dict[int, tuple[i
 
 
 NEWEST_SOURCES = 8
-"""Of those that hold a name, so many are looked at, and the first: one that shows is found there."""
+"""How many of the newest holders of a name are checked, in addition to the first."""
 
 
 CLEARED = "cleared and asked again"
@@ -194,30 +180,27 @@ class RegretSource(NamedTuple):
     n: int
     tool_use_id: str
     kind: str
-    """`result`, `message` or `answer`; one of `ASKED_AGAIN` for a result that a later call asked for."""
+    """`result`, `message` or `answer`, or one of `ASKED_AGAIN`."""
     measure: Measure
 
 
 @dataclass(slots=True)
 class Regrets:
-    """Follows a recording, and its replay's view, entry by entry."""
-
     recording: RecordedSession
     view: Callable[[], View]
     number: Callable[[int], int]
-    """The number of a recorded entry in the replay's own log; 0 if it is not there."""
+    """Number of a recorded entry in the log of the replay; 0 if missing."""
     needs: Needs = field(default_factory=Needs)
     restored: frozenset[str] = frozenset()
-    """Results that a compaction brought back."""
     _offered: dict[str, list[str]] = field(default_factory=dict)
-    """The results that each text holds which the next compaction may bring back."""
+    """For each text that the next compaction may restore, the results in it."""
     _holders: dict[str, list[RegretSource]] = field(default_factory=lambda: defaultdict(list))
     _results: dict[str, RegretSource] = field(default_factory=dict)
     _back: set[int] = field(default_factory=set)
-    """Sources that were missed once, and would be in the view again."""
+    """Sources missed once, which count as restored."""
 
     def offer(self, files: int, chars: int, *, without: Iterable[str] = ()) -> list[str]:
-        """Return the files read last, the newest first, each with all that was read of it if it fits."""
+        """Return the files read last, newest first, each with all readings that fit."""
         self._offered = {}
         for path, readings in self.needs.newest_files(files, without):
             ids, text = _fit_readings(readings, chars)
@@ -225,7 +208,7 @@ class Regrets:
         return list(self._offered)
 
     def see(self, made: AnyEntry) -> None:
-        """Take a change of the replay's own: what is offered need not have found room."""
+        """Follow a change made by the replay. An offered text may not have fitted."""
         match made:
             case Compacted():
                 self.restored = frozenset()
@@ -236,7 +219,7 @@ class Regrets:
                 )
 
     def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
-        """Take an entry that is in the replay's log; yield the sources that it missed."""
+        """Follow an entry of the replay's log; yield the sources that it missed."""
         need = self.needs.follow(entry)
         if need is not None and (missed := self._find_missed_result(need)) is not None:
             is_there = self.view().round_of(missed.tool_use_id) is not None
@@ -252,12 +235,12 @@ class Regrets:
             self._holders[name].append(source)
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Take it that the recording itself went on without these messages."""
+        """Treat these messages as removed by the recording itself."""
         gone = [one.n for id, one in self._results.items() if self.view().round_of(id) is None]
         self._back.update(numbers, gone)
 
     def _is_placed(self, source: RegretSource) -> bool:
-        """Return whether the view shows it at all: a result whose call is not on record is not."""
+        """Return whether the view has the source; not so for a result without a recorded call."""
         if source.tool_use_id:
             return self.view().round_of(source.tool_use_id) is not None
         return self.view().item_of(self.number(source.n)) is not None
@@ -293,7 +276,7 @@ class Regrets:
         return shown is None or name in shown
 
     def _shown(self, source: RegretSource) -> str | None:
-        """Return what stands in place of a source, "" for nothing; None if it is shown whole."""
+        """Return the text shown in place of a source, "" if none; None if it is shown whole."""
         view = self.view()
         if source.tool_use_id:
             return _find_result_text(view, source.tool_use_id)
@@ -321,15 +304,12 @@ def _source(entry: AnyEntry) -> RegretSource | None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return what of a name a summary must hold: of a path its end, since the root goes without saying."""
+    """Return the part of a name that a summary must hold: the last two parts of a path."""
     return "/".join(name.rstrip("/").split("/")[-2:])
 
 
 def _fit_readings(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
-    """Show a file's newest reading, and the lines of older ones that fit beside it.
-
-    Also return which of them are shown whole.
-    """
+    """Return the newest reading plus fitting lines of older ones, and the ids shown whole."""
     newest = readings[0]
     is_whole = len(newest.text) <= chars
     text, lines = newest.text[:chars], newest.lines if is_whole else frozenset()

@@ -1,4 +1,4 @@
-"""What came of one session under one policy, and sums over many sessions."""
+"""The result of one session under one policy, and totals over many sessions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,26 +15,24 @@ USD_DIGITS = 4
 @dataclass(slots=True, kw_only=True)
 class ReplayResult:
     prompts: list[int] = field(default_factory=list)
-    """Each call's prompt as it was billed."""
     gauged: list[int] = field(default_factory=list)
-    """Each call's prompt as the gauge saw it, by which a session is compacted."""
+    """Prompt tokens of each call by the gauge, which triggers compaction."""
     main: Tally = field(default_factory=Tally)
-    """The conversation's calls; what was answered is the recording's under every policy."""
+    """The conversation's calls. The answers are the recorded ones under every policy."""
     own: dict[str, Tally] = field(default_factory=dict)
-    """The engine's own calls, by layer."""
+    """Overhead calls by layer."""
     cleared: list[tuple[int, Cleared]] = field(default_factory=list)
-    """Clearings, each with the number of the call it came before."""
+    """Clearings, each with the number of the call after it."""
     compactions: int = 0
     prefix_moves: int = 0
-    """Calls whose prompt does not begin with the whole of the one before."""
+    """Calls whose prompt does not start with the whole previous prompt."""
     over_window_calls: int = 0
     needed: Counter[str] = field(default_factory=Counter)
-    """Sources that had left the view when a later call or answer needed them, by kind."""
+    """Sources needed by a later call or answer after they left the view, by kind."""
     needed_tokens: Counter[str] = field(default_factory=Counter)
     needed_usd: float = 0.0
-    """What getting them back would cost."""
+    """The cost of fetching them again."""
     stopped: str = ""
-    """Why the session could not be played to its end."""
 
     def add_call(self, call: Tally, gauged_tokens: int) -> None:
         self.main = self.main + call
@@ -68,10 +66,8 @@ class ReplayResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Sessions as they were recorded, or under a policy."""
-
     calls: int
-    """The conversation's; `tally` includes the engine's own."""
+    """Calls of the conversation; `tally` includes overhead calls."""
     tally: Tally
     compactions: int
     prefix_moves: int
@@ -79,9 +75,8 @@ class Figures:
     peak_context: int
     mean_context: int
     regret: int
-    """Sources that a later call or answer needed and that had left the view."""
     regret_usd: float
-    """The price of getting those back; not part of `usd`."""
+    """The cost of fetching the regretted sources again; not part of `usd`."""
 
     @property
     def usd(self) -> float:
@@ -102,13 +97,12 @@ class Figures:
 class PolicyFigures(Figures):
     sessions: int
     asked_again: int
-    """Of the regretted, results that a later call asked for once more; the others were only named."""
+    """Regretted results that a later call requested again; the others were only named."""
     cleared_and_asked_again: int
-    """Of those, the ones that had been cleared; the others went with a compaction."""
+    """Those of `asked_again` that had been cleared; a compaction removed the others."""
     regret_tokens: int
     clearings: int
     stopped: int
-    """Sessions that could not be played to their end."""
     own_usd: float
     own_usd_by_layer: dict[str, float]
     own_calls: int
@@ -147,17 +141,17 @@ def total(results: Iterable[ReplayResult]) -> PolicyFigures:
 
 
 ALIKE_SHARE = 0.05
-"""Contexts that differ by less are of the same size."""
+"""Contexts that differ by less count as the same size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyStanding:
     fitting: int
-    """How many of the others stay under the window."""
+    """Number of other policies that stay under the window."""
     cheaper: tuple[str, ...]
     """Those of them that cost less."""
     less_regret: tuple[str, ...]
-    """Others whose mean context is as large, and that miss less."""
+    """Other policies with a mean context of the same size and less regret."""
 
     def list_losses(self, name: str) -> tuple[str, ...]:
         found = {"cost": self.cheaper, "regret": self.less_regret}

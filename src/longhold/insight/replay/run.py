@@ -1,4 +1,4 @@
-"""Many recordings under many policies, over all cores."""
+"""Replays many recordings under many policies on all cores."""
 
 import math
 import os
@@ -42,26 +42,23 @@ PROMPT_TOKENS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
     model: str = ""
-    """Whose prices and tokens; "" is each recording's own."""
+    """The model for prices and tokens; "" means each recording's model."""
     lifetime: str = ""
-    """How long prompts are cached, 5m or 1h; "" is as recorded."""
+    """Cache lifetime, 5m or 1h; "" means as recorded."""
     window_tokens: int = 0
-    """0 is the window that the recording shows, else the model's."""
+    """0 means the window that the recording shows, else the model's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedFigures(Figures):
-    """What the recordings' own usage says, and how near the simulator comes to it.
-
-    Moves and regret are the simulator's, when it plays the recorded compactions.
-    """
+    """The recorded usage and its reproduction by the simulator, which gives moves and regret."""
 
     simulated_read: int
     simulated_usd: float
 
     @property
     def read_ratio(self) -> float | None:
-        """What the simulator reads from its cache over what was recorded."""
+        """Cache reads of the simulator divided by the recorded ones."""
         return _read_ratio(self.simulated_read, self.tally.cache_read_tokens)
 
     def to_json(self) -> JsonObject:
@@ -76,14 +73,13 @@ def _read_ratio(simulated: int, recorded: int) -> float | None:
 class FileReplay:
     path: Path
     problem: str = ""
-    """Why it was left out."""
     model: str = ""
     window_tokens: int = 0
     broken: int = 0
     skipped: int = 0
     prompts: Sequence[int] = ()
     recorded: Tally = field(default_factory=Tally)
-    """Its tokens as they were counted, its dollars as the model of the replay counts."""
+    """Recorded tokens, priced in dollars for the model of the replay."""
     reproduced: ReplayResult | None = None
     results: Mapping[str, ReplayResult] = field(default_factory=dict)
 
@@ -95,7 +91,6 @@ class ReplayReport:
     broken_records: int
     skipped_records: int
     left_out: dict[str, str]
-    """Files that could not be replayed, and why."""
     models: tuple[str, ...]
     windows: tuple[int, ...]
     as_recorded: RecordedFigures
@@ -114,7 +109,7 @@ class ReplayReport:
 def replay_file(
     path: Path, names: Sequence[str], options: ReplayOptions, *, reproduces: bool = True
 ) -> FileReplay:
-    """Play one recording under each policy; a file that cannot be read says why."""
+    """Play one recording under each policy. An unreadable file sets `problem`."""
     try:
         recording = read_recording(path)
     except (LongholdError, OSError) as error:
@@ -146,7 +141,7 @@ def replay_file(
 
 
 def _price_recorded(answer: UniqueAnswer, model: str) -> Tally:
-    """Price a recorded call as a model's that may count its prompt in other tokens."""
+    """Price a recorded call for a model that may count the prompt in other tokens."""
     scale = capabilities(model).tokenizer_scale / capabilities(answer.model).tokenizer_scale
     counted = {name: round(getattr(answer.usage, name) * scale) for name in PROMPT_TOKENS}
     paid = price_call(model, structs.replace(answer.usage, **counted))
@@ -167,10 +162,7 @@ def replay(
     executor: Executor | None = None,
     advance: Callable[[int], None] = lambda count: None,
 ) -> ReplayReport:
-    """Play recordings under each policy, largest first, on all cores unless an executor is given.
-
-    `advance` is told how many bytes of recordings were done.
-    """
+    """Play recordings under each policy; `advance` is called with the bytes done."""
     files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     names = [policy.name for policy in policies]
     shares = _split_policies(names, len(files))
@@ -180,7 +172,7 @@ def replay(
     elif len(jobs) == 1:
         found = [replay_file(files[0], names, options)]
     else:
-        # not forked: a copy of a process with threads can wait for ever for one that it has not
+        # Spawned, because a fork of a process with threads can deadlock.
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
             found = _run_in_pool(pool, jobs, options, advance, len(shares))
     return _summarise_files(_join_parts(found), names)

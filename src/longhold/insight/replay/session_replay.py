@@ -1,9 +1,8 @@
-"""A recorded session played again, call by call at its own pace, under other rules.
+"""Replays a recorded session call by call, at its own pace, under other rules.
 
-What people, tools and the model said is the recording's; what leaves the view, and when, is decided
-anew by the stages that are given. Every prompt is billed by a simulated provider with its cache, as
-is every call that the engine makes for itself. Recorded compactions are left out, unless the
-recording's own are to be played (`as_recorded`).
+Messages, results and answers come from the recording; the given stages decide what leaves the view.
+A simulated provider bills every prompt, including overhead calls. Recorded compactions are played
+only with `as_recorded`.
 """
 
 import asyncio
@@ -58,22 +57,19 @@ from longhold.insight.replay.regret import Regrets, RegretSource
 from longhold.insight.replay.result import ReplayResult
 
 TOOLS = ("Edit", "Read", "Write", MEMORY)
-"""Listed in the frame, so that layers which need them find them."""
+"""Listed in the frame for the layers that need these tools."""
 JOB_SECONDS = 60.0
 ASKING_TOKENS = 150
-"""Of an answer that only calls a tool."""
+"""Output tokens of an answer that only calls a tool."""
 CHARS_PER_TOKEN = 4
-"""Of the files that a compaction brings back."""
 SUMMARY = "\n\n".join(f"## {n}. {title}\nAs the log says." for n, title in HEADINGS.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkSize:
-    """What one question of the engine's own to the model comes to."""
-
     calls: int = 1
     output_tokens: int = 0
-    """Of all its calls together."""
+    """Total over all its calls."""
 
 
 FORK_SIZES = {
@@ -81,7 +77,7 @@ FORK_SIZES = {
     "notes": ForkSize(calls=2, output_tokens=950),
     "memory": ForkSize(calls=2, output_tokens=400),
 }
-"""A typical summary; a few edits of a page, or a memory, and the answer that ends it."""
+"""A typical summary; two calls for a few edits of notes or for a memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +115,13 @@ def standard_stages(
 def stages_without_model(
     engine: Engine, spill: Spill, ask: AskFork, hooks: CompactionHooks, background: Background
 ) -> ReplayStages:
-    """Put the layers together as a program has them that gives no client."""
+    """Build the layers as for a program that has no model client."""
     layers = build_layers(spill, hooks=hooks, background=background)
     return ReplayStages(stages=layers.stages, after_turn=layers.after_turn)
 
 
 class _NothingShared(FileRecords):
-    """What other sessions have learnt is not known, so that a replay is the same on all machines."""
+    """Hides what other sessions learnt, so that a replay gives the same figures everywhere."""
 
     def read(self, name: str) -> bytes:
         return b""
@@ -143,7 +139,6 @@ class SessionReplay:
         options: JsonObject | None = None,
         as_recorded: bool = False,
     ) -> None:
-        """`options` go with every request."""
         self.recording = recording
         self.result = ReplayResult()
         self._clock = SimulatorClock(is_frozen=True)
@@ -163,12 +158,10 @@ class SessionReplay:
         self._numbers: dict[int, int] = {}
         self._responses: set[str] = set()
         self._is_open = False
-        """An answer to a call of ours is being recorded, piece by piece."""
         self._regrets = Regrets(
             recording, lambda: self.engine.view, lambda n: self._numbers.get(n, 0)
         )
         self._served: set[str] = set()
-        """Results that the provider leaves out of the prompt."""
         self._begin(model, options or {})
 
     def _begin(self, model: str, options: JsonObject) -> None:
@@ -186,7 +179,7 @@ class SessionReplay:
             self._begin_late(filler(missing))
 
     def _begin_late(self, text: str) -> None:
-        """Put what came before the first record in as an answer that was finished long ago."""
+        """Insert the unrecorded history as one finished answer."""
         around = Text(text="What came before the first record is not known.")
         said = Said(content=(around,), hidden=True, measure=measure_text(around.text))
         answer = Replied(
@@ -199,7 +192,6 @@ class SessionReplay:
             self.engine.record(entry)
 
     async def play(self) -> ReplayResult:
-        """Play every entry, with a call before each new answer."""
         try:
             for entry in self.recording.entries:
                 self._clock.advance(max(0.0, entry.at + self._earlier - self._clock.now()))
@@ -238,7 +230,6 @@ class SessionReplay:
                 self._record(structs.replace(entry, rests_on=()))
 
     def _renumber(self, entry: Compacted) -> Compacted:
-        """Give a recorded compaction the numbers that its messages have here."""
         covered = [mine for n, mine in self._numbers.items() if n <= entry.last]
         kept = [self._numbers[n] for n in entry.kept or () if n in self._numbers]
         return structs.replace(
@@ -255,7 +246,7 @@ class SessionReplay:
 
     async def _answer(self, entry: Replied) -> None:
         said = self.engine.view.messages()[-1:]
-        is_sendable = bool(said) and said[0].role == "user"  # not so where a recording begins late
+        is_sendable = bool(said) and said[0].role == "user"  # False if the recording begins late
         is_call = bool(entry.usage and entry.usage.prompt_tokens) and is_sendable
         usage = None
         if is_call and entry.response_id not in self._responses:
@@ -295,7 +286,7 @@ class SessionReplay:
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
             self._regrets.see(made)
-        await self._end_jobs()  # a summary that is prepared
+        await self._end_jobs()  # such as a prepared summary
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
@@ -310,7 +301,7 @@ class SessionReplay:
         self._take_served(bill)
 
     async def ask(self, request: ForkRequest) -> ForkReply:
-        """Answer a question of the engine's own, at the price that a model's answer has."""
+        """Answer an overhead question with a fixed reply, billed as a model's answer."""
         if not request.is_wanted and (why := own_refusal(self.engine, request.source)):
             raise BudgetSpent(f"no call was made: {why}")
         size = FORK_SIZES.get(request.source, ForkSize(output_tokens=300))
@@ -360,7 +351,6 @@ def play_session(
     options: JsonObject | None = None,
     as_recorded: bool = False,
 ) -> ReplayResult:
-    """Play a recording to its end in a directory that is gone afterwards."""
     with tempfile.TemporaryDirectory() as name:
         replay = SessionReplay(
             recording,

@@ -1,1 +1,1 @@
-"""Other agents' session formats, read and written."""
+"""Readers and writers for other agents' session formats."""

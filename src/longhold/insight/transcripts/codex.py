@@ -1,13 +1,9 @@
-"""Rollouts of the Codex command line, read and written.
+"""Reads and writes rollouts of the Codex CLI.
 
-Read: the conversation is in the response items; events repeat it for the screen and are counted,
-except for usage, rollbacks and titles. An answer comes in several items and its usage before,
-between or after them, so one round is held until the next begins. A rollback becomes `Snipped`. A
-compaction becomes `Compacted`: the messages that replace history up to the model's first word are
-its summary, the rest is read again; where a file does not record them, the newest user messages and
-the summary are taken, as the client does. Rollouts of the first versions are read too.
-
-Written: the system prompt goes into the first record; tools and usage are left out.
+Events repeat the response items, except usage, rollbacks (`Snipped`) and titles. Usage can come
+before, between or after the items of an answer, so a round is held until the next begins. A
+compaction's replacement messages up to the first by the model are its summary; if unrecorded, the
+newest user messages are used, as the client does. Written files lack tools and usage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,7 +40,7 @@ from longhold.session.importing.writer import TranscriptWriter
 NAME = "codex"
 
 KEPT_USER_CHARS = 80_000
-"""An old compaction keeps 20,000 tokens of user messages, counted as four characters each."""
+"""Old compactions keep 20,000 tokens of user messages, at four characters per token."""
 
 _KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
@@ -58,7 +54,7 @@ _CONTEXT_OPENINGS = (
     "<skill>",
     "# AGENTS.md instructions",
 )
-"""How messages begin that the client says in the user's place."""
+"""Openings of messages that the client writes in the user's role."""
 
 
 def sniff(first: bytes) -> bool:
@@ -79,8 +75,6 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
 
 @dataclass(slots=True)
 class _Round:
-    """An answer and its results, held until the next begins."""
-
     at: float
     content: list[Block] = field(default_factory=list)
     results: list[tuple[JsonObject, float]] = field(default_factory=list)
@@ -95,12 +89,12 @@ class _Reader:
         self._model = ""
         self._round: _Round | None = None
         self._usage: Usage | None = None
-        """Came before the answer it belongs to."""
+        """Usage that arrived before its answer."""
         self._total: Json = None
         self._turns: list[int] = []
-        """Where the user's turns since the last compaction begin."""
+        """Entries where the user's turns since the last compaction begin."""
         self._asked: list[str] = []
-        """What the user said last, as much of it as an old compaction keeps."""
+        """The user's latest messages, as many as an old compaction keeps."""
         self._is_framed = False
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
@@ -196,7 +190,7 @@ class _Reader:
                 self._account.skipped[f"event {event.get('type')}"] += 1
 
     def _take_usage(self, info: Json) -> None:
-        """Give usage to the answer it was counted for; a repeated count says nothing new."""
+        """Assign usage to its answer; skip a repeated count."""
         last = info.get("last_token_usage") if isinstance(info, dict) else None
         usage = _usage(last, info.get(WINDOW)) if isinstance(last, dict) else None
         if usage is None or info.get("total_token_usage") == self._total:
@@ -217,7 +211,7 @@ class _Reader:
         del self._turns[-turns:], self._asked[-turns:]
         if not gone:
             return
-        for waiting in self._dialogue.waiting():  # an open round could not leave the view
+        for waiting in self._dialogue.waiting():  # an open round cannot leave the view
             yield self._dialogue.ran(make_unanswered(waiting), at=at)
         targets = tuple(range(gone[0], self._writer.last + 1))
         yield self._writer.write(Snipped(targets=targets, why="The user went back."), at)
@@ -253,7 +247,7 @@ def _is_users(item: JsonObject) -> bool:
 
 
 def _usage(raw: JsonObject, window: Json) -> Usage | None:
-    """Read token counts; Codex counts what was cached as part of the input."""
+    """Read token counts. Codex includes cached tokens in the input."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     whole, cached, written, answer = (count(raw.get(name)) for name in names)
     if not whole + answer:

@@ -1,4 +1,4 @@
-"""The formats of transcripts: which one a file is in, and how to read and write it."""
+"""Transcript formats: detects, reads and writes them."""
 
 import gzip
 import importlib
@@ -20,40 +20,39 @@ from longhold.session.importing.records import decode_record, number_lines
 from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 SNIFF_BYTES = 64 << 10
-"""Enough for a few records, so that the first odd one does not decide."""
+"""Enough for several records, so that one unreadable record does not decide."""
 
 SNIFF_LINE_BYTES = 32 << 20
-"""A session may begin with a pasted picture or log; few pastes have a tenth of this."""
+"""A session may begin with a pasted image or log; few pastes reach a tenth of this."""
 
 ORIGIN_LINES = 50
-"""Among so many records at the start one says where the session is from."""
+"""Records at the start that are searched for the session's id and directory."""
 
 LINE_BYTES = 128 << 20
-"""One record, or a whole document on one line; the largest seen have a tenth of it."""
+"""Limit for one record or a one-line document; the largest seen have a tenth of it."""
 UNPACKED_TIMES, UNPACKED_FLOOR_BYTES = 200, 64 << 20
-"""A packed file may grow this many times, and to this size whatever it was. Transcripts pack to a
-twentieth; what packs to a thousandth was made to."""
+"""Limits for unpacking: the factor, and a size that is always allowed. Transcripts compress to a
+twentieth; a file that compresses to a thousandth was crafted."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error)
-"""What a file that was cut off or damaged raises, packed or not."""
 
 Progress = Callable[[int], None]
-"""Told how many bytes of the file were read so far."""
+"""Called with the bytes read so far."""
 
 
 class Format(Protocol):
-    """What each format's module offers."""
+    """The interface of each format's module."""
 
     NAME: str
 
     def sniff(self, first: bytes) -> bool: ...
     def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
     def write(self, view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
-        """Write what a model sees; the id and the directory are for clients that keep sessions."""
+        """Write what a model sees. Clients that store sessions need the id and directory."""
 
 
 FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
-"""Names in the order they are tried; the most particular first. Modules load when needed."""
+"""In the order of detection, most specific first. Modules are imported on demand."""
 
 
 _MODULES = {
@@ -62,20 +61,17 @@ _MODULES = {
 }
 
 CLIENTS = ("claude-code", "codex", "pi")
-"""Formats of agents that keep sessions; the others are lists of messages."""
+"""Formats of agents that store sessions; the others are lists of messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A transcript being read: its format, its entries as they come, the account."""
-
     format: str
     entries: Iterator[AnyEntry]
     account: ImportAccount
     session: str = ""
-    """The client's own id of the session; a sub-agent's file has its parent's."""
+    """The client's session id; a sub-agent's file has its parent's."""
     directory: str = ""
-    """Where the client worked."""
 
 
 def load_format(name: str) -> Format:
@@ -115,7 +111,6 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
 
 
 def _origin(first: bytes) -> tuple[str, str]:
-    """Find a session's id and its directory among the first records."""
     session = directory = ""
     for _, line in number_lines(first.split(b"\n")[:ORIGIN_LINES]):
         record = decode_record(line)
@@ -169,7 +164,7 @@ def _open_unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
 def _peek(path: Path, file: IO[bytes]) -> bytes:
     try:
         first = file.read(SNIFF_BYTES)
-        if first.lstrip()[:1] == b"{":  # a record that was cut says nothing
+        if first.lstrip()[:1] == b"{":  # a truncated record cannot be recognised
             first += file.readline(SNIFF_LINE_BYTES)
         file.seek(0)
     except _UNREADABLE as error:
@@ -196,7 +191,7 @@ def _recognise(path: Path, first: bytes) -> Format:
 def _lines(
     path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
 ) -> Iterator[bytes]:
-    """Yield lines, reporting how far the file itself has been read."""
+    """Yield lines, and report the position in the (packed) file."""
     most = max(UNPACKED_FLOOR_BYTES, UNPACKED_TIMES * os.fstat(raw.fileno()).st_size)
     left = most
     try:

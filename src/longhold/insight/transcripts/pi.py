@@ -1,13 +1,9 @@
-"""Sessions of the pi coding agent, read and written.
+"""Reads and writes sessions of the pi coding agent.
 
-Read: old sessions are a sequence of records and are streamed; newer ones are trees, of which the
-active branch is read. A compaction covers what lies before the entry it keeps first. An answer that
-failed or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself
-(labels, thinking levels, costs) is left out. The wording around summaries and commands is ours.
-
-Written: one branch, entries numbered from one, so the same view always gives the same file. Blocks
-pi has no shape for are wrapped whole. The system prompt and the tools are not part of a session;
-usage is written as zero, because a view does not hold it for each answer.
+Newer sessions are trees, of which the active branch is read. A compaction covers everything before
+the first entry it keeps. pi does not resend a failed or stopped answer, so it becomes `Failed`. The
+same view always gives the same file, without system prompt and tools, and with zero usage, because
+a view does not hold usage per answer.
 """
 
 import itertools
@@ -84,10 +80,7 @@ _decoder = msgspec.json.Decoder(_Head)
 def _active_branch(
     lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
 ) -> Numbered:
-    """Yield the entries from the root to the last one, each with its line's number.
-
-    `off_branch` is given the answers of other branches, which were paid for all the same.
-    """
+    """Yield the active branch; `off_branch` gets answers of others, which were also billed."""
     held: dict[str, _Record] = {}
     last: str | None = None
     for number, line in lines:
@@ -114,7 +107,7 @@ def _head(line: bytes) -> _Head | UnreadableRecord:
     try:
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = decode_record(line)  # slower, but it mends what can be mended
+        value = decode_record(line)  # slower, but repairs some records
     try:
         return value if isinstance(value, UnreadableRecord) else msgspec.convert(value, _Head)
     except msgspec.ValidationError as error:
@@ -124,7 +117,7 @@ def _head(line: bytes) -> _Head | UnreadableRecord:
 def _path(held: dict[str, _Record], last: str | None, account: ImportAccount) -> Iterable[_Record]:
     path = []
     while last is not None and last in held:
-        entry = held.pop(last)  # taken out, so that a circle ends
+        entry = held.pop(last)  # removed, so that a cycle ends
         path.append(entry)
         last = entry.parent
     if last is not None:
@@ -138,7 +131,7 @@ NAME = "pi"
 _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses"}
 
 TREE_VERSION = 2
-"""Since this version entries have ids and parents."""
+"""From this version on, entries have ids and parents."""
 
 IMAGE_FIELDS = frozenset({"type", "data", "mimeType"})
 THINKING_FIELDS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})
@@ -148,7 +141,6 @@ RESULT_FIELDS = frozenset(
 )
 
 VERSION = 3
-"""The version of the format that is written."""
 
 _NO_USAGE = {
     "input": 0,
@@ -182,7 +174,6 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
 
 
 def _entries(lines: Iterable[bytes], account: ImportAccount, off_branch: OffBranch) -> Numbered:
-    """Yield the header, then the entries that are in force."""
     numbered = number_lines(lines)
     first = next(numbered, None)
     if first is None:
@@ -203,7 +194,7 @@ class _Reader:
         self._dialogue = Dialogue(writer)
         self._model = ""
         self._starts: dict[str | int, int] = {}
-        """For each entry, by its id and by its place: the number of the first entry made of it."""
+        """By an entry's id and by its position: the number of the first log entry made from it."""
 
     def place(self, index: int, record: JsonObject) -> None:
         self._starts[index] = self._writer.last + 1
@@ -296,7 +287,7 @@ class _Reader:
     def _write_cost(
         self, message: JsonObject, at: float, origin: str, source: str
     ) -> Iterator[AnyEntry]:
-        """Write what an answer cost that is not part of the conversation."""
+        """Write the cost of an answer that is not part of the conversation."""
         if usage := _usage(message.get("usage")):
             call = Forked(
                 source=source,
@@ -395,8 +386,6 @@ def write(view: View, *, session: str = "longhold", directory: str = "") -> Iter
 
 
 class _Writer:
-    """Hands out ids by which entries are linked."""
-
     def __init__(self, at: float, model: str) -> None:
         self._at = clamp_time(at)
         self._model = model

@@ -1,8 +1,7 @@
-"""Brains supply the content of answers; the simulator does everything around them.
+"""Brains supply the content of answers; the simulator does the rest.
 
-A brain reads a `BrainRequest`, the conversation as the model would read it, and returns a
-`BrainAnswer`: plain blocks, unsigned and without ids. It may be asynchronous. `scripted`, `echo`,
-`replay` and `digest` are included; anything with an `answer` method will do.
+A brain is any object with an `answer` method. It reads the conversation as the model would, and
+returns plain blocks without ids and signatures.
 """
 
 from collections.abc import Awaitable
@@ -16,35 +15,34 @@ Purpose = Literal["message", "summary"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainRequest:
-    """What the model would read, in the Messages API's shapes."""
+    """The prompt as the model would read it, in the shapes of the Messages API."""
 
     model: str
     system: tuple[JsonObject, ...]
     tools: tuple[JsonObject, ...]
     messages: tuple[JsonObject, ...]
-    """Dictionaries of `role` and `content`, the content always a list of blocks."""
+    """Dictionaries with `role` and `content`; the content is always a list of blocks."""
     max_tokens: int
     purpose: Purpose = "message"
-    """`summary` when the server itself needs the conversation summarised."""
+    """`summary` if the server needs a summary of the conversation."""
     instructions: str | None = None
-    """The client's own summary prompt, if it gave one."""
     forced_tool: str | None = None
-    """The tool a `tool_choice` demands; `any` when any tool will do."""
+    """The tool that `tool_choice` requires; `any` for any tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainAnswer:
     blocks: tuple[JsonObject, ...] = ()
-    """Blocks of type text, thinking or tool_use; ids and signatures are added later."""
+    """Blocks of type text, thinking or tool_use. The simulator adds ids and signatures."""
     stop_reason: str | None = None
-    """Why it ends; by default `tool_use` if a tool is called, else `end_turn`."""
+    """None means `tool_use` if a tool is called, else `end_turn`."""
 
 
 class Brain(Protocol):
-    """It may raise an `ApiError` to refuse."""
+    """Writes the answers of the simulator. May raise an `ApiError` to refuse."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer | Awaitable[BrainAnswer]:
-        """Answer one request, at once or later."""
+        """Answer one request, synchronously or as an awaitable."""
         ...
 
 
@@ -61,5 +59,5 @@ def tool_use(name: str, arguments: JsonObject) -> JsonObject:
 
 
 def plain_block(block: JsonObject) -> JsonObject:
-    """Drop the id and the signature, which the simulator makes itself."""
+    """Drop the id and the signature, because the simulator creates them."""
     return {key: value for key, value in block.items() if key not in ("id", "signature")}

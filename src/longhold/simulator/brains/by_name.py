@@ -1,7 +1,4 @@
-"""Brains by name, for the command line and settings.
-
-Brains that need a model on this machine are not built here but passed to the server as values.
-"""
+"""Creates brains by name; the server takes a brain that needs a local model as an object."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -18,7 +15,6 @@ class ModelBrain:
         self._model = model
 
     async def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Ask the model; drop the ids and signatures it made."""
         kwargs: JsonObject = {
             "model": self._model.name,
             "max_tokens": min(request.max_tokens, self._model.capabilities.max_output_tokens),
@@ -39,8 +35,6 @@ EXHAUSTED = "The recording has ended."
 
 
 class ReplayBrain:
-    """Returns recorded answers by their place in the conversation."""
-
     def __init__(self, recorded: Iterable[Sequence[JsonObject]]) -> None:
         self._recorded = [tuple(_keep_replayable(blocks)) for blocks in recorded]
 
@@ -54,7 +48,7 @@ class ReplayBrain:
 
 
 def _keep_replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
-    """Keep what a model writes; drop what only a server writes."""
+    """Keep the blocks that a model writes; drop those that a server writes."""
     for block in blocks:
         match block.get("type"):
             case "thinking":
@@ -84,7 +78,7 @@ BRAIN_NAMES = (*sorted(_PLAIN), "scripted")
 
 
 def brain_by_name(name: str, script: str | None = None) -> Brain:
-    """Make a brain; `scripted` needs a script in the line language."""
+    """Create a brain; `scripted` needs a script."""
     if name == "scripted":
         if script is None:
             raise ValueError("the scripted brain wants a script")

@@ -1,12 +1,9 @@
-"""A deterministic coder: it really explores, edits and tests through the tools it is offered.
+"""A deterministic coding brain that explores, edits and tests with the offered tools.
 
-It understands no language; it follows a fixed plan. List the files, search for what the prompt
-names, read the file it names, make the edit if the prompt asks for one in a plain form, run the
-tests if there was an edit or tests were mentioned, and report what the tools returned. Asked to
-summarise, it lists the requests, files, commands and edits of the conversation. Asked to keep
-memories, it records what the user asked to be remembered. It invents nothing.
-
-Plain forms: `replace "old" with "new" in path`, `create path with "content"`.
+It follows a fixed plan: list the files, search for quoted words, read the named file, edit it, run
+the tests, report. It summarises by listing requests, calls and edits, and keeps memories only on
+request. It understands two edits: `replace "old" with "new" in path` and `create path with
+"content"`.
 """
 
 import re
@@ -33,9 +30,7 @@ TOOL = "memory"
 REMEMBER = re.compile(r"^(?:please\s+)?(remember(?:\s+that|:)|always|never)\s+(.+)", re.I)
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 KEEPS, TIDIES = "You now keep the memory", "You now put the memory"
-"""How the two requests begin."""
 NAME_WORDS = 5
-"""Enough of a sentence to name its file."""
 
 
 def wants_memories(task: str) -> bool:
@@ -77,7 +72,7 @@ KINDS: dict[str, str] = {
     "read": r"read|view|^cat$|open",
     "shell": r"bash|shell|exec|terminal|command|^run",
 }
-"""What a tool is for, by its name; the first kind that matches counts."""
+"""Purpose of a tool by its name; the first match wins."""
 QUOTED = r"[\"'`]([^\"'`]+)[\"'`]"
 PATH = r"[\w./-]*\w\.\w{1,5}"
 REPLACE = re.compile(
@@ -87,26 +82,23 @@ CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", 
 CONTINUED = "This session goes on from an earlier part"
 DIRECTIVE = re.compile(r"^T\d+ \[#\d+\][^:\n]*: (.+)$", re.M)
 NUMBERED = re.compile(r"^## (\d)\. (.+)$", re.M)
-RECENT_CALLS = 5  # what counts as the work at hand in a summary
+RECENT_CALLS = 5  # counts as current work in a summary
 TEST_COMMAND = "python -m pytest -q"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainStep:
-    """One tool call of the plan: a kind of tool and the inputs by purpose."""
-
     kind: str
     inputs: tuple[tuple[str, str], ...]
 
 
 class DigestBrain:
-    """Follows the plan one call at a time; its only state is the conversation."""
+    """Follows the plan one call at a time. All its state is in the conversation."""
 
     def __init__(self, test_command: str = TEST_COMMAND) -> None:
         self._test_command = test_command
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Take the next step, report when there is none, or summarise when asked to."""
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
             asked = request.instructions or task
@@ -125,7 +117,6 @@ class DigestBrain:
 
 
 def _record_memories(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
-    """Record all that the user asked to be remembered at once, then stop."""
     said = [words for message in request.messages if (words := said_by(message, "user"))]
     names = [str(tool.get("name")) for tool in request.tools]
     calls = [] if done else memory_calls(said, task, names)
@@ -167,7 +158,7 @@ def report(done: Sequence[StepsTaken]) -> str:
 
 
 def _summarise_headings(asked: str, messages: Sequence[JsonObject]) -> str:
-    """Summarise under the numbered headings that a prompt asks for; "" if it has none."""
+    """Summarise under the numbered headings of the prompt; "" if it has none."""
     calls = calls_in(messages)
     requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := said_by(m, "user"))]
     answers = [words for m in messages if (words := said_by(m, "assistant"))]
@@ -196,7 +187,7 @@ def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
 
 
 def _find_resumed_task(message: JsonObject) -> str:
-    """Find the task in a message that begins with a summary: after it, or its last request."""
+    """Return the task after a summary, or the last request in the summary."""
     words = [REMINDER.sub("", str(b["text"])) for b in message["content"] if b["type"] == "text"]
     for place, said in enumerate(words):
         if said.startswith(CONTINUED):

@@ -1,8 +1,7 @@
-"""A brain that follows a script, in the language of `longhold.core.models.scripted`.
+"""A brain that follows a script in the language of `longhold.core.models.scripted`.
 
-Summaries that the server asks for are taken from the script too. `usage:` lines have no effect,
-because the simulator counts. Of errors only statuses are possible, and the blocks before one are
-not sent: a stream that breaks midway is a fault of the server.
+The script also supplies the server's summaries. `usage:` lines have no effect, because the
+simulator counts tokens. Errors are statuses only, and the blocks before an error are not sent.
 """
 
 from collections.abc import Sequence
@@ -18,14 +17,13 @@ Line = BrainAnswer | ApiError
 
 
 class ScriptedBrain:
-    """Plays a script from top to bottom; past its end it refuses, so that tests notice."""
+    """Plays a script from top to bottom. After the end it refuses, so that tests notice."""
 
     def __init__(self, script: str | Sequence[Line], *, repeats: bool = False) -> None:
         self._lines = parse_script(script) if isinstance(script, str) else tuple(script)
         self._repeats = repeats
         self._next = 0
         self.requests: list[BrainRequest] = []
-        """What it was asked, for tests to look at."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
         self.requests.append(request)

@@ -1,4 +1,4 @@
-"""Claude Code transcripts: JSONL, several records per answer, boundaries where it compacted."""
+"""Claude Code transcripts: JSONL, several records per answer, compaction boundaries."""
 
 from longhold.insight.transcripts.claude_code.agents import calls_beside
 from longhold.insight.transcripts.claude_code.read import read, sniff

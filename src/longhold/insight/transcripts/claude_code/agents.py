@@ -1,7 +1,7 @@
-"""Calls beside the conversation: a sub-agent's, and those that write the client's summaries.
+"""Calls outside the conversation: those of sub-agents and of the client's summaries.
 
-They stand in files beside the transcript, on side chains within it, or in what it records of a
-running agent's progress. Each becomes one `Forked`, so that it is paid for and not part of the view.
+They are in files next to the transcript, on side chains or in progress records. Each becomes one
+`Forked`, so that it is billed but not part of the view.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,7 @@ from longhold.session.importing.records import seconds
 from longhold.session.importing.writer import TranscriptWriter
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
-"""Of transcripts, plain and gzipped."""
 SUMMARY_AGENT = "acompact-"
-"""How the client names the agents that write its summaries."""
 
 
 def session_name(file: str) -> str:
@@ -31,7 +29,7 @@ def session_name(file: str) -> str:
 def agent_files(file: Path) -> list[Path]:
     beside = file.parent / session_name(file.name) / "subagents"
     if not beside.is_dir():
-        return []  # most have none, and thousands are asked
+        return []  # most sessions have none, and there are thousands
     found = (path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}"))
     return sorted(path for path in found if path.is_file())
 
@@ -41,7 +39,7 @@ def agent_name(file: Path) -> str:
 
 
 def calls_beside(file: Path) -> list[Forked]:
-    """Read the calls of a session's sub-agents; a file that cannot be read has none."""
+    """Read the calls of a session's sub-agents. Unreadable files are skipped."""
     found: list[Forked] = []
     for path in agent_files(file):
         try:
@@ -68,8 +66,6 @@ def calls_beside(file: Path) -> list[Forked]:
 
 
 class SideCalls:
-    """The calls that stand inside a transcript, each until its answer is complete."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._open: dict[str, Forked] = {}
@@ -102,7 +98,6 @@ class SideCalls:
         )
 
     def write(self, until: float) -> Iterator[Forked]:
-        """Write the calls made so far, inside the transcript and beside it."""
         done, self._open = self._open, {}
         self._written |= done.keys()
         for call in done.values():

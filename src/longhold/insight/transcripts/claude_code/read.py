@@ -1,12 +1,9 @@
-"""Read a Claude Code transcript, record by record, into entries.
+"""Reads a Claude Code transcript record by record into entries.
 
-Records of one answer share `message.id` and become pieces of one reply; a compaction boundary and
-the summary after it become one `Compacted`; a microcompaction becomes `Cleared`; going back to an
-earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`; what was
-queued while the agent worked is `Said` where the model got it. What a model never sees (progress,
-snapshots, hooks, a sub-agent's words) is counted, not kept. A file that begins with a sub-agent is
-read as its own until the main conversation shows. Memory grows with the number of records, not
-their size.
+Pieces of one reply share `message.id`. A boundary and its summary become `Compacted`, a
+microcompaction `Cleared`, a second child of one parent (a rewind) `Snipped`. Queued messages become
+`Said` where the model got them; records that it never sees are only counted. A sub-agent at the
+start is dropped once the main conversation begins. Memory grows with the record count.
 """
 
 import math
@@ -47,7 +44,7 @@ from longhold.session.importing.records import count, decode_record, number_line
 from longhold.session.importing.writer import TranscriptWriter
 
 ABSORBED = "absorbed_mid_turn"
-"""The reason given for a removal that reached the model; older versions give none."""
+"""Reason of a removal that reached the model; older versions record no reason."""
 
 _NOTIFICATION = re.compile(r"\s*<[a-z]+-notification>")
 
@@ -57,11 +54,10 @@ class QueuedWords:
     text: str
     at: float = 0.0
     is_shown: bool = False
-    """They stand in the file already."""
 
     @property
     def is_users(self) -> bool:
-        """False for what a background task reports."""
+        """False for the report of a background task."""
         return not _NOTIFICATION.match(self.text)
 
 
@@ -84,7 +80,6 @@ class MessageQueue:
                     self._removed.append(words)
 
     def show(self, content: Content) -> None:
-        """Notice words that stand in a record of their own."""
         shown = {block.text.strip() for block in content if isinstance(block, Text)}
         self._removed = [each for each in self._removed if each.text.strip() not in shown]
         self._waiting = [
@@ -95,12 +90,12 @@ class MessageQueue:
         ]
 
     def delivered(self) -> Iterable[QueuedWords]:
-        """Return what the model was given since, and stands nowhere else."""
+        """Return the words given to the model since, which have no record."""
         words, self._removed = self._removed, []
         return words
 
     def list_undelivered(self) -> Iterable[QueuedWords]:
-        """Return what the user typed and no answer came to; commands were for the program."""
+        """Return the user's unanswered words, without slash commands."""
         return (
             each
             for each in (*self._removed, *self._waiting)
@@ -122,7 +117,7 @@ def _queued_prompt(attachment: Json) -> Json:
 
 
 def _is_from_user(attachment: Json, content: Content) -> bool:
-    """False for what a background task or another agent put into the queue."""
+    """False if a background task or another agent queued it."""
     match attachment:
         case {"origin": {"kind": str(kind)}}:
             return kind == "human"
@@ -133,7 +128,7 @@ def _is_from_user(attachment: Json, content: Content) -> bool:
 
 
 class Cut(NamedTuple):
-    """What a compaction covered, and what it kept word for word."""
+    """The messages that a compaction covered, and those it kept verbatim."""
 
     covered: list[int]
     kept: list[int]
@@ -146,7 +141,7 @@ class Cut(NamedTuple):
 
 
 class RewoundEntries(NamedTuple):
-    """What going back to an earlier message takes out of force."""
+    """The entries that a rewind to an earlier message takes out of force."""
 
     compactions: list[int]
     messages: list[int]
@@ -156,13 +151,13 @@ class Standing:
     def __init__(self) -> None:
         self._shown: list[int] = []
         self._compactions: dict[int, list[int]] = {}
-        """Compactions in force, each with the messages that were in force before it."""
+        """Compactions in force, each with the messages in force before it."""
 
     def add(self, n: int) -> None:
         self._shown.append(n)
 
     def cut(self, head: int, tail: int) -> Cut:
-        """Split what is in force into what a compaction covers and the segment it keeps."""
+        """Split the messages in force into those a compaction covers and the segment it keeps."""
         shown = self._shown
         before = [n for n in shown if n < head]
         kept = [n for n in shown if head <= n <= tail]
@@ -195,7 +190,7 @@ _STILL_PLANNING = "User chose to stay in plan mode"
 
 
 def refusal(block: ToolResult, record: JsonObject) -> str | None:
-    """Return what the user said when refusing a call, "" without a word; None if it was not refused."""
+    """Return the user's words when refusing a call, "" if none; None if it was not refused."""
     has_own_result = not isinstance(record.get("toolUseResult", ""), str)
     if not block.is_error or has_own_result:
         return None
@@ -206,16 +201,16 @@ def refusal(block: ToolResult, record: JsonObject) -> str | None:
 
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
-"""The format does not record what stood in for a cleared result; this does."""
+"""Placeholder for a cleared result, because the format does not record the original one."""
 
 SYNTHETIC = "<synthetic>"
-"""The model's name on error messages that no model wrote."""
+"""The model name on error messages that no model wrote."""
 
 UNASKED = "No response requested."
-"""What the client writes where a turn ends without a request; nothing failed."""
+"""The client's text for a turn that ends without a request; not an error."""
 
 SNIFFED_LINES = 50
-"""So many lines at the start may be odd ones before the format counts as another."""
+"""Lines at the start that may be unreadable before the format is rejected."""
 
 _SPOKEN = ("user", "assistant", "attachment")
 _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
@@ -232,7 +227,7 @@ def _is_record(record: Json) -> bool:
     kind = record.get("type")
     if kind in ("user", "assistant"):
         return "message" in record and ("sessionId" in record or "uuid" in record)
-    if kind == "system":  # all that can be read where a summary longer than the beginning follows
+    if kind == "system":  # the only readable record if a very long summary follows
         return record.get("subtype") == "compact_boundary" and "uuid" in record
     return kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record)
 
@@ -248,25 +243,24 @@ class _Reader:
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._place: dict[str, int] = {}
-        """For each record's uuid: the last entry written when it had been read."""
+        """By record uuid: the last entry written after reading it."""
         self._copies: dict[str, int] = {}
         self._asked_under: set[str] = set()
-        """Parents under which the user has spoken already."""
+        """Parents under which the user has already spoken."""
         self._standing = Standing()
         self._queue = MessageQueue()
         self._side_calls = SideCalls(writer)
         self._uses: set[str] = set()
         self._answer_to = ""
-        """The response whose pieces come in."""
         self._last_piece = 0
         self._waiting: list[str] = []
         """Tool uses of the last answer without a result."""
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
         self._is_chained = False
-        """Records name the ones they follow; in files made by hand they may not."""
+        """True if records name their parents; hand-made files may not."""
         self._is_main = False
-        """The main conversation has shown; until then the file may be a sub-agent's."""
+        """True once the main conversation has begun; until then the file may be a sub-agent's."""
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
         kind = str(record.get("type"))
@@ -294,7 +288,7 @@ class _Reader:
             self._place[str(uuid)] = self._writer.last
 
     def end(self) -> Iterator[AnyEntry]:
-        """Write what is known only now: words that nobody answered, and the title."""
+        """Write what is only known at the end: unanswered words and the title."""
         for words in self._queue.list_undelivered():
             yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
         yield from self._side_calls.write(math.inf)
@@ -332,7 +326,7 @@ class _Reader:
         yield from self._user(record, content, hidden=kind == "attachment" and not is_queued)
 
     def _begin_main(self, record: JsonObject) -> Iterator[AnyEntry]:
-        """Leave a sub-agent behind once the conversation it served shows."""
+        """Drop a sub-agent's entries when the main conversation begins."""
         if self._is_main:
             return
         self._is_main = True
@@ -379,7 +373,7 @@ class _Reader:
         yield entry
 
     def _called(self, response: str, ids: list[str]) -> None:
-        """Remember which tools an answer called; only the last answer can wait for results."""
+        """Remember the tools that an answer called. Only the last answer can wait for results."""
         if response != self._answer_to:
             self._answer_to = response
             self._waiting.clear()
@@ -438,7 +432,6 @@ class _Reader:
         return self._put(entry)
 
     def _go_back(self, record: JsonObject) -> Iterator[AnyEntry]:
-        """Notice that the user went back to an earlier message and went on from there."""
         parent = str(record.get("parentUuid") or "")
         if parent and parent not in self._place:
             self._mend("dangling parents")
@@ -451,12 +444,11 @@ class _Reader:
             yield from self._leave(place, record, "the user went back to an earlier prompt")
 
     def _leave(self, place: int, record: JsonObject, why: str) -> Iterator[AnyEntry]:
-        """Take everything after a message out of the view."""
         at, left = _time(record), self._standing.go_back(place)
         for n in left.compactions:
             yield self._writer.write(Undone(target=n), at)
         if self._last_piece in left.messages:
-            for id in self._waiting:  # an open round could not leave the view
+            for id in self._waiting:  # an open round cannot leave the view
                 yield self._writer.ran(make_unanswered(id), at=at)
             self._waiting.clear()
         if left.messages:
@@ -492,7 +484,7 @@ class _Reader:
             )
 
     def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
-        """Write a compaction once its summary is there; one that covers nothing is just a message."""
+        """Write a compaction once its summary is read; one that covers nothing is a message."""
         yield from self._write_delivered()
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")
@@ -528,7 +520,7 @@ class _Reader:
 
 
 def _api_error(error: Json) -> str:
-    """Return the status and the provider's words; headers and ids differ each time and say nothing."""
+    """Return the status and message, without headers and ids, which always differ."""
     inner = error
     while isinstance(inner, dict) and isinstance(inner.get("error"), dict):
         inner = inner["error"]

@@ -1,7 +1,7 @@
-"""Write what a model sees as a Claude Code transcript that can be read back.
+"""Writes what a model sees as a Claude Code transcript that can be read back.
 
-One record per block of an answer, as the format does; ids are derived from the session's id
-and the entry's number, so the same view always gives the same file.
+Ids derive from the session's id and the entry's number, so the same view always gives the same
+file.
 """
 
 import uuid
@@ -14,7 +14,6 @@ from longhold.core.view.items import Round, Spoken
 from longhold.session.importing.records import line, timestamp
 
 VERSION = "2.1.0"
-"""The version of the format these records follow."""
 
 
 def write(view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
@@ -26,8 +25,6 @@ def write(view: View, *, session: str = "", directory: str = "") -> Iterator[byt
 
 
 class _Chain:
-    """Hands out uuids by which records are linked."""
-
     def __init__(self, session: str, directory: str) -> None:
         self._session = session
         self._directory = directory
@@ -37,14 +34,11 @@ class _Chain:
         self._responses: set[str] = set()
 
     def reach(self, at: float) -> None:
-        """Go on to the time of the next item; records are a millisecond apart and never go back."""
+        """Advance to the time of the next item. Records are 1 ms apart and never go back."""
         self._at = max(self._at, clamp_time(at))
 
     def spoken(self, item: Spoken) -> Iterator[bytes]:
-        """Write something said; a summary at the very start has its boundary before it.
-
-        A boundary further on would say that what stands before it was summarised too.
-        """
+        """Write a message; only an opening summary gets a boundary, which covers all before it."""
         begins_with_summary = item.kind == "summary" and self._parent is None
         if begins_with_summary:
             boundary = {
@@ -62,7 +56,6 @@ class _Chain:
             yield self._record("user", marks | {"message": _message("user", fragment.content)})
 
     def round(self, item: Round) -> Iterator[bytes]:
-        """Write an answer block by block, then the results of its tools."""
         response = item.response_id or f"msg_{item.id}"
         while response in self._responses:
             response += "+"
