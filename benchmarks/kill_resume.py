@@ -9,7 +9,6 @@ a tool that did its work twice.
     python benchmarks/kill_resume.py [--kills 100] [--seed 1] [--json]
 """
 
-import argparse
 import json
 import os
 import random
@@ -21,6 +20,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from harness import make_parser, print_result
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
 from longhold.core.messages import text_of
@@ -152,17 +152,11 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = make_parser(__doc__, kills=100, seed=1).parse_args()
     brain = Stepper(steps=1_000_000)  # more than can be done before the last kill
     with tempfile.TemporaryDirectory() as name, run_simulator(brain) as simulator:
         result = trial(options.kills, options.seed, brain, simulator.url, Path(name))
-    if not options.json:
-        print(f"{result['kills']} kills: {result['lost']} lost, {result['doubled']} doubled")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,13 @@ that answers at once: building, encoding, parsing the answer.
     python benchmarks/loop.py [--messages 1000] [--turns 200] [--json]
 """
 
-import argparse
 import asyncio
-import json
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from harness import make_parser, percentile, print_result, temporary_home
 from longhold.core.log.spending import Budget
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.capabilities import Capabilities, capabilities
@@ -180,28 +177,19 @@ async def sdk_ms(request: Request, times: int = 15) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--messages", type=int, default=1_000)
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["LONGHOLD_HOME"] = name
-        session = build(Path(name), options.messages)
-        times, request = asyncio.run(overhead(session, Path(name), options.turns))
+    options = make_parser(__doc__, messages=1_000, turns=200).parse_args()
+    with temporary_home() as directory:
+        session = build(directory, options.messages)
+        times, request = asyncio.run(overhead(session, directory, options.turns))
         session.close()
     result = {
         "messages": options.messages,
         "turns": options.turns,
         "overhead_ms_p50": round(statistics.median(times), 3),
-        "overhead_ms_p99": round(sorted(times)[int(len(times) * 0.99)], 3),
+        "overhead_ms_p99": round(percentile(times, 0.99), 3),
         "sdk_ms_p50": round(asyncio.run(sdk_ms(request)), 3),
     }
-    if not options.json:
-        print(
-            f"{result['overhead_ms_p50']} ms per turn beside {result['sdk_ms_p50']} ms of the SDK"
-        )
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

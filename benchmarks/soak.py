@@ -12,7 +12,6 @@ nothing for a minute.
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import subprocess
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from faults.soak import prompt_of, soak_settings
 from faults.worker import REPORT_EVERY, Worker, make_project
+from harness import make_parser, print_result
 from longhold.agent.build import build_agent
 from longhold.core.log import load
 from longhold.core.log.entries import Asked, Compacted, Ran
@@ -138,23 +138,16 @@ def ended(place: Path, kills: int, began: float) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--turns", type=int, default=120)
-    parser.add_argument("--kills", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=0.1)
+    parser = make_parser(__doc__, turns=120, kills=3, rate=0.1, seed=1)
     parser.add_argument("--minutes", type=float, default=60.0, help="after which it is ended")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.worker:
         asyncio.run(work(options.worker, options.turns, options.rate, options.seed))
         return
     with tempfile.TemporaryDirectory() as place:
         result = play(Path(place), options)
-    if not options.json:
-        print(f"{result['turns']} turns, {result['kills']} kills, {result['lost']} lost")
-    print(json.dumps(result))
+    print_result(result, options.json)
     sys.exit(1 if result["lost"] or result["damage"] or result["broken_rules"] else 0)
 
 
