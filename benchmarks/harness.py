@@ -24,12 +24,14 @@ __all__ = [
     "DAMAGE_KINDS",
     "MODEL",
     "RECORDED",
+    "count_lost_lines",
     "damage_log",
     "generate",
     "make_parser",
     "make_replay_parser",
     "percentile",
     "print_result",
+    "read_lines",
     "recordings",
     "rss_mb",
     "run_gateway",
@@ -111,6 +113,18 @@ def recordings(
         for seed, path in enumerate(made):
             write(path, seed)
         yield made[:most]
+
+
+def read_lines(log: Path | None) -> list[bytes]:
+    """Return the complete lines of a log; the last one may have been cut short by a kill."""
+    return log.read_bytes().split(b"\n")[:-1] if log else []
+
+
+def count_lost_lines(before: Sequence[bytes], log: Path | None) -> int:
+    """Count the lines that were in a log before a kill and are not there, or changed, after it."""
+    after = read_lines(log)
+    changed = sum(one != other for one, other in zip(before, after, strict=False))
+    return changed + max(0, len(before) - len(after))
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from harness import make_parser, print_result
+from harness import count_lost_lines, make_parser, print_result, read_lines
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
 from longhold.core.messages import text_of
@@ -85,14 +85,10 @@ def log_of(home: Path) -> Path | None:
     return found[0] if found else None
 
 
-def lines_of(path: Path | None) -> list[bytes]:
-    return path.read_bytes().split(b"\n")[:-1] if path else []
-
-
 def await_growth(home: Path, lines: int) -> None:
     """Wait until the agent has written something."""
     end = time.monotonic() + START_SECONDS
-    while len(lines_of(log_of(home))) <= lines + 2 and time.monotonic() < end:
+    while len(read_lines(log_of(home))) <= lines + 2 and time.monotonic() < end:
         time.sleep(0.01)
 
 
@@ -112,7 +108,7 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
     lost = killed = 0
     words = ("-p", PROMPT)
     while killed < kills:
-        before = lines_of(log_of(home))
+        before = read_lines(log_of(home))
         child = start(url, project, home, *words)
         if dice.random() < EARLY_SHARE:
             time.sleep(dice.uniform(0, 1))
@@ -123,8 +119,7 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
         child.communicate()
         killed += 1
         path = log_of(home)
-        lost += sum(one != other for one, other in zip(before, lines_of(path), strict=False))
-        lost += max(0, len(before) - len(lines_of(path)))
+        lost += count_lost_lines(before, path)
         said = [e for e in load(path).entries if isinstance(e, Said)] if path else []
         words = ("--resume", "newest") if said else words
         if path and not said:

@@ -12,19 +12,18 @@ import asyncio
 import statistics
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+from faults.probing import LOOK, probing_loop
 from harness import make_parser, percentile, print_result, temporary_home
-from longhold.core.log.spending import Budget
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.capabilities import Capabilities, capabilities
 from longhold.core.models.protocol import Event, Reply, Request, play
+from longhold.core.models.steady import Patience
 from longhold.core.settings import LoopSettings, Settings
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.protocol import Outcome, Tool
-from longhold.core.turn.answering import Models
-from longhold.core.turn.loop import Loop
-from longhold.core.turn.round import Toolbox
+from longhold.core.tools.protocol import Outcome
 from longhold.session.session import Session
 
 MODEL = "claude-opus-4-6"
@@ -74,17 +73,7 @@ async def _read(given: object, tool_context: ToolContext) -> Outcome:
     return Outcome(content=RESULT)
 
 
-TOOL = Tool(
-    name="Read",
-    description="reads a file",
-    input_schema={"type": "object"},
-    kind="read",
-    path_inputs=("file_path",),
-    command_input="",
-    is_read_only=lambda _: True,
-    limit_chars=None,
-    run=_read,
-)
+TOOL = replace(LOOK, name="Read", path_inputs=("file_path",), run=_read)
 
 
 def build(directory: Path, messages: int) -> Session:
@@ -116,18 +105,7 @@ def build(directory: Path, messages: int) -> Session:
 async def overhead(session: Session, directory: Path, turns: int) -> tuple[list[float], Request]:
     """Play turns and give the time from each answer to the next question, in ms."""
     model = InstantModel(turns)
-    loop = Loop(
-        engine=session.engine,
-        models=Models(model),
-        stages=session.layers.stages,
-        after_turn=session.layers.after_turn,
-        toolbox=Toolbox(
-            tools={"Read": TOOL},
-            tool_context=ToolContext(root=directory, home=directory, scratch=directory),
-        ),
-        settings=session.engine.settings.loop,
-        budget=Budget(session.engine.settings.budget),
-    )
+    loop = probing_loop(session, model, directory, Patience(), TOOL)
     async for _ in loop.run():
         pass
     assert model.last is not None

@@ -22,7 +22,6 @@ import argparse
 import asyncio
 import shlex
 import sys
-import tempfile
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -37,7 +36,7 @@ from faults.page import page, unmet
 from faults.provider import provider_faults
 from faults.soak import soak
 from faults.tally import Tally
-from harness import make_parser, print_result
+from harness import make_parser, print_result, temporary_home
 
 FULL = {
     "turns": 3_000,
@@ -61,8 +60,8 @@ QUICK = {
 
 def measure(sizes: argparse.Namespace) -> dict[str, object]:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:  # first: memory is that of a fresh process
-        soaked = asyncio.run(soak(Path(place), sizes.turns))
+    with temporary_home() as place:  # first: memory is that of a fresh process
+        soaked = asyncio.run(soak(place, sizes.turns))
     tally = sum(
         (
             damaged_logs(sizes.logs, sizes.seed),
