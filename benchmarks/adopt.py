@@ -10,7 +10,6 @@ Longhold. Then 200 sessions live in one process.
     python benchmarks/adopt.py [--turns 150] [--kills 5] [--ways session follow] [--json]
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -29,6 +28,7 @@ from anthropic import AsyncAnthropic
 
 from adopting.many_sessions import many_sessions
 from adopting.ways import MODEL, WAYS, Way
+from harness import make_parser, print_result, temporary_home
 from longhold import Session, fold, load
 from longhold.core.log.entries import Cleared, Compacted, Ran, Replied, Said
 from longhold.core.messages import ToolUse, text_of
@@ -148,10 +148,9 @@ def measured(way: type[Way], turns: int, kills: int, seed: int) -> dict:
 
 async def following(size: int = 10_000, times: int = 40) -> dict:
     """Follow a long list with one new message each time; and say what recognising it takes."""
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["LONGHOLD_HOME"] = name
+    with temporary_home() as directory:
         settings = Settings(notes=NotesSettings(on=False))
-        session = Session.open(model=MODEL, settings=settings, directory=Path(name))
+        session = Session.open(model=MODEL, settings=settings, directory=directory)
         messages = [
             {"role": "assistant" if n % 2 else "user", "content": [text(f"message {n} " * 12)]}
             for n in range(size)
@@ -180,13 +179,8 @@ async def following(size: int = 10_000, times: int = 40) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--turns", type=int, default=150)
-    parser.add_argument("--kills", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser(__doc__, turns=150, kills=5, seed=1, sessions=200)
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
-    parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", choices=list(WAYS))
     parser.add_argument("--url", default="")
     parser.add_argument("--place", type=Path)
@@ -201,10 +195,7 @@ def main() -> None:
         for name in options.ways
     }
     found = asyncio.run(following()) | many_sessions(options.sessions)
-    if not options.json:
-        for name, one in ways.items():
-            print(f"{name:>10}  " + "  ".join(f"{key} {value}" for key, value in one.items()))
-    print(json.dumps({"ways": ways} | found))
+    print_result({"ways": ways} | found, options.json)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -28,6 +27,7 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
+from harness import make_parser, print_result, temporary_home
 from longhold.agent.build import build_agent
 from longhold.agent.subagents.registry import AgentRegistry
 from longhold.core.log import load
@@ -256,9 +256,7 @@ def _git(project: Path, *words: str) -> str:
 
 def trial(agents: int, kills: int, seed: int) -> JsonObject:
     """Run everything in a place of its own."""
-    with tempfile.TemporaryDirectory(prefix="agents-") as name:
-        place = Path(name)
-        os.environ["LONGHOLD_HOME"] = str(place / "home")
+    with temporary_home() as place:
         project = place / "project"
         project.mkdir()
         (project / "add.py").write_text("def add(a, b):\n    return a + b\n")
@@ -272,21 +270,14 @@ def trial(agents: int, kills: int, seed: int) -> JsonObject:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--agents", type=int, default=100)
-    parser.add_argument("--kills", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser(__doc__, agents=100, kills=8, seed=1)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     if given.work:
         asyncio.run(work(given.work, given.seed, given.agents))
         return
     found = trial(given.agents, given.kills, given.seed)
-    if given.json:
-        print(json.dumps(found))
-    else:
-        print("\n".join(f"{name}: {value}" for name, value in found.items()))
+    print_result(found, given.json)
 
 
 if __name__ == "__main__":

@@ -13,17 +13,15 @@ is false.
     python benchmarks/breaks_real.py [FILES…] [--sessions 1000] [--messages 10000] [--json]
 """
 
-import argparse
 import asyncio
 import itertools
-import json
 import random
 import statistics
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
+from harness import make_parser, percentile, print_result, recordings
 from longhold.core.log.entries import Framed, Replied, Section
 from longhold.core.messages import Message, Text, Usage
 from longhold.core.request.cache.monitor import CacheMonitor
@@ -32,9 +30,7 @@ from longhold.core.request.request import Caching, Wire, build
 from longhold.insight.calls import CallReport, explain_calls, sum_calls
 from longhold.insight.transcripts.formats import open_transcript
 from quiet import MODELS, prose, quiet_sessions
-from recordings import write
 
-RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TURNS = 300
 """Timed turns: enough for a p99 of three."""
 MESSAGE_CHARS = 5_000
@@ -92,7 +88,7 @@ def overhead(count: int) -> dict[str, object]:
 
 def p99(times: list[float]) -> float:
     """Give the time that one turn in a hundred exceeds."""
-    return round(sorted(times)[int(len(times) * 0.99)], 4)
+    return round(percentile(times, 0.99), 4)
 
 
 def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
@@ -130,23 +126,16 @@ def spoken(rng: random.Random, i: int) -> Message:
 
 def main() -> None:
     """Explain the named sessions, or the recorded ones where they are, and measure the rest."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path)
+    parser = make_parser(__doc__, takes_files=True)
     parser.add_argument("--sessions", type=int, default=0, help="random sessions to monitor")
     parser.add_argument("--messages", type=int, default=10_000, help="length of the timed session")
-    parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
     options = parser.parse_args()
-    files = options.files or sorted(RECORDED.rglob("*.jsonl*"))
-    with tempfile.TemporaryDirectory() as directory:
-        if not files:
-            files = [Path(directory) / "generated.jsonl"]
-            write(files[0], 1, 600)
-            print("no recorded sessions here: a generated one is used, which says little")
+    with recordings(options.files) as files:
         found = recorded(files, options.json)
     found |= {"files": len(files)} | overhead(options.messages)
     if options.sessions:
         found |= asyncio.run(quiet_sessions(options.sessions))
-    print(json.dumps(found))
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

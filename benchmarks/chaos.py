@@ -8,16 +8,13 @@ end in time, `rejected` requests that the simulator called malformed.
     python benchmarks/chaos.py [--turns 500] [--rate 0.2] [--seed 1] [--json]
 """
 
-import argparse
 import asyncio
-import json
-import os
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 from faults.probing import LOOK, probing_loop
+from harness import make_parser, print_result, temporary_home
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
@@ -92,25 +89,17 @@ async def session_of(turns: int, rate: float, seed: int, url: str, directory: Pa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--turns", type=int, default=500)
-    parser.add_argument("--rate", type=float, default=0.2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, run_simulator(Worker()) as simulator:
-        os.environ["LONGHOLD_HOME"] = name
+    options = make_parser(__doc__, turns=500, rate=0.2, seed=1).parse_args()
+    with temporary_home() as directory, run_simulator(Worker()) as simulator:
         began = time.perf_counter()
         result = asyncio.run(
-            session_of(options.turns, options.rate, options.seed, simulator.url, Path(name))
+            session_of(options.turns, options.rate, options.seed, simulator.url, directory)
         )
         totals = simulator.simulation.stats.to_json()["totals"]
         result["rejected"] = totals["by_status"].get("400", 0)
         result["cache_read_ratio"] = round(totals["cache_read_ratio"], 4)
         result["seconds"] = round(time.perf_counter() - began, 1)
-    if not options.json:
-        print(f"{result['turns']} turns, {result['injected']} faults, {result['hangs']} hangs")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

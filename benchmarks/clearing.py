@@ -16,7 +16,6 @@ the prompt. `regret_tokens` are sources that had left the view when the session 
 """
 
 import asyncio
-import json
 import sys
 import tempfile
 from collections import Counter
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from harness import make_replay_parser, print_result, recordings
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Ran, Spilled
 from longhold.core.messages import text_of
@@ -46,7 +46,6 @@ from longhold.insight.replay.policies import NO_LAYERS, apply_changes, no_stages
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording
 from longhold.insight.replay.result import ReplayResult
 from longhold.insight.replay.session_replay import BuildStages, ReplayStages, SessionReplay
-from recordings import parser_of, recordings
 
 WINDOW_TOKENS = 200_000  # the window that the recorded sessions had
 FIRST_CALL_TOKENS = 70_000  # a session that begins above was compacted or cut before
@@ -223,7 +222,7 @@ def figures(played: Sequence[dict[str, Played]], line: int) -> dict:
 
 def main() -> None:
     """Play the sessions and print what came of it."""
-    options = parser_of(__doc__.split("\n")[0]).parse_args()
+    options = make_replay_parser(__doc__).parse_args()
     settings = Settings(
         window=WindowSettings(limit_tokens=WINDOW_TOKENS),
         cache=CacheSettings(lifetime=options.lifetime, diagnose=False),
@@ -242,7 +241,7 @@ def main() -> None:
             "write": listed.write_1h if options.lifetime == "1h" else listed.write_5m,
         },
     }
-    print(json.dumps(found | fixed))
+    print_result(found | fixed, options.json)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ request back stand after it, verbatim, for a model to read.
     python benchmarks/directives.py [--sessions 200] [--compactions 5] [--seed 1] [--json]
 """
 
-import argparse
-import json
 import random
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
+from harness import make_parser, print_result
 from longhold.core.log.entries import AnyEntry, Compacted
 from longhold.core.messages import Text, ToolResult, ToolUse
 from longhold.core.stages.compact.digest import FactPieces, budget_for
@@ -245,12 +244,7 @@ def is_marked(text: str, request: Request) -> bool:
 
 def main() -> None:
     """Run the sessions and print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--compactions", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print nothing but the result")
-    given = parser.parse_args()
+    given = make_parser(__doc__, sessions=200, compactions=5, seed=1).parse_args()
     total: Counter[str] = Counter()
     for i in range(given.sessions):
         total += run(given.seed + i, given.compactions)
@@ -271,7 +265,7 @@ def main() -> None:
             "still_open": total[f"{way}_open"],
             "contradicted_verbatim": total[f"{way}_contradicted"],
         }
-    print(json.dumps(result))
+    print_result(result, given.json)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ Updates in other words are planted too and counted apart as `paraphrased_unmarke
     python benchmarks/dream.py [--sessions 30] [--seed 5] [--json]
 """
 
-import argparse
-import json
 import random
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness import make_parser, print_result
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
 from longhold.core.memory.index import INDEX_LINE_CHARS, INDEX_LINES
@@ -209,17 +208,10 @@ def run(place: Path, sessions: int, seed: int) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sessions", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = make_parser(__doc__, sessions=30, seed=5).parse_args()
     with tempfile.TemporaryDirectory() as name:
         result = run(Path(name) / "memory", options.sessions, options.seed)
-    if not options.json:
-        for key, value in result.items():
-            print(f"{key:>24}  {value}")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ while the digest is worked on), and `tokens_share` as median and most.
 import argparse
 import asyncio
 import importlib.util
-import json
 import re
 import statistics
 import tomllib
@@ -31,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exam_sessions import Question, planted
+from harness import RECORDED, make_parser, print_result
 from longhold.core.messages import JsonObject, Text, message_to_wire
 from longhold.core.models import Model, open_model
 from longhold.core.models.protocol import Request, collect
@@ -40,7 +40,7 @@ from longhold.core.stages.compact.segment import Segment as Covered
 from longhold.core.view import fold
 from longhold.core.view.items import render
 from longhold.core.view.tokens import estimate_tokens
-from retention import RECORDED, TOKENIZER, Count, Segment, by_digest, by_model, segments, told
+from retention import TOKENIZER, Count, Segment, by_digest, by_model, segments, told
 
 QUESTIONS = Path(__file__).with_name("exam_questions.toml")
 NEAR_CHARS = 500
@@ -266,9 +266,8 @@ async def run(given: argparse.Namespace, count: Count) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
-    parser.add_argument("--json", action="store_true", help="print one line of JSON")
     parser.add_argument("--missing", action="store_true", help="list what could not be answered")
     parser.add_argument("--made-up", type=int, default=MADE_UP, help="how many sessions to make up")
     parser.add_argument("--compactor", default="", help="FILE.py:FUNCTION, messages to text")
@@ -281,7 +280,7 @@ def main() -> None:
 
     encoding = bpe_openai.get_encoding(TOKENIZER)
     result = asyncio.run(run(given, lambda text: len(encoding.encode(text))))
-    print(json.dumps(result) if given.json else json.dumps(result, indent=2))
+    print_result(result, given.json)
 
 
 if __name__ == "__main__":

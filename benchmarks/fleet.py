@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psycopg
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+from harness import make_parser, print_result
 from longhold import Session
 from longhold.core.log.entries import Began, Said
 from longhold.core.log.stores.postgres import PostgresStore
@@ -312,21 +312,15 @@ def measure(seconds: float, sessions: int, processes: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = make_parser(__doc__, sessions=200, processes=4)
     parser.add_argument("--seconds", type=float, default=40.0, help="of each phase")
-    parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--json", action="store_true", help="print one JSON object only")
     parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
         work(*given.worker)
         return
     found = measure(given.seconds, given.sessions, given.processes)
-    if not given.json:
-        for name, value in found.items():
-            print(f"{name:>20}  {value}")
-    print(json.dumps(found))
+    print_result(found, given.json)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,9 @@ the ratio of wall times; null where no local model is installed.
     python benchmarks/fork_prefix.py [--turns 200] [--tokens 100000] [--json]
 """
 
-import argparse
 import asyncio
-import json
-import os
 import random
-import tempfile
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +26,7 @@ from pathlib import Path
 
 from anthropic import AsyncAnthropic
 
+from harness import make_parser, print_result, temporary_home
 from longhold.core.log.entries import Framed, Replied, Section
 from longhold.core.messages import Usage
 from longhold.core.models.clients import wrap_client
@@ -265,10 +263,8 @@ async def _local(model: LocalModel, place: Path) -> dict:
 async def measure(turns: int, tokens: int) -> dict:
     settings = SimulatorSettings(first_byte_delay_seconds=FIRST_BYTE_SECONDS)
     quick = SimulatorSettings()
-    with tempfile.TemporaryDirectory() as name:
-        weights = installed_path(LOCAL.removeprefix("local/"))
-        os.environ["LONGHOLD_HOME"] = f"{name}/home"
-        place = Path(name)
+    weights = installed_path(LOCAL.removeprefix("local/"))
+    with temporary_home() as place:
         with run_simulator(
             Worker(), clock=SimulatorClock(is_frozen=True), settings=quick
         ) as simulator:
@@ -281,18 +277,13 @@ async def measure(turns: int, tokens: int) -> dict:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--turns", type=int, default=200)
+    parser = make_parser(__doc__, turns=200)
     parser.add_argument("--tokens", type=int, default=100_000, help="about how long they get")
-    parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
     options = parser.parse_args(arguments)
     found = asyncio.run(measure(options.turns, options.tokens))
-    if not options.json:
-        for name, value in found.items():
-            print(f"{name:<26} {value}")
-        if found["local_prefill_ratio"] is None:
-            print(f"{LOCAL} is not installed: what it would read was not measured")
-    print(json.dumps(found))
+    if found["local_prefill_ratio"] is None:
+        print(f"{LOCAL} is not installed: local_* is not measured", file=sys.stderr)
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

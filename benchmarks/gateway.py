@@ -18,11 +18,8 @@ had left the view when a later call needed them, warm and paused; `policy.py` co
     python benchmarks/gateway.py [FILES…] [--target URL --upstream PORT] [--sessions N] [--json]
 """
 
-import argparse
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,6 +31,7 @@ from pathlib import Path
 import httpx2
 import msgspec
 
+from harness import make_parser, percentile, print_result, recordings, rss_mb, run_gateway
 from longhold import load
 from longhold.core.http import serve_in_thread, server_of
 from longhold.core.log.entries import AnyEntry, CacheBroke, Replied
@@ -49,7 +47,6 @@ from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, Simula
 from longhold.simulator.server import application as simulator_application
 from longhold.simulator.simulation import Simulation
 
-RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 MODEL = "claude-opus-4-8"
 FRAME_TOKENS = 15_000
 """About what a coding agent's system prompt and tools weigh."""
@@ -239,45 +236,6 @@ def provider(port: int) -> Iterator[Upstream]:
         yield Upstream(url=url, simulation=simulation, clock=clock, brain=brain)
 
 
-@contextmanager
-def our_process(upstream: str, home: str) -> Iterator[tuple[str, int]]:
-    """Start a gateway of its own process; yield its address and its process id."""
-    command = [sys.executable, "-m", "longhold", "gateway", "--port", "0", "--json"]
-    window = {"LONGHOLD_WINDOW_LIMIT_TOKENS": str(WINDOW_TOKENS)}
-    environment = {**os.environ, **window, "LONGHOLD_HOME": home}
-    process = subprocess.Popen(
-        [*command, "--upstream", upstream], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        lines = iter(process.stdout.readline, "}\n")
-        url = json.loads("".join(lines) + "}")["url"]
-        wait_for(url)
-        yield url, process.pid
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def wait_for(url: str) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            httpx2.get(f"{url}/longhold/stats")
-        except httpx2.TransportError:
-            time.sleep(0.05)
-        else:
-            return
-
-
-def rss_mb(pid: int) -> float | None:
-    status = Path(f"/proc/{pid}/status")
-    if not status.exists():
-        return None
-    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text())
-    return int(found.group(1)) / 1_024 if found else None
-
-
 def undeclared_breaks(played: Sequence[Played], home: str) -> int:
     """Count moves of the prefix that no entry explains; where there is no log, none does."""
     count = 0
@@ -298,11 +256,6 @@ def regret_in(home: str) -> JsonObject:
     logs = Path(home).glob("projects/*/gw-*.jsonl")
     found = [regret(load(log).entries) for log in logs]
     return {"regrets": sum(n for n, _ in found), "regret_tokens": sum(n for _, n in found)}
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def compared(direct: Sequence[Played], through: Sequence[Played]) -> JsonObject:
@@ -332,7 +285,8 @@ def measured_ours(
 ) -> JsonObject:
     """Play warm through a process of its own, and paused where the clock can be moved."""
     with tempfile.TemporaryDirectory(prefix="longhold-") as home:
-        with our_process(upstream.url, home) as (url, pid):
+        with run_gateway(upstream.url, home) as (url, pid):
+            httpx2.get(f"{url}/longhold/stats")  # loads what is loaded once
             upstream.run = "warm"
             through = play(url, sessions, upstream, paused=False)
             memory = rss_mb(pid)
@@ -385,14 +339,12 @@ def report(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path)
+    parser = make_parser(__doc__, takes_files=True, sessions=5)
     parser.add_argument("--target", default="", help="another gateway's address")
     parser.add_argument("--upstream", type=int, default=0, help="the simulator's port")
-    parser.add_argument("--sessions", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    sessions = recorded(options.files or sorted(RECORDED.rglob("*.jsonl*")), options.sessions)
+    with recordings(options.files) as files:
+        sessions = recorded(files, options.sessions)
     if not sessions:
         sys.exit("no recorded sessions; name files")
     with provider(options.upstream) as upstream:
@@ -404,7 +356,7 @@ def main() -> None:
             targets = {"longhold": measured_ours(sessions, upstream, (warm, paused))}
     calls = sum(len(session.calls) for session in sessions)
     found = {"sessions": len(sessions), "calls": calls, "targets": targets}
-    print(json.dumps(found) if options.json else json.dumps(found, indent=2))
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ say how much they are. `direct_*` are the same for the client without a gateway.
     python benchmarks/gateway_clients.py [--claude PATH] [--codex PATH] [--pi PATH] [--turns N] [--json]
 """
 
-import argparse
 import json
 import os
 import re
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from harness import make_parser, print_result
 from longhold import load
 from longhold.core.http import serve_in_thread, server_of
 from longhold.core.messages import JsonObject
@@ -327,18 +327,16 @@ def billed_usd(upstream: Provider) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, turns=TURNS)
     parser.add_argument("--claude", default=shutil.which("claude") or "")
     parser.add_argument("--codex", default=shutil.which("codex") or "")
     parser.add_argument("--pi", default=shutil.which("pi") or "")
-    parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     chosen = {"claude": given.claude, "codex": given.codex, "pi": given.pi}
     found = {name: measured(name, path, given.turns) for name, path in chosen.items() if path}
     if not found:
         sys.exit("no client is installed; name one")
-    print(json.dumps(found) if given.json else json.dumps(found, indent=2))
+    print_result(found, given.json)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,16 @@ waits. A last part sends a conversation of about 100,000 tokens, alone: `added_*
     python benchmarks/gateway_load.py [--clients N] [--calls N] [--json]
 """
 
-import argparse
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import msgspec
 
+from harness import make_parser, percentile, print_result, rss_mb, run_gateway, serve
 from longhold.core.http import listen, server_of
 from longhold.core.messages import JsonObject
 from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
@@ -69,30 +64,6 @@ def serve_provider() -> None:
         await asyncio.gather(*(server.serve([listener]) for server, listener in pairs))
 
     asyncio.run(both())
-
-
-@contextmanager
-def process(*words: str, home: str) -> Iterator[tuple[JsonObject, int]]:
-    """Run a command that serves; yield what it says of itself, and its process id."""
-    started = subprocess.Popen(
-        [sys.executable, *words],
-        env={**os.environ, "LONGHOLD_HOME": home, "LONGHOLD_WINDOW_LIMIT_TOKENS": "200000"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert started.stdout is not None
-    try:
-        yield json.loads("".join(iter(started.stdout.readline, "}\n")) + "}"), started.pid
-    finally:
-        started.terminate()
-        started.wait()
-
-
-@contextmanager
-def gateway(upstream: str, home: str) -> Iterator[tuple[str, int]]:
-    words = ("-m", "longhold", "gateway", "--upstream", upstream, "--port", "0", "--json")
-    with process(*words, home=home) as (said, pid):
-        yield said["url"], pid
 
 
 def request(messages: Sequence[JsonObject]) -> bytes:
@@ -180,56 +151,44 @@ async def long_session(url: str) -> list[float]:
     return seconds
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return 1_000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def rss_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmRSS"))
-
-
 def measured(clients: int, calls: int) -> JsonObject:
     spread = FIRST_SECONDS + BETWEEN_SECONDS * len(ANSWER) / SimulatorSettings().delta_chars
     found: JsonObject = {"clients": clients}
     with (
         tempfile.TemporaryDirectory() as home,
-        process(__file__, "--provider", home=home) as (up, _),
+        serve(__file__, "--provider", home=home) as (up, _),
     ):
         asyncio.run(crowd(up["quick"], 1, 1, seconds=0.0))  # loads what is loaded once
         direct, _ = asyncio.run(crowd(up["paced"], clients, calls, seconds=spread))
         burst, _ = asyncio.run(crowd(up["quick"], clients, 1, seconds=0.0))
         alone = asyncio.run(long_session(up["quick"]))
-        with gateway(up["paced"], home) as (url, pid):
+        with run_gateway(up["paced"], home) as (url, pid):
             through, errors = asyncio.run(crowd(url, clients, calls, seconds=spread))
             found |= {"errors": errors, "rss_mb": round(rss_mb(pid), 1)}
-        with gateway(up["quick"], home) as (url, _):
+        with run_gateway(up["quick"], home) as (url, _):
             burst_through, _ = asyncio.run(crowd(url, clients, 1, seconds=0.0))
             long = asyncio.run(long_session(url))
     for name, share in (("p50", 0.5), ("p99", 0.99)):
-        one, other = percentile(direct, share), percentile(through, share)
-        found[f"direct_first_byte_{name}_ms"] = round(one, 1)
-        found[f"added_first_byte_{name}_ms"] = round(other - one, 1)
-        one, other = percentile(burst, share), percentile(burst_through, share)
-        found[f"burst_added_{name}_ms"] = round(other - one, 1)
-        one, other = percentile(alone, share), percentile(long, share)
-        found[f"added_{name}_ms"] = round(other - one, 1)
+        found[f"direct_first_byte_{name}_ms"] = round(1_000 * percentile(direct, share), 1)
+        for key, one, other in (
+            ("added_first_byte", direct, through),
+            ("burst_added", burst, burst_through),
+            ("added", alone, long),
+        ):
+            added = percentile(other, share) - percentile(one, share)
+            found[f"{key}_{name}_ms"] = round(1_000 * added, 1)
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--calls", type=int, default=3)
+    parser = make_parser(__doc__, clients=200, calls=3)
     parser.add_argument("--provider", action="store_true", help="be the provider of a measurement")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if given.provider:
         serve_provider()
         return
     found = measured(given.clients, given.calls)
-    print(json.dumps(found) if given.json else json.dumps(found, indent=2))
+    print_result(found, given.json)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,15 @@ the plain rule: characters / 4 x 4/3.
     python benchmarks/gauge.py [FILES…] [--json]
 """
 
-import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
+from harness import make_parser, print_result, recordings
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
 from longhold.core.messages import Block, Text, Thinking, ToolUse
 from longhold.core.messages.measure import measure_text
@@ -28,9 +27,7 @@ from longhold.core.view.gauge import Follower
 from longhold.core.view.tokens import Gauge, ReportedSize
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.formats import open_transcript
-from recordings import write
 
-SESSIONS = Path(__file__).parents[2] / "shared/data/transcripts/claude-code/entire-cli"
 SMALLEST_GROWTH_TOKENS = 500  # below, what clients add unseen is larger than what was said
 PLAIN_CHARS_PER_TOKEN = 4 * 3 / 4  # the plain rule: four characters a token, padded by a third
 PLAIN_IMAGE_CHARS = 8_000  # the plain rule's flat 2,000 tokens
@@ -142,17 +139,9 @@ def seconds(text: str, times: int) -> float:
 
 def main() -> None:
     """Score the named sessions, the recorded ones where they are, or a generated one."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
-    options = parser.parse_args()
-    files = options.files or sorted(SESSIONS.glob("*.jsonl.gz"))
+    options = make_parser(__doc__, takes_files=True).parse_args()
     score = Score()
-    with tempfile.TemporaryDirectory() as directory:
-        if not files:
-            files = [Path(directory) / "generated.jsonl"]
-            write(files[0], 1, 600)
-            print("no recorded sessions here: a generated one is used, which says little")
+    with recordings(options.files, within="claude-code/entire-cli") as files:
         for path in files:
             try:
                 with open_transcript(path) as transcript:
@@ -161,7 +150,8 @@ def main() -> None:
                 print(f"left out: {error}", file=sys.stderr)
             if not options.json:
                 print(f"{path.name}: {len(score.gauge)} growths so far")
-    print(json.dumps(figures(score) | measuring_speed() | {"files": len(files)}))
+    found = figures(score) | measuring_speed() | {"files": len(files)}
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ a tool that did its work twice.
     python benchmarks/kill_resume.py [--kills 100] [--seed 1] [--json]
 """
 
-import argparse
 import json
 import os
 import random
@@ -21,6 +20,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from harness import count_lost_lines, make_parser, print_result, read_lines
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
 from longhold.core.messages import text_of
@@ -85,14 +85,10 @@ def log_of(home: Path) -> Path | None:
     return found[0] if found else None
 
 
-def lines_of(path: Path | None) -> list[bytes]:
-    return path.read_bytes().split(b"\n")[:-1] if path else []
-
-
 def await_growth(home: Path, lines: int) -> None:
     """Wait until the agent has written something."""
     end = time.monotonic() + START_SECONDS
-    while len(lines_of(log_of(home))) <= lines + 2 and time.monotonic() < end:
+    while len(read_lines(log_of(home))) <= lines + 2 and time.monotonic() < end:
         time.sleep(0.01)
 
 
@@ -112,7 +108,7 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
     lost = killed = 0
     words = ("-p", PROMPT)
     while killed < kills:
-        before = lines_of(log_of(home))
+        before = read_lines(log_of(home))
         child = start(url, project, home, *words)
         if dice.random() < EARLY_SHARE:
             time.sleep(dice.uniform(0, 1))
@@ -123,8 +119,7 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
         child.communicate()
         killed += 1
         path = log_of(home)
-        lost += sum(one != other for one, other in zip(before, lines_of(path), strict=False))
-        lost += max(0, len(before) - len(lines_of(path)))
+        lost += count_lost_lines(before, path)
         said = [e for e in load(path).entries if isinstance(e, Said)] if path else []
         words = ("--resume", "newest") if said else words
         if path and not said:
@@ -152,17 +147,11 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = make_parser(__doc__, kills=100, seed=1).parse_args()
     brain = Stepper(steps=1_000_000)  # more than can be done before the last kill
     with tempfile.TemporaryDirectory() as name, run_simulator(brain) as simulator:
         result = trial(options.kills, options.seed, brain, simulator.url, Path(name))
-    if not options.json:
-        print(f"{result['kills']} kills: {result['lost']} lost, {result['doubled']} doubled")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

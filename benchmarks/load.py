@@ -7,9 +7,7 @@ the best of several runs each, in one process, in turns.
     python benchmarks/load.py [FILE…] [--mb 100] [--json]
 """
 
-import argparse
 import gc
-import json
 import subprocess
 import sys
 import tempfile
@@ -19,10 +17,10 @@ from pathlib import Path
 
 import orjson
 
+from harness import make_parser, print_result, write_large
 from longhold.core.log import Header, load, write_log
 from longhold.core.view import View, fold
 from longhold.insight.transcripts.formats import open_transcript
-from recordings import write_large
 
 RUNS = 5
 RECORD_SHARE = 0.44
@@ -93,22 +91,17 @@ def import_peak(directory: Path, megabytes: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = make_parser(__doc__, mb=100)
     parser.add_argument(
         "files", nargs="*", type=Path, help="logs to load instead of a generated one"
     )
-    parser.add_argument("--mb", type=int, default=100)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         results = [measure(path) for path in options.files or [prepare(directory, options.mb)]]
         result = max(results, key=lambda found: found["ratio_to_orjson"])
         result["import_peak_mb"] = import_peak(directory, options.mb)
-    if not options.json:
-        for key, value in result.items():
-            print(f"{key:>24}  {value}")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

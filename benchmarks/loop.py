@@ -8,26 +8,22 @@ that answers at once: building, encoding, parsing the answer.
     python benchmarks/loop.py [--messages 1000] [--turns 200] [--json]
 """
 
-import argparse
 import asyncio
-import json
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
-from longhold.core.log.spending import Budget
+from faults.probing import LOOK, probing_loop
+from harness import make_parser, percentile, print_result, temporary_home
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.capabilities import Capabilities, capabilities
 from longhold.core.models.protocol import Event, Reply, Request, play
+from longhold.core.models.steady import Patience
 from longhold.core.settings import LoopSettings, Settings
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.protocol import Outcome, Tool
-from longhold.core.turn.answering import Models
-from longhold.core.turn.loop import Loop
-from longhold.core.turn.round import Toolbox
+from longhold.core.tools.protocol import Outcome
 from longhold.session.session import Session
 
 MODEL = "claude-opus-4-6"
@@ -77,17 +73,7 @@ async def _read(given: object, tool_context: ToolContext) -> Outcome:
     return Outcome(content=RESULT)
 
 
-TOOL = Tool(
-    name="Read",
-    description="reads a file",
-    input_schema={"type": "object"},
-    kind="read",
-    path_inputs=("file_path",),
-    command_input="",
-    is_read_only=lambda _: True,
-    limit_chars=None,
-    run=_read,
-)
+TOOL = replace(LOOK, name="Read", path_inputs=("file_path",), run=_read)
 
 
 def build(directory: Path, messages: int) -> Session:
@@ -119,18 +105,7 @@ def build(directory: Path, messages: int) -> Session:
 async def overhead(session: Session, directory: Path, turns: int) -> tuple[list[float], Request]:
     """Play turns and give the time from each answer to the next question, in ms."""
     model = InstantModel(turns)
-    loop = Loop(
-        engine=session.engine,
-        models=Models(model),
-        stages=session.layers.stages,
-        after_turn=session.layers.after_turn,
-        toolbox=Toolbox(
-            tools={"Read": TOOL},
-            tool_context=ToolContext(root=directory, home=directory, scratch=directory),
-        ),
-        settings=session.engine.settings.loop,
-        budget=Budget(session.engine.settings.budget),
-    )
+    loop = probing_loop(session, model, directory, Patience(), TOOL)
     async for _ in loop.run():
         pass
     assert model.last is not None
@@ -180,28 +155,19 @@ async def sdk_ms(request: Request, times: int = 15) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--messages", type=int, default=1_000)
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["LONGHOLD_HOME"] = name
-        session = build(Path(name), options.messages)
-        times, request = asyncio.run(overhead(session, Path(name), options.turns))
+    options = make_parser(__doc__, messages=1_000, turns=200).parse_args()
+    with temporary_home() as directory:
+        session = build(directory, options.messages)
+        times, request = asyncio.run(overhead(session, directory, options.turns))
         session.close()
     result = {
         "messages": options.messages,
         "turns": options.turns,
         "overhead_ms_p50": round(statistics.median(times), 3),
-        "overhead_ms_p99": round(sorted(times)[int(len(times) * 0.99)], 3),
+        "overhead_ms_p99": round(percentile(times, 0.99), 3),
         "sdk_ms_p50": round(asyncio.run(sdk_ms(request)), 3),
     }
-    if not options.json:
-        print(
-            f"{result['overhead_ms_p50']} ms per turn beside {result['sdk_ms_p50']} ms of the SDK"
-        )
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

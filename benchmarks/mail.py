@@ -11,7 +11,6 @@ never delivered, doubled what was delivered twice, out of order what overtook an
 
 import argparse
 import asyncio
-import json
 import random
 import signal
 import subprocess
@@ -21,6 +20,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from harness import make_parser, print_result
 from longhold.agent.subagents.ledger import Delivery, Mailbox
 from longhold.agent.subagents.mail import Mail, Note
 from longhold.agent.subagents.mailer import agent_box
@@ -127,11 +127,7 @@ def judged(place: Path, name: str, mails: int) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mails", type=int, default=10_000)
-    parser.add_argument("--kills", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
+    parser = make_parser(__doc__, mails=10_000, kills=40, seed=1)
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -140,9 +136,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         result = trial(Path(name), options.mails, options.kills, options.seed)
-    if not options.json:
-        print(f"{result['sent']:,} mails under {result['kills']} kills:")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

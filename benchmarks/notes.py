@@ -20,9 +20,7 @@ they took without what is restored from disk.
     python benchmarks/notes.py [FILES…] [--json] [--sessions N]
 """
 
-import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
@@ -34,6 +32,7 @@ from pathlib import Path
 from msgspec import structs
 
 from clearing import WINDOW_TOKENS, read
+from harness import MODEL, RECORDED, make_parser, print_result
 from longhold.core.log.entries import AnyEntry, Compacted, Noted
 from longhold.core.messages import Usage, text_of
 from longhold.core.models.prices import price_call
@@ -57,7 +56,6 @@ from longhold.core.view.window import window_for
 from longhold.errors import LongholdError
 from longhold.insight.replay.recorded_session import RecordedSession
 from longhold.insight.replay.session_replay import ReplayStages, SessionReplay
-from recordings import MODEL, RECORDED
 from retention import Scores, Segment, by_digest, measure, summed, told
 
 ANSWER_TOKENS = 900
@@ -257,9 +255,7 @@ def shown(item: Item) -> str:
 
 def main() -> None:
     """Read the arguments and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--json", action="store_true", help="print nothing but the result")
+    parser = make_parser(__doc__, takes_files=True)
     parser.add_argument("--sessions", type=int, default=1_000, help="so many at most")
     given = parser.parse_args()
     import bpe_openai
@@ -269,7 +265,7 @@ def main() -> None:
     if not files and not given.json:
         print("no recorded sessions here; name some files")
     count = lambda text: len(encoding.encode(text))  # noqa: E731
-    print(json.dumps(asyncio.run(run(files, count, given.sessions, given.json))))
+    print_result(asyncio.run(run(files, count, given.sessions, given.json)), given.json)
 
 
 if __name__ == "__main__":

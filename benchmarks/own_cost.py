@@ -7,36 +7,31 @@ conversation's own calls cost less than if everything had stayed in.
     python benchmarks/own_cost.py [FILES…] [--model NAME] [--lifetime 5m|1h] [--sessions N] [--json]
 """
 
-import json
-
+from harness import make_replay_parser, print_result, recordings
 from longhold.insight.replay.policies import select_policies
 from longhold.insight.replay.run import ReplayOptions, replay
-from recordings import parser_of, recordings
 
 
 def main() -> None:
-    given = parser_of(__doc__.splitlines()[0]).parse_args()
+    given = make_replay_parser(__doc__).parse_args()
     with recordings(given.files, given.sessions) as files:
         options = ReplayOptions(model=given.model, lifetime=given.lifetime)
         found = replay(files, select_policies(("send_everything", "ours")), options)
     ours, everything = found.policies["ours"], found.policies["send_everything"]
     main_usd = ours.usd - ours.own_usd
-    print(
-        json.dumps(
-            {
-                "sessions": found.sessions,
-                "model": given.model,
-                "lifetime": given.lifetime,
-                "calls": ours.calls,
-                "own_calls": ours.own_calls,
-                "main_usd": round(main_usd, 4),
-                "own_usd": ours.own_usd,
-                "own_share": round(ours.own_usd / ours.usd, 4) if ours.usd else 0.0,
-                "saved_usd": round(everything.usd - main_usd, 4),
-                "by_layer": ours.own_usd_by_layer,
-            }
-        )
-    )
+    figures = {
+        "sessions": found.sessions,
+        "model": given.model,
+        "lifetime": given.lifetime,
+        "calls": ours.calls,
+        "own_calls": ours.own_calls,
+        "main_usd": round(main_usd, 4),
+        "own_usd": ours.own_usd,
+        "own_share": round(ours.own_usd / ours.usd, 4) if ours.usd else 0.0,
+        "saved_usd": round(everything.usd - main_usd, 4),
+        "by_layer": ours.own_usd_by_layer,
+    }
+    print_result(figures, given.json)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,7 @@ the same for all and would make gaps look smaller. `false_alarms` counts breaks 
     python benchmarks/payback.py [--sessions N] [--quiet N] [--json]
 """
 
-import argparse
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from statistics import mean
 import numpy as np
 from numpy.typing import NDArray
 
+from harness import make_parser, print_result
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import (
     CacheState,
@@ -369,10 +368,9 @@ def regret(gaps: dict[str, list[float]], policy: str) -> float:
 
 def main() -> None:
     """Measure every scenario and sum up."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--sessions", type=int, default=6, help="random sessions per scenario")
     parser.add_argument("--quiet", type=int, default=1_000, help="sessions to watch for alarms")
-    parser.add_argument("--json", action="store_true", help="print nothing but the JSON object")
     options = parser.parse_args()
     began = time.perf_counter()
     gaps = compare(False, options.sessions, options.json)
@@ -396,7 +394,7 @@ def main() -> None:
     }
     rounded = {name: round(value, 4) for name, value in figures.items()}
     quiet = asyncio.run(quiet_sessions(options.quiet))
-    print(json.dumps(rounded | quiet | counts))
+    print_result(rounded | quiet | counts, options.json)
 
 
 if __name__ == "__main__":

@@ -18,14 +18,12 @@ has a reason instead of figures.
         [--json]
 """
 
-import argparse
 import json
 import os
 import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -34,13 +32,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from harness import make_parser, print_result, recordings, temporary_home
 from longhold.core.log.entries import Compacted
 from longhold.insight.replay.policies import POLICIES
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording
 from peering.ours import kept_by_ours, ms_per_turn
 from peering.page import render
 from peering.play import PeerProcess, Played, play_peer, timed
-from recordings import recordings
 
 WINDOW_TOKENS = 200_000
 LINE_TOKENS = 160_000
@@ -184,22 +182,17 @@ def ratios(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path)
+    parser = make_parser(__doc__, takes_files=True, sessions=2)
     parser.add_argument("--peer", action="append", default=[], choices=list(PACKAGES))
-    parser.add_argument("--sessions", type=int, default=2)
     parser.add_argument("--environments", type=Path, default=None)
     parser.add_argument("--page", type=Path, help="write a page of it to this file")
-    parser.add_argument("--json", action="store_true", help="print nothing but the result")
     given = parser.parse_args()
     place = given.environments or Path(
         os.environ.get("LONGHOLD_PEERS", Path.home() / ".cache" / "longhold-peers")
     )
     place.mkdir(parents=True, exist_ok=True)
-    with recordings(given.files) as files, tempfile.TemporaryDirectory() as home:
-        os.environ["LONGHOLD_HOME"] = home
-        wanted = [path for path in files if given.files or "entire-cli" in path.parts] or files
-        found = chosen_sessions(wanted, given.sessions)
+    with recordings(given.files, within="claude-code/entire-cli") as files, temporary_home():
+        found = chosen_sessions(files, given.sessions)
         own = ours(found)
         peers: dict[str, dict[str, Any]] = {}
         for name in given.peer or PACKAGES:
@@ -215,7 +208,7 @@ def main() -> None:
     result = {"ours": own, "peers": peers} | ratios(own, peers) | fixed
     if given.page:
         given.page.write_text(render(result), encoding="utf-8")
-    print(json.dumps(result))
+    print_result(result, given.json)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,16 @@ needed again, by kind and age: the settings under `cost`.
     python benchmarks/policy.py [FILES…] [--model NAME] [--lifetime 5m|1h] [--sessions N] [--rates] [--json]
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness import make_replay_parser, print_result, recordings
 from longhold.core.log.entries import AnyEntry
 from longhold.errors import LongholdError
 from longhold.insight.replay.policies import BEFORE, WITHOUT, select_policies
 from longhold.insight.replay.recorded_session import read_recording
 from longhold.insight.replay.regret import rates
 from longhold.insight.replay.run import ReplayOptions, ReplayReport, replay
-from recordings import parser_of, recordings
 
 NAMES = ("send_everything", BEFORE.name, "ours", *(policy.name for policy in WITHOUT))
 
@@ -64,22 +63,17 @@ def _ratio(one: float, other: float) -> float | None:
 
 
 def main() -> None:
-    parser = parser_of(__doc__.splitlines()[0])
+    parser = make_replay_parser(__doc__)
     parser.add_argument("--rates", action="store_true", help="count the rates only")
     given = parser.parse_args()
     with recordings(given.files, given.sessions) as files:
         if given.rates:
-            print(json.dumps(counted_rates(files)))
+            print_result(counted_rates(files), given.json)
             return
         options = ReplayOptions(model=given.model, lifetime=given.lifetime)
         found = replay(files, select_policies(NAMES), options)
-    for name, one in found.policies.items() if not given.json else ():
-        print(
-            f"{name:<40} ${one.usd:>8.2f}  cleared and asked again {one.cleared_and_asked_again:>4,}"
-            f"  asked again {one.asked_again:>4,}  regret {one.regret:>5,}"
-        )
     fixed = {"model": given.model, "lifetime": given.lifetime}
-    print(json.dumps(figures(found) | fixed))
+    print_result(figures(found) | fixed, given.json)
 
 
 if __name__ == "__main__":

@@ -18,17 +18,15 @@ Exits with 1 if a promise is not kept.
     python benchmarks/promises.py [--kills 200] [--seed 1] [--json]
 """
 
-import argparse
 import asyncio
-import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from harness import make_parser, print_result, temporary_home
 from longhold.cli.run_command import NOTHING_DONE
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
@@ -87,15 +85,10 @@ async def _in_process(place: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    wanted = parser.parse_args()
+    wanted = make_parser(__doc__, kills=200, seed=1).parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        os.environ |= {"LONGHOLD_HOME": f"{name}/home", "ANTHROPIC_API_KEY": "any"}
+    with temporary_home() as place:
+        os.environ["ANTHROPIC_API_KEY"] = "any"
         told = false_statements(place / "kills", wanted.kills, wanted.seed)
         found = {
             **asyncio.run(_in_process(place)),
@@ -105,12 +98,8 @@ def main() -> None:
     figures = {name: found[name] for name in KEPT}
     broken = [name for name, is_kept in KEPT.items() if not is_kept(figures[name])]
     details = {"words": found["words"], "false": told, "kills": wanted.kills, "broken": broken}
-    if wanted.json:
-        seconds = round(time.monotonic() - began, 1)
-        print(json.dumps(figures | details | {"seconds": seconds}))
-    else:
-        for name, figure in figures.items():
-            print(f"{name:26} {figure}{'  NOT KEPT' if name in broken else ''}")
+    seconds = round(time.monotonic() - began, 1)
+    print_result(figures | details | {"seconds": seconds}, wanted.json)
     sys.exit(bool(broken))
 
 

@@ -17,7 +17,6 @@ what was said in those. `by_words` is the same without the `recall` extra.
     python benchmarks/recall.py [LOCOMO.json] [--questions N] [--json]
 """
 
-import argparse
 import asyncio
 import gzip
 import json
@@ -29,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness import RECORDED, make_parser, print_result
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.recall import Recall
@@ -96,7 +96,6 @@ def placed(turns: list[Turn], conversation: str) -> list[Turn]:
 
 
 DATA = Path(__file__).parent / "data"
-SESSIONS = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 
 
 def two_friends() -> tuple[list[Turn], list[Question]]:
@@ -122,7 +121,7 @@ def recorded_sessions() -> tuple[list[Turn], list[Question]]:
     by_record: dict[str, list[str]] = {}
     questions = (DATA / "session_questions.txt").read_text(encoding="utf-8").splitlines()
     names = sorted({line.split()[0] for line in questions})
-    for path in [path for name in names for path in SESSIONS.glob(f"claude-code/*/{name}")]:
+    for path in [path for name in names for path in RECORDED.glob(f"claude-code/*/{name}")]:
         said: list[Turn] = []
         for record, text in _said_in(path):
             said.append(Turn(id=f"s{len(turns) + len(said)}", text=text))
@@ -288,10 +287,9 @@ def figures(hits: int, took: list[float]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = make_parser(__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="the LoCoMo conversations")
     parser.add_argument("--questions", type=int, default=0, help="ask only so many; 0 is all")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rng = random.Random(SEED)
     if options.file:
@@ -316,10 +314,7 @@ def main() -> None:
         str(LARGE): figures(*large),
         "own": own,
     }
-    if not options.json:
-        for key, value in result.items():
-            print(f"{key:>12}  {value}")
-    print(json.dumps(result))
+    print_result(result, options.json)
 
 
 if __name__ == "__main__":

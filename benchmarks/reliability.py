@@ -20,10 +20,8 @@ third of fewer, in CPU time of the whole process, which other processes do not d
 
 import argparse
 import asyncio
-import json
 import shlex
 import sys
-import tempfile
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -38,6 +36,7 @@ from faults.page import page, unmet
 from faults.provider import provider_faults
 from faults.soak import soak
 from faults.tally import Tally
+from harness import make_parser, print_result, temporary_home
 
 FULL = {
     "turns": 3_000,
@@ -61,8 +60,8 @@ QUICK = {
 
 def measure(sizes: argparse.Namespace) -> dict[str, object]:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:  # first: memory is that of a fresh process
-        soaked = asyncio.run(soak(Path(place), sizes.turns))
+    with temporary_home() as place:  # first: memory is that of a fresh process
+        soaked = asyncio.run(soak(place, sizes.turns))
     tally = sum(
         (
             damaged_logs(sizes.logs, sizes.seed),
@@ -90,14 +89,12 @@ def measure(sizes: argparse.Namespace) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = make_parser(__doc__, seed=1)
     parser.add_argument("--quick", action="store_true", help="a small part of each, in a minute")
     for name, size in FULL.items():
         parser.add_argument(f"--{name}", type=int, help=f"{size:,}; quick: {QUICK[name]:,}")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shell", default="", help="another shell than the one of the tool")
     parser.add_argument("--page", type=Path, help="write the figures into this file")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     sizes = vars(given)
     for name, size in (QUICK if given.quick else FULL).items():
@@ -106,9 +103,7 @@ def main() -> None:
     if given.page:
         date, command = datetime.now(UTC).date().isoformat(), shlex.join(["python", *sys.argv])
         given.page.write_text(page(report, date, command), encoding="utf-8")
-    print(
-        json.dumps(report) if given.json else "\n".join(f"{k:>22}  {v}" for k, v in report.items())
-    )
+    print_result(report, given.json)
     for line in unmet(report):
         print(f"not met: {line}", file=sys.stderr)
 

@@ -8,16 +8,13 @@ recorded sessions some are generated.
     python benchmarks/replay.py [FILES…] [--json]
 """
 
-import argparse
-import json
 import os
 import time
-from pathlib import Path
 
+from harness import make_parser, print_result, recordings
 from longhold.insight.replay.policies import OTHERS, select_policies
 from longhold.insight.replay.result import standings
 from longhold.insight.replay.run import ReplayOptions, replay
-from recordings import recordings
 
 
 def processor_seconds() -> float:
@@ -27,14 +24,10 @@ def processor_seconds() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--json", action="store_true", help="print nothing but the result")
-    given = parser.parse_args()
+    given = make_parser(__doc__, takes_files=True).parse_args()
     began = time.perf_counter()
-    with recordings(given.files) as files:
-        wanted = [path for path in files if given.files or "entire-cli" in path.parts] or files
-        found = replay(wanted, select_policies(()), ReplayOptions())
+    with recordings(given.files, within="claude-code/entire-cli") as files:
+        found = replay(files, select_policies(()), ReplayOptions())
     others = [found.policies[policy.name] for policy in OTHERS]
     stands = standings(found.policies)
     fit = [one.usd for one in others if not one.over_window_calls]
@@ -47,13 +40,7 @@ def main() -> None:
         "seconds": round(time.perf_counter() - began, 1),
         "cpu_seconds_per_core": round(processor_seconds() / (os.cpu_count() or 1), 1),
     }
-    document = found.document() | more
-    if not given.json:
-        for name, one in found.policies.items():
-            print(
-                f"{name:<24} ${one.usd:>8.2f}  regret {one.regret:>4}  over {one.over_window_calls}"
-            )
-    print(json.dumps(document))
+    print_result(found.document() | more, given.json)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ the first search takes, which reads every word.
     python benchmarks/report.py [--mb 40] [--json]
 """
 
-import argparse
 import gzip
 import json
 import os
@@ -29,14 +28,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from harness import RECORDED, make_parser, print_result, write, write_large
 from longhold.insight.cost import bill
 from longhold.insight.transcripts.formats import open_transcript
-from recordings import write, write_large
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from browser import CHROMIUM, chromium
-
-RECORDED = Path(__file__).parent.parent.parent / "shared" / "data" / "transcripts"
 ID = re.compile(rb'msg_[0-9A-Za-z]{6}|"sessionId":"[0-9a-f]{6}')
 SAMPLE_SECONDS = 0.05
 QUERIES = ("test fails", "why was the commit hook changed", "error", '"git status"')
@@ -189,6 +184,8 @@ def session_page() -> dict[str, int | None]:
 
 def draw_ms(page: Path) -> int | None:
     """Open a page in headless Chromium, from the address to the last plot; best of three."""
+    from browser import CHROMIUM, chromium  # the tests' support, which the harness put on the path
+
     if CHROMIUM is None:
         return None
     taken = []
@@ -244,15 +241,9 @@ def measure(megabytes: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mb", type=int, default=40)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = make_parser(__doc__, mb=40).parse_args()
     found = measure(options.mb)
-    if not options.json:
-        for key, value in found.items():
-            print(f"{key:>12}  {value}")
-    print(json.dumps(found))
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

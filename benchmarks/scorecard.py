@@ -9,7 +9,6 @@ others as they were; `--page` only writes the page again.
     python benchmarks/scorecard.py [--only NAME]… [--minutes 90] [--page] [--json]
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness import make_parser, print_result
 from scoring.line import ScoreLine
 from scoring.lines import LINES
 from scoring.page import load, machine, page
@@ -100,11 +100,10 @@ def today() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--only", action="append", default=[], choices=[n.name for n in LINES])
     parser.add_argument("--minutes", type=float, default=MINUTES, help="no line begins after that")
     parser.add_argument("--page", action="store_true", help="write the page from what is known")
-    parser.add_argument("--json", action="store_true", help="print nothing but the result")
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     wanted = [] if given.page else [n for n in LINES if not given.only or n.name in given.only]
@@ -120,11 +119,8 @@ def main() -> None:
     PAGE.write_text(page(results))
     worse = {name: one["worse"] for name, one in results.items() if one.get("worse")}
     missed = [n.name for n in LINES if n.missed(results.get(n.name, {}).get("figures", {}))]
-    print(
-        json.dumps(
-            {"lines": len(LINES), "measured": len(results), "worse": worse, "missed": missed}
-        )
-    )
+    found = {"lines": len(LINES), "measured": len(results), "worse": worse, "missed": missed}
+    print_result(found, given.json)
 
 
 if __name__ == "__main__":

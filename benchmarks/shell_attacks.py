@@ -27,6 +27,7 @@ from pathlib import Path
 
 from attacks.commands import make_command
 from attacks.world import SECRET, World
+from harness import make_parser, print_result
 from longhold.agent.permissions import decide, examine, parse_rules
 from longhold.agent.tools.bash import BASH, BashInput, variables_of
 from longhold.agent.tools.shells import UNATTENDED, shell_arguments
@@ -155,10 +156,7 @@ def run(options: argparse.Namespace) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--attacks", type=int, default=ATTACKS)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser(__doc__, attacks=ATTACKS, seed=1)
     parser.add_argument("--shell", default="", help="another shell than the one of the tool")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -167,10 +165,7 @@ def main() -> None:
         print(json.dumps({**result, "walled": os.environ.get("WALLED") == "True"}))
         return
     result = run(options)
-    if not options.json:
-        for key, value in result.items():
-            print(f"{key:>12}  {value}")
-    print(json.dumps(result))
+    print_result(result, options.json)
     sys.exit(1 if result["succeeded"] else 0)
 
 

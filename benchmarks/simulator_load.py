@@ -6,7 +6,6 @@ runs in this process on one thread; the load comes from another process over pla
 sockets, with bodies built beforehand, so that the client is not what is measured.
 """
 
-import argparse
 import json
 import multiprocessing
 import random
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from urllib.parse import urlsplit
 
+from harness import make_parser, percentile, print_result
 from longhold.simulator import run_simulator
 
 SESSION_BYTES = 100_000  # the size the claim is about
@@ -44,14 +44,8 @@ class Figures:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    figures = asdict(measure())
-    if parser.parse_args().json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name:28} {value:,.1f}")
+    options = make_parser(__doc__).parse_args()
+    print_result(asdict(measure()), options.json)
 
 
 def measure() -> Figures:
@@ -70,14 +64,13 @@ def measure() -> Figures:
         ours.send("cold")
         cold_seconds = ours.recv()
         load.join()
-    ordered = sorted(latencies)
     return Figures(
-        requests_per_second=len(ordered) / seconds,
+        requests_per_second=len(latencies) / seconds,
         cold_requests_per_second=COLD_REQUESTS / cold_seconds,
-        p99_ms=ordered[int(len(ordered) * 0.99)] * 1_000,
-        p50_ms=ordered[len(ordered) // 2] * 1_000,
-        requests_per_cpu_second=len(ordered) / cpu_seconds,
-        requests=len(ordered),
+        p99_ms=percentile(latencies, 0.99) * 1_000,
+        p50_ms=percentile(latencies, 0.5) * 1_000,
+        requests_per_cpu_second=len(latencies) / cpu_seconds,
+        requests=len(latencies),
         mean_body_bytes=sum(sizes) // len(sizes),
     )
 

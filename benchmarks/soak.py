@@ -12,18 +12,16 @@ nothing for a minute.
 
 import argparse
 import asyncio
-import json
-import os
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 from faults.soak import prompt_of, soak_settings
 from faults.worker import REPORT_EVERY, Worker, make_project
+from harness import count_lost_lines, make_parser, print_result, read_lines, temporary_home
 from longhold.agent.build import build_agent
 from longhold.core.log import load
 from longhold.core.log.entries import Asked, Compacted, Ran
@@ -63,11 +61,6 @@ def log_of(place: Path) -> Path | None:
     return next((place / "home").glob("projects/*/*.jsonl"), None)
 
 
-def lines_of(place: Path) -> list[bytes]:
-    path = log_of(place)
-    return path.read_bytes().split(b"\n")[:-1] if path else []
-
-
 def run_until(child: "subprocess.Popen[bytes]", place: Path, size: int, end: float) -> bool:
     """Wait until the log has grown to a size, the process has ended, or time is up.
 
@@ -89,7 +82,6 @@ def run_until(child: "subprocess.Popen[bytes]", place: Path, size: int, end: flo
 
 def play(place: Path, options: argparse.Namespace) -> dict[str, object]:
     """Start the work, kill it, and start it again, until it ends by itself."""
-    os.environ["LONGHOLD_HOME"] = str(place / "home")
     dice, began = random.Random(options.seed), time.monotonic()
     end = began + options.minutes * 60
     make_project(place / "project")
@@ -97,7 +89,7 @@ def play(place: Path, options: argparse.Namespace) -> dict[str, object]:
     step = max(1, options.turns // (options.kills + 1)) * 4_000
     """Bytes of log between two kills, in the mean: a turn writes 5 KB."""
     while time.monotonic() < end:
-        before = lines_of(place)
+        before = read_lines(log_of(place))
         words = [sys.executable, __file__, "--worker", str(place), "--turns", str(options.turns)]
         words += ["--rate", str(options.rate), "--seed", str(options.seed + kills)]
         size = sum(map(len, before)) + dice.randrange(step, 2 * step)
@@ -107,9 +99,7 @@ def play(place: Path, options: argparse.Namespace) -> dict[str, object]:
             is_over = child.poll() is not None
             child.kill()
             said = child.stderr.read().decode(errors="replace") if child.stderr else ""
-        after = lines_of(place)
-        lost += sum(one != other for one, other in zip(before, after, strict=False))
-        lost += max(0, len(before) - len(after))
+        lost += count_lost_lines(before, log_of(place))
         if is_over:
             if child.returncode:
                 raise SystemExit(f"the agent ended with {child.returncode}: {said[-2_000:]}")
@@ -138,23 +128,16 @@ def ended(place: Path, kills: int, began: float) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--turns", type=int, default=120)
-    parser.add_argument("--kills", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=0.1)
+    parser = make_parser(__doc__, turns=120, kills=3, rate=0.1, seed=1)
     parser.add_argument("--minutes", type=float, default=60.0, help="after which it is ended")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.worker:
         asyncio.run(work(options.worker, options.turns, options.rate, options.seed))
         return
-    with tempfile.TemporaryDirectory() as place:
-        result = play(Path(place), options)
-    if not options.json:
-        print(f"{result['turns']} turns, {result['kills']} kills, {result['lost']} lost")
-    print(json.dumps(result))
+    with temporary_home() as place:
+        result = play(place, options)
+    print_result(result, options.json)
     sys.exit(1 if result["lost"] or result["damage"] or result["broken_rules"] else 0)
 
 

@@ -9,12 +9,12 @@ takes, for comparison.
     python benchmarks/startup.py [--rounds 7] [--json]
 """
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import time
+
+from harness import make_parser, print_result
 
 KINDS = {
     "anthropic": ("-c", "import anthropic"),
@@ -47,15 +47,9 @@ def measure(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = make_parser(__doc__, rounds=7).parse_args()
     found = measure(options.rounds)
-    if not options.json:
-        for key, value in found.items():
-            print(f"{key:>14}  {value}")
-    print(json.dumps(found))
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

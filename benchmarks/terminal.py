@@ -9,7 +9,6 @@ quiet the machine was; a busy one adds its own delays.
     python benchmarks/terminal.py [--starts 5] [--keys 200] [--json]
 """
 
-import argparse
 import json
 import os
 import pty
@@ -22,9 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness import make_parser, print_result, rss_mb, write_large
 from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text
-from recordings import write_large
 
 MODEL = "simulated/claude-sonnet-5-5"
 SESSION_BYTES = 10_000_000
@@ -78,11 +77,6 @@ class Program:
             self._shown = self._shown[-200:] + os.read(self._master, 1 << 16)
         self._shown = self._shown.partition(wanted)[2]
         return time.monotonic() - self.began
-
-    def rss_mb(self) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(line.split()[1]) / 1_024
 
     def close(self) -> None:
         self.process.kill()
@@ -180,17 +174,13 @@ def memory(home: Path) -> float:
         program.wait_for(FULL)
         program.type("hello\r/agents\r")
         program.wait_for(b"No agent")  # which comes after the answer
-        found = program.rss_mb()
+        found = rss_mb(program.process.pid)
         program.close()
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--starts", type=int, default=5)
-    parser.add_argument("--keys", type=int, default=200)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    arguments = make_parser(__doc__, starts=5, keys=200).parse_args()
     with tempfile.TemporaryDirectory() as place:
         homes = [Path(place) / name for name in ("large", "keys", "long")]
         for home in homes:
@@ -208,11 +198,7 @@ def main() -> None:
         "rss_mb": round(rss, 1),
         "load_average": round(os.getloadavg()[0], 1),
     }
-    if arguments.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name:<16} {value}")
+    print_result(figures, arguments.json)
 
 
 if __name__ == "__main__":

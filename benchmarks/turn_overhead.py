@@ -14,10 +14,8 @@ taken the session up and has counted nothing yet. All in CPU time.
     python benchmarks/turn_overhead.py [--sizes 100 1000 10000 100000] [--json]
 """
 
-import argparse
 import gc
 import itertools
-import json
 import math
 import random
 import statistics
@@ -29,6 +27,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from harness import make_parser, percentile, print_result
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
 from longhold.core.messages import Text, ToolUse, Usage
@@ -117,8 +116,8 @@ def run(size: int, directory: Path) -> dict:
     path.unlink()
     return {
         "p50_ms": round(statistics.median(times), 4),
-        "p99_ms": round(sorted(times)[int(len(times) * 0.99)], 4),
-        "p99_cpu_ms": round(sorted(busy)[int(len(busy) * 0.99)], 4),
+        "p99_ms": round(percentile(times, 0.99), 4),
+        "p99_cpu_ms": round(percentile(busy, 0.99), 4),
         "sync_ms": round(statistics.median(syncs), 3),
     }
 
@@ -183,7 +182,7 @@ def clearing(directory: Path) -> dict:
     firsts = [full_pass(directory, f"first{i}", is_known=False) for i in range(PASSES)]
     return {
         "check_p50_ms": round(statistics.median(checks), 4),
-        "check_p99_ms": round(sorted(checks)[int(len(checks) * 0.99)], 4),
+        "check_p99_ms": round(percentile(checks, 0.99), 4),
         "pass_ms": round(statistics.median(ms for ms, _ in passes), 3),
         "first_pass_ms": round(statistics.median(ms for ms, _ in firsts), 3),
         "checks_that_cleared": cuts,
@@ -216,20 +215,15 @@ def exponent(sizes: dict[int, dict]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         run(100, Path(name))  # warm up
         sizes = {size: run(size, Path(name)) for size in options.sizes}
         cleared = clearing(Path(name))
-    if not options.json:
-        for size, found in sizes.items():
-            print(
-                f"{size:>9,} messages  p50 {found['p50_ms']:.3f} ms  p99 {found['p99_ms']:.3f} ms"
-            )
-    print(json.dumps({"sizes": sizes, "growth_exponent": exponent(sizes), "clearing": cleared}))
+    found = {"sizes": sizes, "growth_exponent": exponent(sizes), "clearing": cleared}
+    print_result(found, options.json)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ import gc
 import os
 import random
 import statistics
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from harness import temporary_home
 from longhold import Session
 
 MODEL = "claude-sonnet-4-6"
@@ -29,9 +29,8 @@ TOOLS = [
 
 def many_sessions(count: int, seconds: float = TALK_SECONDS) -> dict[str, float]:
     """Open so many sessions, measure them at rest, and let all of them talk for a while."""
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["LONGHOLD_HOME"] = name
-        return asyncio.run(_measured(count, Path(name), seconds))
+    with temporary_home() as place:
+        return asyncio.run(_measured(count, place, seconds))
 
 
 async def _measured(count: int, place: Path, seconds: float) -> dict[str, float]:

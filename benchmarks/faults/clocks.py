@@ -1,7 +1,5 @@
 """Clocks that jump, back and forth, at each of their readings, under a session that goes on."""
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +8,7 @@ from pathlib import Path
 
 from faults.disk import MODEL, work
 from faults.tally import Tally
+from harness import temporary_home
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Swept
 from longhold.core.log.store import FileStore
@@ -49,14 +48,13 @@ async def clock_faults(most: int) -> Tally:
     tally = Tally()
     for seconds in JUMPS:
         for at in range(1, most + 1):
-            with tempfile.TemporaryDirectory() as place:
-                if not await _strike(Path(place), at, seconds, tally):
+            with temporary_home() as place:
+                if not await _strike(place, at, seconds, tally):
                     break
     return tally
 
 
 async def _strike(place: Path, at: int, seconds: float, tally: Tally) -> bool:
-    os.environ["LONGHOLD_HOME"] = str(place / "home")
     store, written = FileStore(), list[AnyEntry]()
     where = f"clock {seconds:+.0f} s at {at}"
     with jumping(at, seconds) as struck:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from faults.tally import Tally
+from harness import DAMAGE_KINDS, damage_log, generate
 from longhold.core.log import Header, Log, load, write_log
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages.rules import violations
@@ -14,7 +15,6 @@ from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
 from longhold.errors import NewerFormat, TranscriptError
 from longhold.insight.transcripts.formats import read_lines
-from recordings import DAMAGE_KINDS, damage_log, generate
 
 RECORDS = 120
 

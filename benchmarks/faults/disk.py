@@ -2,7 +2,6 @@
 
 import errno
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.tally import Tally
+from harness import temporary_home
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Failed
 from longhold.core.log.store import FileStore
@@ -56,15 +56,14 @@ async def disk_faults(most: int) -> Tally:
     tally = Tally()
     for way in WAYS:
         for at in range(1, most + 1):
-            with tempfile.TemporaryDirectory() as place:
-                struck = await _strike(Path(place), at, way, tally)
+            with temporary_home() as place:
+                struck = await _strike(place, at, way, tally)
             if not struck:
                 break
     return tally
 
 
 async def _strike(place: Path, at: int, way: str, tally: Tally) -> bool:
-    os.environ["LONGHOLD_HOME"] = str(place / "home")
     store, written = FileStore(), []
     session: Session | None = None
     with failing(at, way) as struck:

@@ -1,4 +1,4 @@
-"""A loop with one harmless tool, for models that fail: waiting takes no time."""
+"""A loop with one harmless tool, in which waiting before a retry takes no time."""
 
 import asyncio
 from pathlib import Path
@@ -35,14 +35,16 @@ async def _no_wait(seconds: float) -> None:
     await asyncio.sleep(0)
 
 
-def probing_loop(session: Session, model: Model, place: Path, patience: Patience) -> Loop:
+def probing_loop(
+    session: Session, model: Model, place: Path, patience: Patience, tool: Tool = LOOK
+) -> Loop:
     return Loop(
         engine=session.engine,
         models=Models(model),
         stages=session.layers.stages,
         after_turn=session.layers.after_turn,
         toolbox=Toolbox(
-            tools={LOOK.name: LOOK},
+            tools={tool.name: tool},
             tool_context=ToolContext(root=place, home=place, scratch=place),
         ),
         settings=session.engine.settings.loop,

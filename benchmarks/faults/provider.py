@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import os
-import tempfile
 from pathlib import Path
 
 from faults.probing import LOOK, probing_loop
 from faults.tally import Tally
+from harness import temporary_home
 from longhold.core.log import load
 from longhold.core.log.entries import Replied
 from longhold.core.messages import text_of
@@ -50,13 +49,12 @@ async def provider_faults(most: int) -> Tally:
         for kind, step in cases:
             server.simulation.faults.clear()
             server.simulation.faults.plan({"queue": ["none"] * step + [kind]})
-            with tempfile.TemporaryDirectory() as place:
-                await _case(Path(place), server.url, f"{kind} at {step}", tally)
+            with temporary_home() as place:
+                await _case(place, server.url, f"{kind} at {step}", tally)
     return tally
 
 
 async def _case(place: Path, url: str, name: str, tally: Tally) -> None:
-    os.environ["LONGHOLD_HOME"] = str(place / "home")
     tally.faults += 1
     model = AnthropicModel(MODEL, base_url=url, api_key="x")
     session = Session.open(model=MODEL, tools=[LOOK.definition()], directory=place)

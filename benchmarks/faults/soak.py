@@ -54,8 +54,10 @@ def prompt_of(run: int) -> str:
 
 
 async def soak(place: Path, turns: int) -> dict[str, float]:
-    """Play turns, each one answer of the model, and compare the end with the beginning."""
-    os.environ["LONGHOLD_HOME"] = str(place / "home")
+    """Play turns, each one answer of the model, and compare the end with the beginning.
+
+    Expects `LONGHOLD_HOME` to be in `place`.
+    """
     project = place / "project"
     make_project(project)
     model, samples = Worker(project), list[Sample]()

@@ -242,14 +242,6 @@ LINES = (
         noise=COUNTED,
     ),
     _line(
-        "claims",
-        "a task has one worker",
-        named("claims", "double"),
-        goals={"double": ("<=", 0)},
-        higher_is_better=frozenset({"claims"}),
-        noise=0.1,
-    ),
-    _line(
         "simulator_load",
         "the simulator keeps up",
         {"growing_per_second": "requests_per_second"},
