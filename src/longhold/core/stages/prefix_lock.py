@@ -1,8 +1,8 @@
-"""When the prefix may change: between turns always, inside a tool loop with care.
+"""Decide when the cached prefix may change: always between turns, with care in a tool loop.
 
-Some models bind thinking to the exact prefix it was produced under, so changing an earlier message
-drops all later thinking. In a tool loop that thinking is still needed; the change waits for the end
-of the turn unless the window is full.
+Some models bind thinking to its exact prefix, so changing an earlier message drops all later
+thinking. A tool loop still needs that thinking, so the change waits for the end of the turn unless
+the window is full.
 """
 
 from itertools import islice
@@ -18,12 +18,12 @@ THOUGHTFUL_ROUNDS = 64
 
 
 def drops_thinking(engine: Engine) -> bool:
-    """True if changing an earlier message must drop the thinking after it."""
+    """True if changing an earlier message drops the thinking after it."""
     return capabilities(engine.model).binds_thinking
 
 
 def may_move(engine: Engine) -> bool:
-    """True if an entry may now change what was sent before."""
+    """True if an entry may change the sent prefix now."""
     if not drops_thinking(engine) or not _is_thinking_in_loop(engine.view):
         return True
     return engine.fullness().is_blocked

@@ -1,8 +1,8 @@
-"""The ways to get a summary, from the best to the one that cannot fail.
+"""The fallbacks for writing a summary, from the best to the one that cannot fail.
 
-A fork on the conversation's prefix; a direct call, which may drop the oldest rounds; a call per
-piece; and no call: the digest. A failure leaves an entry and the next way is tried. After several
-failures in a row models are asked only if a person wants it, until the breaker closes again.
+They are: a fork on the conversation's prefix; a direct call, which may drop the oldest rounds; one
+call per piece; and the digest, without a call. A failure is recorded and the next one is tried.
+After several failures in a row the breaker opens, and only manual compactions call a model.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from longhold.errors import (
 )
 
 PIECE_CHARS_PER_TOKEN = 2
-"""Cautious: code and non-Latin scripts have more tokens than prose."""
+"""Conservative, because code and non-Latin scripts have more tokens than prose."""
 PIECE_SHARE = 0.5
-"""Of the window; the rest is for the question, the answer and the margin."""
+"""Share of the window. The rest is for the question, the answer and a margin."""
 NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
-"""No model answers, so other ways would only wait."""
+"""No model answers, so the other fallbacks would only wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeSummary:
-    """A summary; without one in it, the digest is used."""
+    """A summary. If `written` is None, the digest is used."""
 
     written: Judged | None = None
     way: str = "digest"
@@ -79,7 +79,7 @@ class Fallbacks:
         return MadeSummary()
 
     async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
-        """Have the summary written on a fork of the current prefix, for later; raise if it fails."""
+        """Write a summary on a fork of the current prefix, for later. Raise if that fails."""
         written = await replace(self._writer(engine, asked), retries=None).ask_fork(prefix)
         return MadeSummary(written=written, way="ahead")
 
@@ -97,7 +97,7 @@ class Fallbacks:
 def _attempts(
     engine: Engine, writer: SummaryWriter, segment: Segment, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[Written | JsonObject]]]]:
-    """Yield the ways that are available, the best first; the provider gives a block of its own."""
+    """Yield the available fallbacks, best first. The provider returns its own block."""
     if error is None and _may_provide(engine, segment):
         yield "provider", lambda: writer.by_provider(_prefix_up_to(engine, segment))
     if error is None:
@@ -112,7 +112,7 @@ def _attempts(
 
 
 def _may_provide(engine: Engine, segment: Segment) -> bool:
-    """True if the provider should compact on its side and its block could be sent.
+    """True if the provider should compact on its side and its block can be sent.
 
     The block must be the very first message, so there must be no instructions before it.
     """

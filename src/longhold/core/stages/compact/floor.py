@@ -1,7 +1,7 @@
-"""The floor: what every request holds however much is compacted, itemised by weight.
+"""The floor: the part of every request that no compaction removes, itemised by weight.
 
-If the floor is over the line, no compaction helps; the error names the heaviest parts and what to
-do about each.
+If the floor exceeds the compaction threshold, the error names its heaviest parts and what to do
+about each.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ def _tool_advice(name: str) -> str:
 
 
 def _list_waiting(item: Item) -> Iterator[_Part]:
-    """Name what lies behind everything compactable; a summary can be shortened instead."""
+    """List items after everything compactable. A summary is omitted because it can be shortened."""
     match item:
         case Spoken(kind="summary"):
             return
@@ -85,9 +85,10 @@ def _list_waiting(item: Item) -> Iterator[_Part]:
 
 
 def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Explain why there is no room, and what to do.
+    """Explain why compacting does not help, and what to do.
 
-    `least_tokens` is what the shortest summary leaves, for when the floor alone is not the reason.
+    `least_tokens` is the size with the shortest summary, for when the floor alone is not the
+    reason.
     """
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:

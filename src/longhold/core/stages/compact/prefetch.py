@@ -1,8 +1,7 @@
-"""A summary prepared in the background, so that nobody waits at the line.
+"""A summary prepared in the background, so that nobody waits at the compaction threshold.
 
-From a lower line on a fork writes the summary while work continues. At the line it is used if
-nothing it covers has changed since; later messages stay word for word behind it. Otherwise it is
-dropped, and its cost is recorded.
+A fork writes it while work continues. It is used if nothing it covers has changed; later messages
+stay word for word after it. Otherwise it is dropped and its cost is recorded.
 """
 
 import asyncio
@@ -60,7 +59,7 @@ class Prefetch:
         return self._find_covered(engine, one) is not None and not may_move(engine)
 
     async def take(self, engine: Engine) -> PreparedSummary | None:
-        """Return the summary if it can be used; it is gone afterwards."""
+        """Return the summary if it can be used. It can be taken only once."""
         one = self._under_way
         if one is None:
             return None
@@ -95,7 +94,7 @@ class Prefetch:
         return None
 
     def _find_covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
-        """Return what it covers, unless an entry has changed that since."""
+        """Return the covered segment, or None if an entry has changed it."""
         since = engine.view.history[one.since :]
         if any(_can_move(entry, one.last) for entry in since):
             return None
@@ -105,7 +104,8 @@ class Prefetch:
         return segment_before(engine.view, engine.view.items.index(item) + 1)
 
     def drop(self, engine: Engine, why: str) -> str:
-        """Drop what is in progress, record what it cost, and return that; "" if there is nothing."""
+        """Drop the summary in progress and record its cost. Return that line, or "" if there is
+        none."""
         one, self._under_way = self._under_way, None
         if one is None:
             return ""

@@ -1,7 +1,8 @@
-"""Which part of a view a compaction covers. Pure.
+"""Choose which part of a view a compaction covers. Pure.
 
-Items hold an answer with its results, so every edge of a segment is a legal cut. The user's
-unanswered message and a round whose tools still run stay, and the view keeps pinned messages.
+An item holds an answer with its results, so a segment can be cut between any two items. The user's
+unanswered message and a round with running tools are never covered, and the view keeps pinned
+messages.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,12 +27,10 @@ FEWEST_ITEMS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Consecutive items to be replaced by a summary."""
-
     items: tuple[Item, ...]
     kind: SummaryKind = "full"
     kept: tuple[int, int] | None = None
-    """The first and last message kept beside the summary."""
+    """The first and last message kept next to the summary."""
     pivot: str = ""
     """The text of the message at which a partial compaction begins."""
 
@@ -45,7 +44,7 @@ class Segment:
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything that may be covered; None if that is next to nothing.
+    """Cover everything that may be covered, or return None if there is too little.
 
     `again` also covers a lone summary, so that it can be shortened.
     """
@@ -120,7 +119,7 @@ def kept_rounds(view: View, segment: Segment) -> list[Round]:
 
 
 def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
-    """Yield the files whose text is in these rounds: read there, or written whole."""
+    """Yield the files whose full text is in these rounds: read there, or written whole."""
     for item in rounds:
         for use in item.tool_uses():
             described, result = description_of(use.name), item.result_of(use.id)
@@ -132,5 +131,5 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
 
 
 def is_whole(result: Result) -> bool:
-    """True if a result is still shown in full and was more than a pointer."""
+    """True if a result is still shown in full and is not just a pointer to an earlier one."""
     return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

@@ -1,6 +1,7 @@
-"""Exact names in a text (paths, identifiers, flags, numbers, ids, URLs) and what edits did to them.
+"""Exact names in a text: paths, identifiers, flags, numbers, ids and URLs; and how edits change
+them.
 
-Names are what a reader needs letter for letter to continue the work; they are recognised by shape.
+A reader needs them literally to continue the work. They are recognised by shape.
 """
 
 import re
@@ -48,18 +49,17 @@ _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 LONGEST_CHARS = 200
 """Anything longer is data."""
 SCANNED_CHARS = 200_000
-"""Per text; names that matter appear earlier."""
+"""Per text. Names that matter appear earlier."""
 REMEMBERED = 2_048
-"""Texts whose names are remembered: edits and messages that one compaction after another tells of."""
+"""Cached texts: edits and messages that every compaction reads again."""
 REMEMBERED_CHARS = 2_000
-"""A longer text is read each time."""
 
 
 def last_name(path: str) -> str:
     """Return the last part of a path.
 
-    A `PurePosixPath` for each would be interned part by part, and forgotten at once: at every turn
-    of a long session that makes Python's table of names grow and be copied.
+    `PurePosixPath` would intern each part and release it immediately, which makes Python's table of
+    interned strings grow and be copied in every turn of a long session.
     """
     return path.rstrip("/").rpartition("/")[2]
 
@@ -86,7 +86,7 @@ _remembered_names = lru_cache(maxsize=REMEMBERED)(_names_of)
 
 
 def has_name(text: str) -> bool:
-    """Faster than `named_in` for a yes or no."""
+    """Faster than `find_names` for a yes or no."""
     return bool(_NAME.search(text))
 
 
@@ -124,7 +124,7 @@ def settings_in(text: str) -> dict[str, str]:
 
 
 def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name the definitions, or in prose the headings, that edits touched."""
+    """List the definitions, or in prose the headings, that edits touched."""
     found: Counter[str] = Counter()
     for change in changes:
         text = f"{change.removed}\n{change.added}"
@@ -134,7 +134,7 @@ def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def list_neighbours(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
-    """Name the neighbours of the definitions that edits touched, in the code that was read."""
+    """List the neighbours of touched definitions in the code that was read."""
     names = list_touched(changes)
     found: dict[str, None] = {}
     for text in shown:
@@ -159,7 +159,7 @@ def list_values(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
-    """List what edits added: quoted strings, flags and names that were not there before."""
+    """List the new quoted strings, flags and names that edits added."""
     found: dict[str, None] = {}
     for change in changes:
         strings = [s for s in find_quoted(change.added) if s not in change.removed]
