@@ -1,4 +1,4 @@
-"""Longhold inside other frameworks: each module makes one framework's list of messages followed.
+"""Adapters for other frameworks. Each follows the framework's list of messages.
 
-A module imports its framework, so none is imported here.
+A module imports its framework, so nothing is imported here.
 """

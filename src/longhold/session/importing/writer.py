@@ -1,7 +1,7 @@
-"""What every importer writes entries with: numbered, dated and measured.
+"""Write an importer's entries: numbered, dated and measured.
 
-It also keeps the account of what was skipped, malformed or mended. Entries are yielded one by one,
-so that a file of any size can be imported.
+The account counts skipped, malformed and repaired records. Entries are yielded one by one, so a
+file of any size can be imported.
 """
 
 from collections import Counter, deque
@@ -22,7 +22,7 @@ _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 @dataclass(slots=True)
 class ImportAccount:
-    """What an import found that has no place in a view, and what it mended."""
+    """What an import skipped and repaired."""
 
     records: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -33,7 +33,7 @@ class ImportAccount:
         self.records += 1
 
     def usage(self, raw: Json) -> Usage | None:
-        """Read what an answer used; a report that cannot be read is counted, not kept."""
+        """Read an answer's usage. Unreadable usage is counted as a repair."""
         if not isinstance(raw, dict):
             return None
         usage = usage_from_wire(raw)
@@ -52,7 +52,7 @@ class OfAnswer(TypedDict, total=False):
 
 
 class TranscriptWriter:
-    """`beside` are calls that files of their own record: sub-agents', and a summary's."""
+    """`beside` are calls recorded in other files, such as those of sub-agents and summaries."""
 
     def __init__(self, beside: Sequence[Forked] = ()) -> None:
         self.account = ImportAccount()
@@ -117,7 +117,7 @@ class TranscriptWriter:
         return self.write(msgspec.structs.replace(frame, measure=measure), at)
 
     def imported(self, format: str, source: str) -> Imported:
-        """Close the account: the last entry of every import."""
+        """Make the last entry of an import, with its account."""
         account = self.account
         return self.write(
             Imported(
