@@ -1,4 +1,1 @@
-"""Adapters for other frameworks. Each follows the framework's list of messages.
-
-A module imports its framework, so nothing is imported here.
-"""
+"""Adapters for other frameworks, which are imported only in their own modules."""

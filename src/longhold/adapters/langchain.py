@@ -43,8 +43,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         """Follow each thread in a session of its name; `id` is for calls without a thread.
 
-        `options` are those of `Session.open`. With a `client`, the model writes notes and
-        summaries; without one they are made from the log.
+        With a `client` in `options`, which are those of `Session.open`, the model writes summaries.
         """
         super().__init__()
         self._sessions = Sessions("anthropic", id, open_sessions, options)

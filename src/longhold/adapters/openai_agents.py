@@ -33,8 +33,7 @@ class LongholdHooks(RunHooks[Any]):
     def __init__(self, id: str | None = None, **options: Unpack[AdapterOptions]) -> None:
         """Follow a conversation in the session `id`; `options` are those of `Session.open`.
 
-        With a `client`, the model writes notes and summaries; without one they are made from the
-        log.
+        With a `client`, the model writes notes and summaries; otherwise they come from the log.
         """
         self._sessions = Sessions("responses", id, 1, options)
 

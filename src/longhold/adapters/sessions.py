@@ -1,7 +1,6 @@
 """The sessions behind an adapter: one per conversation, resumed if it already exists.
 
-A framework never reports the end of a conversation, so only a limited number stay open. The least
-recently used one is closed and resumed when needed.
+Frameworks never report the end of a conversation, so the least recently used is closed.
 """
 
 from collections import OrderedDict

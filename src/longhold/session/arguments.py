@@ -1,8 +1,7 @@
 """Check a program's arguments before anything is recorded.
 
-The provider would reject a bad block with every later request, so it is rejected here, naming the
-argument and a valid form. Dictionaries, SDK objects, tuples and subclasses of `str` are accepted;
-plain JSON is recorded.
+The provider would reject a bad block with every later request. Dictionaries, SDK objects, tuples
+and subclasses of `str` are accepted; plain JSON is recorded.
 """
 
 import math
@@ -177,7 +176,6 @@ def _section(part: object, i: int) -> Section:
 
 
 def check_options(options: object) -> JsonObject:
-    """Return request parameters. Reject those that the session sets itself."""
     found = to_plain_object(options, "options") if options is not None else {}
     if taken := sorted(_RESERVED & set(found)):
         raise InvalidArgument(

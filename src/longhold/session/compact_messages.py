@@ -1,8 +1,7 @@
 """Compact a list of messages in one call, for programs that need nothing else.
 
-Without a client the summary is a digest and needs no network. System messages stay first. The
-user's unanswered last message is kept, and on request the last few messages. A list that a summary
-would not shorten is returned unchanged.
+Without a client the summary is a digest and needs no network. System messages stay first. A list
+that a summary would not shorten is returned unchanged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +50,6 @@ class CompactedMessages:
     survived: float = 1.0
     """The share of recently used exact names that are still in the list."""
     usage: Usage | None = None
-    """The usage of a model's summary."""
 
 
 async def compact(
@@ -141,7 +139,6 @@ def _write_messages(paper: Session, style: Style, *, like: list[JsonObject]) -> 
 
 
 def _request(messages: list[JsonObject], style: Style) -> bytes:
-    """Encode the list as a request, with its system messages moved to the front."""
     system = [message for message in messages if _is_system(message)]
     rest = [message for message in messages if not _is_system(message)]
     if style == "openai" or not system:

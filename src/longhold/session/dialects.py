@@ -1,7 +1,6 @@
 """Messages API, chat completions and Responses: one conversation in three dialects.
 
-A dialect reads one message of a caller's list and encodes requests. Internally everything is
-blocks, so a message has the same key in every dialect, as a string or as a block.
+Internally everything is blocks, so a message has the same key in every dialect.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,7 +78,6 @@ class Dialect:
     hear: Callable[[JsonObject, str], Heard]
     """Reads one message. The second argument names it in errors."""
     tool: Callable[[JsonObject], JsonObject]
-    """Encodes a tool's definition."""
 
 
 def render_request(

@@ -1,9 +1,8 @@
 """Follow a caller's list of messages: recognise known messages and record new ones.
 
-`FollowedList` has a key for each message, stored in the log, and copies of messages seen in this
-process, because comparing values is much faster than hashing. `Following` updates the log from a
-new list. A longer list is appended. A list that its owner cut, edited or compacted is rewound to
-the last unchanged message. Nothing is removed from the log.
+A longer list is appended. A list that its owner cut, edited or compacted is rewound to the last
+unchanged message; the log keeps everything. Messages seen in this process are compared by value,
+because that is much faster than hashing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,7 +34,7 @@ WHY: dict[Reason, str] = {
 
 
 class FollowedList:
-    """The caller's list as last seen."""
+    """The caller's list as last seen: a key for each message, stored in the log."""
 
     def __init__(self, history: Iterable[AnyEntry] = ()) -> None:
         self.keys: list[str] = []
@@ -126,10 +125,7 @@ class Following:
         self.known = FollowedList(engine.view.history)
 
     def take(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> None:
-        """Record a whole list; `first` is the number of system messages before it.
-
-        Everything is read and checked before anything is written.
-        """
+        """Record a whole list after checking it. `first` counts the system messages before it."""
         read = _Reading(messages, dialect, first)
         kept = self._count_known(messages, read)
         fresh = read.hear_from(kept)
@@ -253,11 +249,9 @@ def _reason(known: Sequence[str], kept: int, new: Sequence[str]) -> Reason:
 
 
 Given: TypeAlias = Said | Replied | Ran
-"""Entries that a message of a list can correspond to."""
 
 
 def _list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
-    """Yield messages, answers and results after an entry, oldest first."""
     start = len(history)
     while start and history[start - 1].n > after:
         start -= 1
@@ -271,10 +265,7 @@ def _list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int])
 def _match_waiting(
     run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
 ) -> tuple[int, list[Given]] | None:
-    """Match a message, or the pieces of an answer, with the first waiting entries.
-
-    Return its last entry and the entries still waiting, or None.
-    """
+    """Match a message or an answer's pieces. Return its last entry and the rest, or None."""
     if run[0].role == "assistant":
         return _matched_answer([block for one in run for block in one.content], waiting, given_id)
     [one] = run

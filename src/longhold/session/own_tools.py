@@ -1,8 +1,4 @@
-"""The tools a session runs itself: History, which opens content that left the view, and memory.
-
-Shortened and cleared results and summarised messages are opened by id, page by page, so no file
-tool is needed.
-"""
+"""The tools a session runs itself: History, which opens content that left the view, and memory."""
 
 from collections.abc import Sequence
 from functools import partial

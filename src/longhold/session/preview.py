@@ -1,6 +1,6 @@
-"""Preview a compaction before it is made: sizes, prices, losses and survival.
+"""Preview a compaction: sizes, prices, losses, survival, and natural places to cut.
 
-For partial compactions it finds natural places to cut. It changes nothing and calls no model.
+It changes nothing and calls no model.
 """
 
 from collections import Counter
@@ -27,9 +27,8 @@ class Gone:
     """What a compaction removes from the view. All of it stays in the log or the transcript."""
 
     said: int
-    """The number of user messages."""
     verbatim: int
-    """How many of them the summary contains word for word."""
+    """User messages that the summary contains word for word."""
     answers: int
     results: dict[str, int]
     """Counts by tool, highest first."""
@@ -55,7 +54,6 @@ class Price:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     covered: int
-    """Messages that the summary replaces."""
     first: int
     last: int
     kept: int
@@ -63,8 +61,7 @@ class Preview:
     before_tokens: int
     after_tokens: int
     unseen_tokens: int
-    """Part of both sizes: the provider's count for the prompt and tools, which the history lacks.
-    """
+    """Included in both: tokens of the prompt and tools, which the history lacks."""
     restored_tokens: int
     by: str
     names: int
@@ -153,20 +150,15 @@ class Seam:
     """A place where one piece of work ends and another begins."""
 
     up_to: int
-    """The last message before it."""
     start: int
     """The user message that begins the new work."""
     pause_seconds: float
     said: str
     covers: int
-    """The number of messages before it."""
 
 
 def natural_seams(view: View, most: int = SEAMS) -> list[Seam]:
-    """Find the best places for a partial compaction: new requests after the longest pauses.
-
-    Without timestamps, those nearest the middle are preferred.
-    """
+    """Find the best places to cut: new requests after long pauses, or else near the middle."""
     end = view.count_compactable()
     at = {entry.n: entry.at for entry in view.history}
     found = [

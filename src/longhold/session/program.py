@@ -98,8 +98,7 @@ def settings_of(log: OpenLog) -> Settings:
 
 
 def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
-    """Apply a program's settings over those from files. Names unknown to this version are ignored.
-    """
+    """Apply a program's settings over those from files, ignoring names unknown to this version."""
     groups: dict[str, Any] = {}
     for group, values in said.items():
         current = getattr(base, group, None)
@@ -173,7 +172,6 @@ class Program:
         return self._engine.view.configured or Configured()
 
     def configure(self, wishes: Wishes, why: str = "") -> None:
-        """Record the program's choices if they differ from those in force."""
         before = self._engine.view.configured
         entry = configure(before, wishes)
         entry = structs.replace(entry, tools=dict(self._registry.traits))
@@ -236,7 +234,6 @@ class Program:
     def follow(
         self, messages: Sequence[object], system: object, tools: Iterable[ToolLike] | None
     ) -> None:
-        """Update log and frame from a program's whole list."""
         if not messages:
             raise InvalidArgument("messages", "the list is empty; give at least one message")
         head = system_head(messages)

@@ -1,7 +1,6 @@
 """Try out a compaction on a copy of a history: preview, edit, then record or discard it.
 
-The history of a session or of another agent's transcript becomes a session on a temporary log. Only
-`take` changes the original session.
+The copy is a session on a temporary log. Only `take` changes the original session.
 """
 
 import tempfile
@@ -24,7 +23,6 @@ from longhold.core.turn.engine import Engine
 from longhold.session.session import Session
 
 PAPER = "paper"
-"""The session id of the temporary log."""
 
 
 @contextmanager
@@ -37,10 +35,7 @@ def open_scratch(
     shared: SharedRecords | None = None,
     hooks: Callable[[Engine], CompactionHooks] | None = None,
 ) -> Iterator[Session]:
-    """Open a session for a history on a temporary log. Gauge calibration is off.
-
-    `shared` has earlier calibration records that are not in files.
-    """
+    """Open a session on a temporary log. `shared` has calibration records that are not in files."""
     quiet = replace(settings, gauge=replace(settings.gauge, calibrate=False))
     with tempfile.TemporaryDirectory(prefix="longhold-") as place:
         path = Path(place) / f"{PAPER}.jsonl"
@@ -70,8 +65,7 @@ def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
 async def draft_compaction(
     session: Session, request: CompactRequest, manner: Manner
 ) -> CompactionDraft:
-    """Draft a compaction that refers to the original log, as in `manner`, not to the temporary one.
-    """
+    """Draft a compaction that refers to the original log, not to the temporary one."""
     stage = session.layers.compact
     draft = await stage.draft(session.engine, request)
     manual = replace(manner, is_auto=False)
@@ -81,10 +75,7 @@ async def draft_compaction(
 async def take(
     session: Session, draft: CompactionDraft, request: CompactRequest, *, seconds: float = 0.0
 ) -> Compacted:
-    """Record a draft in a session.
-
-    Any draft of the same history is valid, including one from a scratch session.
-    """
+    """Record a draft in a session. It may come from a scratch session of the same history."""
     entry = record_draft(session.engine, draft, request.trigger, seconds=seconds)
     await session.layers.compact.hooks.after(entry)
     return entry

@@ -100,8 +100,6 @@ def _forks_over(engine: Engine, client: object) -> "Forks":
 
 
 class Recovery:
-    """One session's failures since its last answer."""
-
     def __init__(self, compact: CompactionStage, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
@@ -175,8 +173,7 @@ class Session:
     ) -> None:
         """Wrap an engine and its layers; `open` and `resume` build both.
 
-        `ask` asks the model on a fork of the conversation; None if there is no model. `sleep` is
-        how `failed` waits before a retry.
+        `ask` asks the model on a fork, or is None. `sleep` is how `failed` waits before a retry.
         """
         self.engine = engine
         self.layers = layers
@@ -281,7 +278,8 @@ class Session:
         return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
-        """Record the model and the frame of every request, with the cache lifetime fixed in it."""
+        """Record the model and the frame, with the cache lifetime and server-side clearing fixed in
+        it."""
         self.engine.record(Switched(model=model, reason="opened"))
         self.engine.record(_first_frame(frame, model, source, self.engine.settings))
 
@@ -306,8 +304,8 @@ class Session:
     ) -> Self:
         """Resume a session as it was set up. Arguments that are given apply from here on.
 
-        Tools that a dead process left open count as interrupted. `id` must be complete. "newest" is
-        the newest session of `directory`, by default the current directory, never of another one.
+        Tools that a dead process left open count as interrupted. `id` must be complete; "newest" is
+        the newest session of `directory`, by default the current directory.
         """
         _check_client(client)
         wishes = Wishes(
@@ -339,10 +337,7 @@ class Session:
         return self.engine.view
 
     def user(self, content: ContentLike) -> None:
-        """Record the user's message. It is in the log before anything is sent.
-
-        Tool results among the blocks, as in a user message of the API, are recorded as results.
-        """
+        """Record the user's message, and tool results among its blocks, before anything is sent."""
         self._check_open()
         self._program.take_user(check_content(content, "content"))
 
@@ -354,23 +349,19 @@ class Session:
         self.engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
-        """Record that a tool is about to run, so that after a crash it is known that it may have
-        run."""
+        """Record that a tool is about to run, so that after a crash it counts as interrupted."""
         self._check_open()
         self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
         self.engine.log.flush()
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
-        """Mark a tool as running, so that after a crash it is reported as interrupted."""
+        """Run a tool inside this context. See `tool_began`."""
         self.tool_began(id)
         yield
 
     def retract(self, n: int = 1) -> None:
-        """Remove the n-th last message: a user message, or an answer with its results.
-
-        It leaves the view and stays in the log.
-        """
+        """Remove the n-th last message, or answer with results, from the view. The log keeps it."""
         self._check_open()
         self.engine.record(retraction(self.view, n))
 
@@ -410,9 +401,8 @@ class Session:
     ) -> Request:
         """Record a program's whole list of messages. Return the arguments of the next call.
 
-        Known messages are recognised by content and new ones are appended. A list that its owner
-        cut, edited or compacted is followed from the last unchanged message. `system` and `tools`
-        keep their previous values if not given.
+        A list that its owner cut, edited or compacted is followed from the last unchanged message.
+        `system` and `tools` keep their previous values if not given.
         """
         self._check_open()
         async with self._lock:
@@ -449,8 +439,7 @@ class Session:
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted:
-        """Summarise history now: all of it, from `start` on, or up to `end`. `focus` is emphasised.
-        """
+        """Summarise history now: all, from `start` on, or up to `end`, with emphasis on `focus`."""
         request = manual_request(focus, start=start, end=end)
         compact = partial(self.layers.compact.compact, self.engine, request)
         return await self.engine.retry_on_overflow(compact)
@@ -497,8 +486,8 @@ class Session:
             self.engine.close()
 
     async def aclose(self) -> None:
-        """Let memory jobs finish, for at most `memory.drain_seconds`, and close. `async with` does
-        this."""
+        """Let memory jobs finish within `memory.drain_seconds`, then close, as `async with` does.
+        """
         try:
             if self._program.memory is not None and self.engine.log.is_open:
                 await self._program.memory.close()

@@ -52,7 +52,6 @@ class _Bridge:
             raise
 
     def close(self) -> None:
-        """Cancel remaining work and close the loop. The second thread closes its own."""
         if self._beside is not None:
             self._beside.shutdown()
         if self._runner is not None:
@@ -82,10 +81,7 @@ def sync(work: AsyncIterator[_Result]) -> Iterator[_Result]: ...
 def sync(
     work: Awaitable[_Result] | AsyncIterator[_Result],
 ) -> _Result | Iterator[_Result]:
-    """Wait for an awaitable, or turn an asynchronous iterator into a plain one.
-
-    An iterator that is dropped half-way closes the asynchronous one.
-    """
+    """Wait for an awaitable, or turn an asynchronous iterator into a plain one that closes it."""
     if inspect.isawaitable(work):
         return _local.bridge.run(_await_result(work))
     if not isinstance(work, AsyncIterator):

@@ -3,9 +3,8 @@
     Tool({"name": "lookup", …}, kind="fetch")                    around a definition
     {"name": "lookup", …, "longhold": {"kind": "fetch"}}         or inside it, never sent
 
-The kind decides whether old results may be cleared and how long a result may be; each can also be
-set separately. Undeclared traits follow from the tool's name. Results of an unknown tool are never
-cleared.
+The kind decides whether old results may be cleared and how long a result may be. Undeclared traits
+follow from the tool's name. Results of an unknown tool are never cleared.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,8 +46,6 @@ ToolLike: TypeAlias = MessageLike | DeclaredTool
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTools:
-    """Definitions as requests carry them, and the declared traits by name."""
-
     definitions: tuple[JsonObject, ...]
     traits: Mapping[str, ToolTraits]
 
@@ -124,8 +121,6 @@ def _rename_schema(function: JsonObject) -> JsonObject:
 
 
 class ToolRegistry:
-    """The declared traits of a session's tools, by name."""
-
     def __init__(self, traits: Mapping[str, ToolTraits]) -> None:
         self.traits = dict(traits)
 

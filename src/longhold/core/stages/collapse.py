@@ -1,10 +1,9 @@
 """Collapse: replace each span of finished work with one line, reversibly, to free space.
 
-At 90% of the window, runs of tool calls become lines derived from the calls, oldest first and
-several at a time, because each commit rewrites the cache. At 95%, a fork writes one line per
-stretch between two user messages. User messages are never collapsed. Undoing an entry reopens its
-span, which then stays open until the window is full. While collapse is on, compaction waits until
-the window is full.
+At 90% of the window, runs of tool calls become derived lines, several at a time, because each
+commit rewrites the cache. At 95%, a fork writes a line per stretch between user messages, which are
+never collapsed. An undone span stays open until the window is full, and until then nothing is
+compacted.
 """
 
 import re
@@ -96,7 +95,6 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
 
 
 def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
-    """Trim a span so that it begins and ends with the model's work."""
     items = view.items
     while lo < hi and not _is_work(items[hi - 1]):
         hi -= 1
@@ -107,11 +105,7 @@ def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
 
 
 def _last(view: View, item: Item) -> int:
-    """Return the number of the last message an item shows.
-
-    A collapsed line ends where its own span ended: the number before the next item may belong to an
-    entry that is shown elsewhere in the view.
-    """
+    """Return the last message an item shows. For a line, the next item does not reveal it."""
     if isinstance(item, Round):
         return max([item.id, *(result.id for result in item.results)])
     line = next(entry for entry in reversed(view.history) if entry.n == item.id)
@@ -120,7 +114,6 @@ def _last(view: View, item: Item) -> int:
 
 
 def _is_bound(view: View, item: Item) -> bool:
-    """True if no span may contain this item."""
     if isinstance(item, Spoken) and item.kind not in ("line", "late"):
         return True
     return view.is_pinned(item)
@@ -173,14 +166,12 @@ class CollapseLimits:
     free_tokens: float
     least_tokens: float
     respects_undo: bool = True
-    """Leave reopened spans alone."""
     drops_thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """The stage: it commits counted lines from `COMMIT_RATIO` on and written ones from
-    `WRITE_RATIO` on."""
+    """The stage: counted lines from `COMMIT_RATIO` on, written ones from `WRITE_RATIO` on."""
 
     ask: AskFork | None = None
 

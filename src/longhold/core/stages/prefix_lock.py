@@ -1,8 +1,7 @@
 """Decide when the cached prefix may change: always between turns, with care in a tool loop.
 
-Some models bind thinking to its exact prefix, so changing an earlier message drops all later
-thinking. A tool loop still needs that thinking, so the change waits for the end of the turn unless
-the window is full.
+Some models bind thinking to its exact prefix. A change then drops all later thinking, which a tool
+loop still needs, so it waits for the end of the turn unless the window is full.
 """
 
 from itertools import islice
@@ -30,7 +29,6 @@ def may_move(engine: Engine) -> bool:
 
 
 def _is_thinking_in_loop(view: View) -> bool:
-    """True if the model is between two tool calls, with thinking that led there."""
     for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
         if isinstance(item, Round):
             if not item.tool_uses():

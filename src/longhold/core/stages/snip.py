@@ -1,7 +1,6 @@
 """Snip: remove messages that the user or a tool marked as dropped.
 
-Marks are log entries, so they can wait and survive a restart. The newest turn is never touched, and
-a round is removed as a whole. After an undo, only a new mark by the user removes it again.
+Marks are log entries, so they survive a restart. The newest turn is never touched.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +18,6 @@ Marks: TypeAlias = Mapping[int, Dropped]
 
 
 class Snip:
-    """The stage of one engine. It caches the marks it has read."""
-
     def __init__(self) -> None:
         self._marks: dict[int, Dropped] = {}
         self._cursor = LogCursor()

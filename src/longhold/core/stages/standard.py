@@ -1,7 +1,6 @@
 """The layers of a session and the order in which they run.
 
-Every session has all layers; a disabled layer does nothing. A program's own loop uses the defaults.
-An agent passes in its tools, hooks and notices.
+Every session has all layers; a disabled layer does nothing.
 """
 
 from collections.abc import Callable

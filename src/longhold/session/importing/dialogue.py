@@ -1,8 +1,7 @@
 """Turn the messages of a file, however broken, into valid paired entries.
 
-An answer in pieces becomes one round. Results precede the words they came with. A duplicate tool
-use id is renamed together with its result. Repairs are counted in the account; a result without a
-tool use stays in the log.
+An answer in pieces becomes one round. A duplicate tool use id is renamed together with its result.
+Repairs are counted in the account.
 """
 
 from collections import Counter
@@ -20,8 +19,6 @@ from longhold.session.importing.writer import OfAnswer, TranscriptWriter
 
 
 class Dialogue:
-    """Passes messages to a writer, keeping answers whole and results with their tool uses."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._repaired = writer.account.repaired
@@ -36,7 +33,6 @@ class Dialogue:
         self._copies: Counter[str] = Counter()
         self._answered: set[str] = set()
         self._first = 0
-        """The first entry with a message."""
 
     def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
         if request or frame.sections:
@@ -48,8 +44,7 @@ class Dialogue:
     def spoken(
         self, message: JsonObject, number: int, content: Content, hidden_roles: Sequence[str]
     ) -> Iterator[AnyEntry]:
-        """Write a message of any other role on the user's side. Only the user's messages are
-        visible."""
+        """Write a message of any role on the user's side. All but the user's are hidden."""
         role = message.get("role")
         if not isinstance(role, str):
             self._writer.account.malformed.append((number, "a message without a role"))
@@ -127,7 +122,6 @@ class Dialogue:
         return True
 
     def _begin(self, answer: str) -> str:
-        """Return the id of the answer a piece belongs to: the last one if it continues that."""
         name = answer or self._answer or f"answer-{self._writer.last + 1}"
         if name == self._answer:
             return name

@@ -1,9 +1,8 @@
 """Detect whose message list a file contains, from its beginning.
 
-Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is scanned for
-keys and their depth, because a key deep inside a tool's input proves nothing. A request may be cut
-before its messages begin. A list without a distinctive key is read as Anthropic's, which reads it
-the same way.
+The beginning, cut anywhere, is scanned for keys and their depth, because a key deep inside a tool's
+input proves nothing. A list without a distinctive key is read as Anthropic's, which gives the same
+result.
 """
 
 import re
@@ -31,7 +30,6 @@ class _Field(NamedTuple):
     depth: int
     key: bytes
     value: bytes
-    """The value if it is a string, otherwise empty."""
 
 
 def provider_of(first: bytes) -> Literal["anthropic", "openai"] | None:
@@ -49,7 +47,6 @@ def provider_of(first: bytes) -> Literal["anthropic", "openai"] | None:
 
 
 def _fields(text: bytes) -> Iterator[_Field]:
-    """Yield each key with its depth and string value, as far as the text goes."""
     depth, at, last, key = 0, 0, b"", b""
     while token := _TOKEN.match(text, at):
         at = token.end()

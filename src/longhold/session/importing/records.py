@@ -1,7 +1,7 @@
 """Read JSON records, one per line or all in one document.
 
-Unreadable records are counted in the account with their line and the reason. A broken surrogate
-pair loses only that character. Numbers are lines, or positions in the list for a single document.
+Unreadable records are in the account with their line and the reason. Numbers are lines, or
+positions in the list for a single document.
 """
 
 import json
@@ -21,8 +21,7 @@ from longhold.session.importing.writer import ImportAccount
 Numbered = Iterator[tuple[int, JsonObject]]
 
 MOST_LEVELS = 200
-"""Deeper JSON is skipped, because walking it would overflow the stack. Real records have ten
-levels."""
+"""Deeper JSON would overflow the stack. Real records have ten levels."""
 
 
 LARGEST_COUNT = 2**53
@@ -34,7 +33,6 @@ _first_value = json.JSONDecoder()
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _HALF = r"\ufffd"
-"""Replaces half of a surrogate pair."""
 
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)",
@@ -135,10 +133,7 @@ def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
 
 
 def seconds(timestamp: Json) -> float:
-    """Parse an ISO timestamp, or milliseconds since the epoch; 0 if it is neither.
-
-    Text without a zone is in UTC.
-    """
+    """Parse an ISO timestamp (UTC by default) or milliseconds since the epoch; 0 if neither."""
     if isinstance(timestamp, bool) or not isinstance(timestamp, int | float | str):
         return 0.0
     try:
@@ -167,7 +162,6 @@ def line(record: JsonObject) -> bytes:
 
 
 def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[bytes]:
-    """Encode a request with its messages as one document, message by message."""
     head = msgspec.json.encode(request)[:-1]
     yield head + (b',"messages":[' if request else b'"messages":[')
     separator = b"\n"

@@ -1,8 +1,4 @@
-"""Write an importer's entries: numbered, dated and measured.
-
-The account counts skipped, malformed and repaired records. Entries are yielded one by one, so a
-file of any size can be imported.
-"""
+"""Write an importer's entries, numbered, dated and measured, one by one for files of any size."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -117,7 +113,6 @@ class TranscriptWriter:
         return self.write(msgspec.structs.replace(frame, measure=measure), at)
 
     def imported(self, format: str, source: str) -> Imported:
-        """Make the last entry of an import, with its account."""
         account = self.account
         return self.write(
             Imported(

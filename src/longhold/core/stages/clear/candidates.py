@@ -1,8 +1,7 @@
 """The tool results that may be cleared, oldest first, updated as the view grows.
 
-Candidates come from tools whose output can be fetched again. Refusals in the user's words and
-results the model has not answered yet are excluded. Weights only compare parts of a view; the gauge
-knows the size in tokens.
+Refusals in the user's words and results the model has not answered yet are excluded. Weights only
+compare parts of a view; the gauge knows the size in tokens.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -116,25 +115,22 @@ class Candidates:
         self._view: View | None = None
         self._cursor = LogCursor()
         self._known: dict[int, tuple[Item, float]] = {}
-        """Weights by order, with the item they were computed for: a changed item is a new object.
-        """
+        """With the item each weight was computed for: a changed item is a new object."""
         self._forget()
 
     def _forget(self) -> None:
         self.newest: list[Candidate] = []
         """Every result the model has read and still sees, including light ones."""
         self.heavy = Batch()
-        """The results of `newest` that are heavy enough to clear."""
         self.edited = Batch()
         """Results deleted in the provider's cache but still part of the request."""
         self.served = Batch()
         """Results the provider cleared on its side but that are still part of the request."""
         self.unread = 0
-        """The number of newer results the model has not read."""
         self._pointed: frozenset[str] = frozenset()
         """The ids of results that unread results refer to."""
         self._held: set[str] = set()
-        """The ids of results that uncleared permanent results refer to."""
+        """The ids of results that permanent results refer to."""
         self.cleared_weight = 0.0
         self._ids: set[str] = set()
         self.rounds = 0
@@ -161,10 +157,8 @@ class Candidates:
         self._pointed = frozenset(filter(None, map(_find_original, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Return all results worth clearing except the `keep` newest; at least one is always kept.
-
-        A result that a kept result refers to is kept too.
-        """
+        """Return the results to clear: all but the `keep` (at least one) newest and those they
+        refer to."""
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self._smallest]

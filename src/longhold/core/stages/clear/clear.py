@@ -1,8 +1,7 @@
 """The clearing stage: remove old tool results from the view when that is free or pays off.
 
-`policy` decides; this module records the decision as one entry with a reason for the user and a
-placeholder per result. Results are cleared in batches, because a cut that moved with every call
-would rewrite the cache each time.
+`policy` decides. Results are cleared in batches, because a cut that moved with every call would
+rewrite the cache each time.
 """
 
 import math
@@ -130,8 +129,7 @@ def _texts(value: Json) -> Iterator[str]:
 def _old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) -> list[Round]:
     """Return the answers with thinking of all but the newest `keep_turns` turns, oldest first.
 
-    Empty for models that bind thinking to the request, because later thinking would be lost, and
-    for models that never see the thinking of earlier turns.
+    Empty for models that lose later thinking by this or never see earlier turns' thinking.
     """
     able = capabilities(view.model)
     if able.binds_thinking or not able.keeps_thinking:
@@ -190,8 +188,7 @@ def _plan_beside(
     settings: ClearSettings,
     shortener: InputShortener,
 ) -> Beside:
-    """Choose inputs and thinking to clear along with a plan, or without one if the cache is dead.
-    """
+    """Choose inputs and thinking to clear along with a plan, or alone if the cache is dead."""
     is_dead = bool(now.cold) and now.cold != NEVER_CACHED and settings.idle
     if plan is not None and plan.how != "rewritten":
         return Beside()
@@ -239,8 +236,7 @@ class ClearingBalance:
     def stake_usd(self, share: float) -> float:
         """Return the largest acceptable cost of a cache rewrite.
 
-        If the session ended right after it, the session would have cost at most `share` more than
-        without clearing.
+        Even if the session ended right after it, clearing would have cost at most `share` extra.
         """
         return share * self.billed_usd + self.saved_usd
 
@@ -268,8 +264,7 @@ STALE_SHARE = 0.5
 SURELY_LONGER = 4 * LONGEST_WEIGHT
 """Longer than any placeholder, so a heavier result needs no comparison with its placeholder."""
 ASK_AGAIN_SHARE = 1 / 16
-"""A refused batch is priced again only after growing by this share. Pricing is slow, and the gain
-changes little near the best moment."""
+"""Growth of a refused batch before it is priced again, because pricing is slow."""
 
 
 class Clearing:
@@ -281,11 +276,8 @@ class Clearing:
         tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
-        """`forget` receives each path whose text the model no longer sees; `tell` the line for the
-        user.
-
-        Only the main agent uses cache edits.
-        """
+        """`forget` receives each path the model no longer sees. Only the main agent uses cache
+        edits."""
         self._describe = describe
         self._forget = forget
         self._tell = tell
@@ -294,7 +286,6 @@ class Clearing:
         self._stats, self._balance = CallStats(), ClearingBalance()
         self._lines = PlaceholderLines()
         self._served = 0
-        """The number of the last answer whose server-side clearing was recorded."""
         self._refused = 0.0
         """The batch weight at which clearing was last found not to pay."""
 

@@ -1,8 +1,7 @@
 """The one-line placeholder for a cleared result: what it was and how to get it again.
 
-The text is stored in the entry, so its timestamp never changes the cached prefix. It names only a
-file, program or site, because the full call is shown right above it and queries and arguments may
-contain secrets.
+It is stored in the entry, so its timestamp never changes the cached prefix. It names only a file,
+program or site, because queries and arguments may contain secrets.
 """
 
 import re
@@ -35,7 +34,6 @@ _PROGRAM = re.compile(
     rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
     r"([\w./+][\w./+-]*)"
 )
-"""The program of a command, after variables, `cd` and a wrapping shell."""
 
 
 SPARE_LINES = 50
@@ -45,16 +43,13 @@ SPARE_LINES = 50
 class PlaceholderLines:
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
-        """The tool that opens cleared results; "" if the model has none."""
         self._made: dict[str, tuple[str, Measure]] = {}
 
     def __len__(self) -> int:
         return len(self._made)
 
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make placeholders for new results ahead of time and prune those of removed results.
-
-        New results are at the end, so this stops at the first known one.
+        """Make placeholders for new results, which are at the end, and prune those of removed ones.
         """
         if len(self._made) > 2 * len(results) + SPARE_LINES:
             self._made = {one.id: self._made[one.id] for one in results if one.id in self._made}
@@ -64,8 +59,7 @@ class PlaceholderLines:
             self.line(result, history)
 
     def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
-        """Return a result's placeholder and its measure. A placeholder that was sent never changes.
-        """
+        """Return a result's placeholder and its measure. A sent placeholder never changes."""
         known = result.result.cleared
         if known is not None:
             return known.text, measure_result(known.text)
@@ -77,10 +71,7 @@ class PlaceholderLines:
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
-    """Describe in one line what was cleared and how to get it again.
-
-    `came` is when the result arrived; `history_tool` is the tool that opens cleared results.
-    """
+    """Describe what was cleared at `came`, in one line, and how to get it again."""
     use, kind = cleared.use, cleared.tool.kind
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))

@@ -1,9 +1,8 @@
 """Decide what to clear before a call, and by which method. Pure.
 
 The first applicable method wins: rewrite results that a cache edit failed to delete, clear for free
-while the cache is dead, delete inside a live cache, or clear a batch whose savings exceed the cache
-rewrite it causes. For server-side clearing the provider reports only counts, so the oldest results
-are assumed.
+while the cache is dead, delete inside a live cache, or clear a batch that pays for the cache
+rewrite. Server-side clearing reports only counts, so the oldest results are assumed.
 """
 
 import math
@@ -67,19 +66,15 @@ PAID_LEAST_TOKENS = 10_000
 
 @dataclass(slots=True)
 class CallStats:
-    """Counts over a session's history, updated by `follow`."""
-
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
-    """When the last call that used the cache began; in imported sessions, when its answer arrived.
-    """
+    """Start of the last call that used the cache; in imported sessions, arrival of its answer."""
     began_at: int = 0
     void_at: int = 0
     void_by: str = ""
     """The last entry that invalidated the whole cache, and why."""
     has_deleted: bool = False
-    """Some answer reported that cache edits were applied."""
     edits_failed: bool = False
     last_applied: Replied | None = None
     """The last answer whose prompt the provider had shortened."""
@@ -141,13 +136,10 @@ class CallStats:
 NEVER_CACHED = "nothing is cached"
 """Caching is off, so the cache is cold before every call."""
 STAND_IN_WEIGHT = 60.0
-"""The approximate weight of a placeholder with its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state before a call that clearing decisions depend on."""
-
     history: Sequence[AnyEntry]
     full: Fullness
     scale: float
@@ -170,7 +162,6 @@ class Snapshot:
 
     @property
     def is_at_line(self) -> bool:
-        """True if the history will be compacted unless space is freed."""
         return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
 
     def scale_tokens(self, tokens: int) -> int:
@@ -180,7 +171,6 @@ class Snapshot:
         return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
 
     def payback(self, batch: Batch) -> Payback | None:
-        """Price clearing a batch; None if the model's price is unknown."""
         if self.listed is None or not batch.results:
             return None
         return payback(
@@ -192,10 +182,7 @@ class Snapshot:
         )
 
     def limit_to_stake(self, batch: Batch) -> Batch:
-        """Return the newest part of a batch whose rewrite costs no more than the stake.
-
-        A later first change means that less is rewritten.
-        """
+        """Return the newest part of a batch whose rewrite is within the stake. Later is cheaper."""
         costs = self._costs()
         if costs is None or not batch.results or math.isinf(self.stake_usd):
             return batch
@@ -246,11 +233,7 @@ class Snapshot:
     def need_usd(
         self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
     ) -> float:
-        """Return the expected cost of clearing a result: the chance that it is needed times the
-        price.
-
-        `freed_tokens` are cleared along with it and make the prompt shorter.
-        """
+        """Return the expected cost of clearing a result together with `freed_tokens` others."""
         costs = self._costs()
         if costs is None:
             return 0.0
@@ -328,7 +311,6 @@ def take_snapshot(
 
 
 def _why_cold(engine: Engine, stats: CallStats) -> str:
-    """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
         return NEVER_CACHED
@@ -359,7 +341,6 @@ class CacheStanding:
     is_stale: bool = False
     """The provider ignored cache edits, or no longer applies them."""
     is_served: bool = False
-    """The provider clears on its side."""
     asks_price: bool = True
     """Enough has changed since clearing was last found not to pay."""
 
@@ -403,17 +384,13 @@ def plan_clearing(
 
 
 def _plan_stale(edited: Batch, batch: Batch, now: Snapshot) -> ClearPlan | None:
-    """Rewrite results that a cache edit failed to delete.
-
-    Everything after them is rewritten anyway, so clear more.
-    """
+    """Rewrite results a cache edit failed to delete, and more: the rest is rewritten anyway."""
     taken = _add_free(edited, batch, now)
     why = f"{_describe(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
 def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
-    """Clear old results while the cache is dead, including those the provider hid."""
     hidden = candidates.edited + candidates.served
     taken = _add_free(hidden, _spare_needed(batch, candidates, now), now)
     if not taken:
@@ -432,9 +409,8 @@ def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
 def _spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
     """Leave out results that are cheaper to keep than the chance of needing them.
 
-    A result whose call was repeated later is never kept. Other parts of a file that was read again
-    are needed, but seldom. Fetching a result again is cheaper with a shorter prompt, so the loop
-    repeats: each clearing makes more results worth clearing.
+    Other parts of a file that was read again are needed, but seldom. The loop repeats because a
+    shorter prompt makes fetching cheaper, so more results become worth clearing.
     """
     newest = {_question(one): one.id for one in candidates.newest}
     reads = [one for one in candidates.newest if one.tool.kind == "read"]
@@ -486,10 +462,7 @@ def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan
 def _plan_at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Clear to avoid a compaction, if that frees space for a while.
-
-    This does not wait for bound thinking, because a compaction would drop more of it.
-    """
+    """Clear to avoid a compaction, which would drop more thinking than this does."""
     if not batch or not _is_tight(now, standing):
         return None
     left = now.full.used_tokens - now.freed_tokens(batch)
@@ -503,8 +476,7 @@ def _plan_at_line(
 
 
 def _is_tight(now: Snapshot, standing: CacheStanding) -> bool:
-    """True if space must be freed now. Checked first, because the other checks read every result.
-    """
+    """True if space must be freed now. Cheap, unlike the checks that read every result."""
     return now.is_at_line or (now.full.is_blocked and standing.can_move)
 
 
@@ -554,7 +526,6 @@ def _iter_calls(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, R
 
 
 def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
-    """Describe server-side clearing, with the provider's token count if it reports one."""
     size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
     money = f"; each call costs {exact_dollars(saved)} less" if saved > 0 else ""

@@ -1,9 +1,8 @@
 """Compact history into a summary above the compaction threshold. `owner` has the stage.
 
-A compaction is planned on the view, written by the first fallback that works (`fallbacks`),
-combined with facts from the log and shortened to fit (`draft`). It is recorded last, so cancelling
-it is safe. The last fallback needs no model. If the floor alone exceeds the threshold, no call is
-made and the error itemises the floor.
+The summary is written by the first of `fallbacks` that works, combined with facts from the log and
+shortened to fit (`draft`). It is recorded last, so cancelling is safe. If the floor alone exceeds
+the threshold, no call is made and the error itemises the floor.
 """
 
 import asyncio
@@ -96,7 +95,6 @@ class Compaction:
         self._prefetch = Prefetch(background.job(PREFETCH))
         self._guard = Guard(self._past)
         self._refused_in = 0
-        """The message of the turn in which a hook's refusal was reported."""
 
     async def run(self, engine: Engine, full: Fullness) -> None:
         """Compact above the threshold. Below it, start a background summary if one is due."""
@@ -211,9 +209,7 @@ class Compaction:
     async def _noted(
         self, engine: Engine, request: CompactRequest, manner: Manner, line: int
     ) -> tuple[CompactionDraft | None, Before | None]:
-        """Return a draft from notes if they suffice, and the hooks' answer if hooks were asked.
-
-        Notes do not suffice if a person or a hook asks for something specific.
+        """Return a draft from notes, unless a focus is asked for, and the hooks' answer if asked.
         """
         if (
             self._from_notes is None
@@ -284,8 +280,7 @@ class Compaction:
         self._prefetch.begin(engine, write(), segment)
 
     def _is_taken_back(self, view: View) -> bool:
-        """True if the user undid a compaction of what is shown, which vetoes another one for now.
-        """
+        """True if the user undid a compaction of what is shown, which vetoes another for now."""
         if not view.in_force.vetoes:
             return False
         return any(

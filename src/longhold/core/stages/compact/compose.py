@@ -1,8 +1,7 @@
 """The text that replaces history after a compaction.
 
-It contains, in order: the user's messages with their state, the model's summary, facts from the
-log, an index of exact names that would otherwise be missing, and where to find the rest. Without a
-model, the digest replaces the first three. Survival of names is measured on the finished text.
+In order: the user's messages with their state, the model's summary, facts from the log, an index of
+missing exact names, and where to find the rest. A digest can replace the first three.
 """
 
 import re
@@ -46,7 +45,6 @@ _TESTS = re.compile(r"\b(?:test|pytest|tox|jest|vitest|rspec|ctest|check)\b", re
 
 
 def mark_contradictions(written: str, facts: Facts, items: Sequence[Item]) -> str:
-    """Annotate claims of a summary that contradict the log."""
     for name in _find_unknown(written, facts, items):
         written = written.replace(name, f"{name} {UNKNOWN}", 1)
     failed = _find_failed_run(facts)
@@ -114,8 +112,6 @@ WITHOUT_HISTORY = "Read it there when exact words matter."
 
 @dataclass(frozen=True, kw_only=True)
 class DraftParts:
-    """The parts that all drafts of a compaction share at any size, computed once."""
-
     items: Sequence[Item]
     ledger: DirectiveLedger
     facts: Facts
@@ -180,7 +176,6 @@ class Judged(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     log: str = ""
-    """The path or name of the log; "" if there is none."""
     has_history: bool = False
     is_auto: bool = True
     is_autonomous: bool = False

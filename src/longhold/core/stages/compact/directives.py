@@ -1,8 +1,7 @@
 """The ledger of the user's requests, word for word, each with its state.
 
-Without a model, every message is an open directive until a command or a plain phrase of the user
-changes it. A model may change a state only by citing a message. The ledger is folded from the log
-each time, so repeated compactions cannot degrade it.
+A message is an open directive until the user's words or a command change it. A model may do so only
+by citing a message. The ledger is folded from the log, so compactions cannot degrade it.
 """
 
 import re
@@ -33,8 +32,7 @@ _NAMING = re.compile(
     r"\s+(?P<what>[^.,!?;:\n—]+)",
     re.IGNORECASE,
 )
-"""`plain` phrases are unambiguous. A verb can also be work (`cancel buttons`), so it needs an
-article."""
+"""`plain` is unambiguous. A verb may be work (`cancel buttons`), so it needs an article."""
 _ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our|your|all|both)\s+", re.IGNORECASE)
 _POINTS = re.compile(r"^(?:the|my|that|this|those|these|our|your|all|both)\s", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
@@ -125,7 +123,6 @@ _WRAPPED = re.compile(r"\n(?=[a-z])")
 _REMARK = re.compile(
     r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
 )
-"""How a sentence begins that comments on a request without asking for more."""
 
 
 def _stem(word: str) -> str:
@@ -199,7 +196,6 @@ class LedgerFold:
     def follow(
         self, said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
     ) -> None:
-        """Read messages, interleaved with the changes recorded since."""
         new = (entry for entry in directed if entry.n > self._changed)
         changes = deque(sorted(new, key=lambda entry: entry.n))
         for turn, words in said:
@@ -246,8 +242,8 @@ class LedgerFold:
     def _find_meant(self, cancelling: Cancelling) -> list[Directive]:
         """Find the cancelled directives: the newest of the best matches.
 
-        If two or more words match completely, every directive with those words is cancelled,
-        because the correction of a request falls with the request.
+        If two or more words all match, every match is cancelled: corrections fall with their
+        request.
         """
         still_open = [each for each in self.directives.values() if each.state == "open"]
         if cancelling.number:
@@ -295,10 +291,9 @@ def accept(
     said: Collection[int],
     known: Collection[int],
 ) -> Iterator[Directed]:
-    """Yield entries for the claims that hold.
+    """Yield entries for the claims that hold: they cite an existing, later message.
 
-    The cited message must exist and follow the directive. Only the user cancels, replaces or
-    reopens, so those states must cite a user message (`said`).
+    Only the user cancels, replaces or reopens, so those claims must cite one of `said`.
     """
     for claim in claims:
         directive = ledger.find(claim.message)

@@ -1,9 +1,8 @@
 """A compaction before it is recorded, and its recording.
 
-A draft is shrunk until the result is below the compaction threshold: first with fewer restored
-files, then with a shorter summary, finally with a digest. If that fails, `ContextOverflow` itemises
-the weights. Only `record_draft` writes a compaction. It refuses a manual one that would not be
-shorter.
+A draft is shrunk until it is below the compaction threshold: first with fewer restored files, then
+with a shorter summary, finally with a digest. Otherwise `ContextOverflow` itemises the weights.
+Only `record_draft` writes a compaction.
 """
 
 import asyncio
@@ -68,8 +67,7 @@ OVERFLOW_SHARE = 0.8
 WORDS_TOKENS = 60_000
 """The user's messages are kept whole up to this. Beyond it, the oldest are shortened."""
 FILLED_RATIO = 0.42
-"""Share of the threshold to fill after a compaction. In a 32K window it leaves space for fifteen
-ordinary answers."""
+"""Share of the threshold to fill. A 32K window then has space for fifteen ordinary answers."""
 
 
 class NotShorter(RequestRejected):
@@ -104,11 +102,7 @@ class CompactionDraft:
 
 
 def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
-    """Return the size a compaction must get below, in tokens of Longhold's gauge.
-
-    A provider's overflow error has the exact count, so it corrects the threshold by the gauge's
-    error.
-    """
+    """Return the size to get below, in gauge tokens. An overflow error corrects the gauge."""
     full = engine.fullness()
     line, used = full.window.base_tokens, full.used_tokens
     if error is None:
@@ -212,8 +206,7 @@ def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
 def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Restore fewer files, then shorten the text, until enough space is free to work in.
 
-    Model-written text stays. The user's messages shrink only if they already exceeded their budget
-    or leave almost no space.
+    The user's messages shrink only if they exceeded their budget or leave almost no space.
     """
     whole, target = draft.material, _target_for(engine, draft, line)
     if found := _fit_restored(engine, draft, target):
@@ -240,7 +233,6 @@ def _fit_restored(engine: Engine, draft: CompactionDraft, target: int) -> Compac
 
 
 def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
-    """Drop text the user pasted if the summary would otherwise not be shorter."""
     if after_tokens(engine, draft, draft.restored) < engine.fullness().used_tokens:
         return draft
     return _shrink(draft, draft.material.trim(), manner)
@@ -261,8 +253,7 @@ def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> Compa
 def lighten(restored: SpokenContent) -> Iterator[SpokenContent]:
     """Yield the restored content with fewer and fewer files, oldest dropped first, then nothing.
 
-    Files come first, newest first. Todos, plan, skills and hook output follow; they are kept
-    longest because they are small and cannot be read again.
+    Todos, plan, skills and hook output stay longest: they are small and cannot be read again.
     """
     texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
     starts = [i for i, text in texts if is_restored_file(text)]

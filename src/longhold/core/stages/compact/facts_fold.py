@@ -1,8 +1,7 @@
 """The facts and the ledger of a session as folds, updated entry by entry like the view.
 
 Compacted history is read, masked and shortened once and then carried over, so the cost of a
-compaction depends only on new entries. A fold without state reads the whole log, for example when a
-session resumes.
+compaction depends only on new entries.
 """
 
 from bisect import bisect_left, bisect_right
@@ -102,7 +101,6 @@ class FactsFold:
         return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
 
     def _carry_on(self, fresh: int) -> None:
-        """Move history before `fresh` into the carried state."""
         settled = self._slice_items(self._settled, fresh - 1)
         if not settled:
             return

@@ -1,8 +1,7 @@
 """The fallbacks for writing a summary, from the best to the one that cannot fail.
 
-They are: a fork on the conversation's prefix; a direct call, which may drop the oldest rounds; one
-call per piece; and the digest, without a call. A failure is recorded and the next one is tried.
-After several failures in a row the breaker opens, and only manual compactions call a model.
+They are a fork on the conversation's prefix, a direct call, one call per piece, and the digest.
+After several failures in a row only manual compactions call a model.
 """
 
 import asyncio
@@ -97,7 +96,6 @@ class Fallbacks:
 def _attempts(
     engine: Engine, writer: SummaryWriter, segment: Segment, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[Written | JsonObject]]]]:
-    """Yield the available fallbacks, best first. The provider returns its own block."""
     if error is None and _may_provide(engine, segment):
         yield "provider", lambda: writer.by_provider(_prefix_up_to(engine, segment))
     if error is None:
@@ -112,10 +110,7 @@ def _attempts(
 
 
 def _may_provide(engine: Engine, segment: Segment) -> bool:
-    """True if the provider should compact on its side and its block can be sent.
-
-    The block must be the very first message, so there must be no instructions before it.
-    """
+    """True if the provider should compact and its block can be the very first message."""
     return (
         engine.settings.compact.by_provider
         and capabilities(engine.model).compacts_on_demand

@@ -1,8 +1,4 @@
-"""The floor: the part of every request that no compaction removes, itemised by weight.
-
-If the floor exceeds the compaction threshold, the error names its heaviest parts and what to do
-about each.
-"""
+"""The floor: the part of every request that no compaction removes, itemised by weight."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -85,10 +81,7 @@ def _list_waiting(item: Item) -> Iterator[_Part]:
 
 
 def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Explain why compacting does not help, and what to do.
-
-    `least_tokens` is the size with the shortest summary, for when the floor alone is not the
-    reason.
+    """Explain why compacting does not help. `least_tokens` is the size with the shortest summary.
     """
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:

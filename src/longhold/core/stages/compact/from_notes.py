@@ -1,8 +1,7 @@
 """Use the notes as the summary. This is tried first because it needs no model call.
 
-Messages the notes do not cover stay word for word, plus enough of the latest ones before them. A
-model's notes are combined with facts from the log; other notes are added to the digest. The text is
-prepared with each update near the compaction threshold.
+Messages the notes do not cover stay word for word. The text is prepared with each update near the
+compaction threshold.
 """
 
 import asyncio
@@ -35,8 +34,7 @@ from longhold.errors import LongholdError
 WAY = "notes"
 SECTION_CHARS_PER_TOKEN = 4
 LEFT_RATIO = 0.85
-"""Share of the threshold. Notes that leave more are out of date, and the threshold would be reached
-again immediately."""
+"""Share of the threshold. Notes that leave more would soon need another compaction."""
 READY_RATIO = 0.6
 """Share of the threshold from which each update prepares the text, so that nobody waits later."""
 
@@ -77,7 +75,6 @@ class Ready:
     composed: Composed
 
     def holds(self, basis: Basis, manner: Manner) -> bool:
-        """True if the same text would be written now, up to its own cursor."""
         same = replace(basis, cursor=self.basis.cursor)
         return manner == self.manner and same == self.basis
 
@@ -109,10 +106,7 @@ class FromNotes:
     async def draft(
         self, engine: Engine, manner: Manner, line: int, *, must: bool = False
     ) -> CompactionDraft | None:
-        """Return a compaction from notes without restored content, or None.
-
-        `must` means that the window is full, so thinking in progress does not prevent it.
-        """
+        """Return a compaction from notes, or None. `must` (a full window) overrides thinking."""
         settings, since = engine.settings.notes, len(engine.view.history)
         may_serve_soon = settings.on and settings.stand_in != "off" and self._notes.is_asking
         if not (self.serves(engine) or may_serve_soon):
@@ -147,7 +141,6 @@ class FromNotes:
         return cursor if cursor and _shows(engine, cursor) else 0
 
     def _basis(self, engine: Engine) -> Basis:
-        """Use a model's notes up to their cursor, or the log up to its end."""
         file = self._notes.file(engine)
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
@@ -176,7 +169,6 @@ class FromNotes:
         )
 
     def _segment(self, engine: Engine, ready: Ready, line: int) -> Segment | None:
-        """Choose the messages to keep after the notes, so that space to work remains."""
         item, settings = engine.view.item_of(ready.basis.cursor), engine.settings.notes
         if item is None:
             return None
@@ -237,10 +229,7 @@ def _skip_summary(items: Sequence[Item]) -> int:
 
 
 def _skip_restored(items: Sequence[Item]) -> int:
-    """Return the position before which nothing is kept again.
-
-    Messages kept by the last compaction precede the files it restored, which are out of date by
-    now.
+    """Return where to start keeping: earlier messages precede restored files that are out of date.
     """
     behind = (i + 1 for i, item in enumerate(items) if _is_spoken(item, "summary", "restored"))
     return max(behind, default=0)

@@ -42,8 +42,7 @@ class CompactRequest:
 def manual_request(
     focus: str = "", *, start: int | None = None, end: int | None = None, by_model: bool = True
 ) -> CompactRequest:
-    """Request a manual compaction of all history, from message `start` on, or up to message `end`.
-    """
+    """Request a compaction by hand: of all history, from message `start` on, or up to `end`."""
     if start is not None and end is not None:
         raise RequestRejected("start and end exclude each other; give one")
     asked = CompactRequest(trigger="manual", focus=focus, by_model=by_model)

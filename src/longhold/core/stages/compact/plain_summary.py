@@ -14,7 +14,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "new": ("new_string", "new_str", "new", "replace"),
     "content": ("content", "file_text", "text", "contents"),
 }
-"""The input names that tools use for each purpose."""
 
 
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
@@ -57,7 +56,6 @@ def _section(title: str, items: Sequence[str]) -> str:
 
 
 def said_by(message: JsonObject, role: str) -> str:
-    """Join a message's text, without reminders."""
     if message["role"] != role:
         return ""
     words = [str(b["text"]) for b in message["content"] if b.get("type") == "text"]

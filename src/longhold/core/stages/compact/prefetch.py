@@ -1,7 +1,6 @@
 """A summary prepared in the background, so that nobody waits at the compaction threshold.
 
-A fork writes it while work continues. It is used if nothing it covers has changed; later messages
-stay word for word after it. Otherwise it is dropped and its cost is recorded.
+It is used if nothing it covers has changed. Otherwise it is dropped and its cost is recorded.
 """
 
 import asyncio
@@ -94,7 +93,6 @@ class Prefetch:
         return None
 
     def _find_covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
-        """Return the covered segment, or None if an entry has changed it."""
         since = engine.view.history[one.since :]
         if any(_can_move(entry, one.last) for entry in since):
             return None
@@ -104,8 +102,7 @@ class Prefetch:
         return segment_before(engine.view, engine.view.items.index(item) + 1)
 
     def drop(self, engine: Engine, why: str) -> str:
-        """Drop the summary in progress and record its cost. Return that line, or "" if there is
-        none."""
+        """Drop the summary in progress. Return a line with its cost, or "" if there is none."""
         one, self._under_way = self._under_way, None
         if one is None:
             return ""

@@ -1,8 +1,6 @@
 """Choose which part of a view a compaction covers. Pure.
 
-An item holds an answer with its results, so a segment can be cut between any two items. The user's
-unanswered message and a round with running tools are never covered, and the view keeps pinned
-messages.
+The user's unanswered message and a round with running tools are never covered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +28,6 @@ class Segment:
     items: tuple[Item, ...]
     kind: SummaryKind = "full"
     kept: tuple[int, int] | None = None
-    """The first and last message kept next to the summary."""
     pivot: str = ""
     """The text of the message at which a partial compaction begins."""
 
@@ -44,10 +41,7 @@ class Segment:
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything that may be covered, or return None if there is too little.
-
-    `again` also covers a lone summary, so that it can be shortened.
-    """
+    """Cover everything allowed; None if too little. `again` also covers a lone summary."""
     end = view.count_compactable()
     if again:
         summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
@@ -70,9 +64,7 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
-    """Cover everything from a message on, or up to and including it.
-
-    Raise if the message is no longer shown or leaves nothing to cover.
+    """Cover everything from a message on, or up to and including it. Raise if that is too little.
     """
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and _is_summary(item)):

@@ -1,7 +1,7 @@
 """The model's summary: write the request for it and parse the answer. Pure.
 
-The model writes only judgements, in seven of nine sections; the engine adds files, commands and the
-user's messages. Parsing rejects an apology or half an answer.
+The model writes seven of nine sections; the engine adds files, commands and user messages. Parsing
+rejects an apology or half an answer.
 """
 
 import re
@@ -19,7 +19,6 @@ from longhold.core.stages.compact.owner import SummaryKind
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
 
 HEADINGS = {n: SECTIONS[n] for n in (1, 2, 4, 5, 7, 8, 9)}
-"""The sections a model writes."""
 NEEDED = frozenset({1, 8})
 """The request and the current work. Without them the work cannot continue."""
 ENOUGH_SECTIONS = 5
@@ -66,10 +65,7 @@ def ask_for_summary(
     shortened: Iterable[Directive] = (),
     pivot: str = "",
 ) -> str:
-    """Write the request for a summary. `focus` is the user's instruction, then those of hooks.
-
-    `shortened` are the user's messages that will not be included word for word.
-    """
+    """Write the request. Messages in `shortened` will not be included word for word."""
     scope, work, next_step = prompt(kind).split("\n---\n")
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)

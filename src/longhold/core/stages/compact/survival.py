@@ -1,8 +1,6 @@
 """Check whether exact names in use survive a compaction, and index the missing ones.
 
-Names from recent prompts, answers, tool inputs and open directives must appear literally in the
-text. Missing names are indexed by kind within a budget. Names that occur only in tool results are
-counted separately, because running the tool again shows them.
+Names only in tool results are counted separately: running the tool again shows them.
 """
 
 import re
@@ -25,12 +23,10 @@ _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names by use: those in messages before those only in tool inputs, then the most used first.
-    """
+    """Names by use: in messages before only in tool inputs, then the most used first."""
 
     said: dict[str, NameKind]
     seen: dict[str, NameKind]
-    """Names that occur only in tool results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +34,6 @@ class Survival:
     names: int
     missing: int
     index: str
-    """The missing names, within the budget."""
     listed: int
 
     @property

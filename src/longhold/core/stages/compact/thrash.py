@@ -1,8 +1,8 @@
 """Guard against repeated compactions because something keeps refilling the window.
 
-If the window refills within a few answers several times in a row, the heaviest contents are named
-and acted on. After the second such streak, no model is called for summaries for a while. After the
-third, work stops with the reason. Normal work in between resets the count.
+After a streak of quick compactions, the heaviest contents are named and acted on. After the second
+streak no model is called for summaries for a while; after the third, work stops. Normal work in
+between resets the count.
 """
 
 from collections import Counter
@@ -24,7 +24,6 @@ from longhold.core.view.items import Result, Round, Spoken
 from longhold.errors import ContextOverflow
 
 ANSWERED = Replied(response_id="", content=(), usage=Usage())
-"""Represents every answer, because only their number matters."""
 THRASH_TURNS = 3
 """If the window is full again after this many answers, something refilled it."""
 THRASH_RATIO = 0.1
@@ -72,7 +71,6 @@ class Culprit:
     tokens: int
     ids: tuple[str, ...] = ()
     is_restored: bool = False
-    """It is the content restored after the last compaction."""
 
     @property
     def described(self) -> str:
@@ -83,12 +81,9 @@ class Culprit:
 class ThrashStopped:
     said: str
     has_room: bool
-    """The window is below the threshold now."""
 
 
 class Guard:
-    """Detects that the window keeps refilling, and acts on the cause."""
-
     def __init__(self, past: CompactionOutcomes) -> None:
         self._past = past
         self.restores = True
@@ -147,8 +142,7 @@ def may_ask_models(history: Sequence[AnyEntry]) -> bool:
 def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness) -> bool:
     """True if the threshold was reached again quickly, several times in a row.
 
-    Quickly means after a few answers or very little work. An undone compaction (`dead`) does not
-    count, because undoing it brought its history back.
+    An undone compaction (`dead`) does not count, because undoing it brought its history back.
     """
     little = THRASH_RATIO * full.window.auto_tokens
     streak, answers, left = 0, None, 0
@@ -178,7 +172,6 @@ def _find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> 
 
 
 def _itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
-    """Itemise the window by tool, by speaker, and by kind of constant content."""
     sizes: Counter[str] = Counter()
     for weight in floor(view, weigh):
         if weight.kind in ("instructions", "tools", "system"):
@@ -235,7 +228,6 @@ def _name_call(item: Round, result: Result) -> str:
 
 
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
-"""The fallbacks that call a model while somebody waits."""
 STAGE = "compact: "
 FAILURES = 3
 """After this many failures in a row, no model is called automatically for a while."""

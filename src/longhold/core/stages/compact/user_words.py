@@ -1,8 +1,7 @@
 """The user's messages in a summary: whole until their budget is spent.
 
-Then, oldest first: finished requests shrink to their first words, pastes lose their middle, open
-requests lose their middle, then shrink to their first words, and finally the oldest are left out.
-Each cut cites the full message, and the model that writes the summary is asked to cover it.
+Then, oldest first: finished requests shrink to their first words, pastes and open requests lose
+their middle, then all but their first words. Finally the oldest are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from longhold.core.view.tokens import estimate_tokens
 BRIEF_CHARS = 480
 """Enough for the first and last sentences of a request."""
 POINTER_CHARS = 80
-"""For finished requests."""
 FITTING = 4
 """How often a message's size is corrected to fill the space left."""
 
@@ -33,7 +31,6 @@ SHORTENED = (
 LEAST_LINE_TOKENS = 10
 """The size of the shortest message with its turn and number. It limits how many are shown."""
 LEFT_OUT_TOKENS = 30
-"""For the line that lists the omitted messages."""
 
 
 tokens = remember_counts(estimate_tokens)
@@ -43,7 +40,6 @@ tokens = remember_counts(estimate_tokens)
 class ShownWords:
     text: str = ""
     shortened: tuple[Directive, ...] = ()
-    """The messages that are not included word for word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,6 @@ class _Shorter:
     directive: Directive
     text: str
     fills: bool = False
-    """It may fill the space left."""
 
 
 def render_user_messages(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:

@@ -1,8 +1,7 @@
 """Have a model write a summary: on a fork, by a direct call, truncated, or in pieces.
 
-Each method returns a `Written` or raises `NoSummary` for an invalid answer and `ModelError` for a
-failed call. A fork reads the conversation from the cache. A direct call has a short prompt, no
-tools, no images and as little thinking as the model accepts.
+`NoSummary` is raised for an invalid answer, `ModelError` for a failed call. A direct call has a
+short prompt, no tools, no images and as little thinking as the model accepts.
 """
 
 from bisect import bisect_left
@@ -45,11 +44,9 @@ ON_DEMAND_BETA = "compact-2026-09-04"
 COMPACTION = "compaction"
 TRUNCATIONS = 3
 TRUNCATED_SHARE = 0.2
-"""Share of the items to drop if the provider does not report the excess."""
 PIECES = 12
 """More pieces would cost more than they are worth. The digest reads everything."""
 NOTICE_CHARS = 64
-"""Space for the notice about omitted text."""
 PIECE_RESULT_CHARS = 2_000
 """Enough of a tool result to see the outcome of the call."""
 
@@ -112,7 +109,6 @@ class SummaryWriter:
         return await self._ask_once(bare_messages(left), self.asked)
 
     async def ask_in_pieces(self, items: Sequence[Item], piece_chars: int) -> Written:
-        """Have notes taken of each piece, then a summary written from the notes."""
         texts = pieces(items, piece_chars)
         if len(texts) > PIECES:
             raise PromptTooLong(f"{len(texts)} pieces are more than {PIECES}")
@@ -239,7 +235,6 @@ def _results_chars(item: Item) -> int:
 
 
 def pieces(items: Iterable[Item], piece_chars: int) -> list[str]:
-    """Render items as text in pieces of at most this length, split between messages."""
     made: list[str] = []
     for text in _render_parts(items, piece_chars):
         if made and len(made[-1]) + len(text) + 2 <= piece_chars:

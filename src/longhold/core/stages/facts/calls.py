@@ -1,8 +1,6 @@
 """Read tool calls and their results as steps, and the todo list they maintain.
 
-The tool's description gives its kind. Agents name inputs differently, so every purpose has a list
-of names. Any other call is a `Report`. Some agents write the whole todo list each time, others
-change single entries.
+Agents name inputs differently, so every purpose has a list of names.
 """
 
 import re
@@ -229,11 +227,9 @@ def originals(entries: Iterable[AnyEntry]) -> list[Item]:
 
 
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
-    """Gather the facts of a segment, including history compacted within it.
+    """Gather the facts of a segment from the log, including history compacted within it.
 
-    Everything still in the log is read from the log, and turns are counted from its beginning. A
-    summary in the segment is kept in its own words if a model or a person wrote it. A digest is
-    not, because it was made from the same facts.
+    A summary is kept in its own words, except a digest, which was made from the same facts.
     """
     if not items:
         return Facts()
@@ -251,7 +247,6 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
 
 
 def extract(items: Sequence[Item], first_turn: int = 1, todos: Todos | None = None) -> Facts:
-    """Gather the facts of some items. `todos` is the list before them."""
     gathered = _Gathering(first_turn, todos or Todos())
     for item in items:
         gathered.take(item)

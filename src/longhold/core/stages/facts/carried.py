@@ -1,7 +1,6 @@
 """Facts of compacted history as they are carried over: shortened and limited in number.
 
-Later texts give them only a line or two, so they are cut once; the user's words stay whole. Beyond
-a number of steps, the oldest turns keep only the user's words and the changed files.
+The user's words stay whole. The oldest turns keep only those and the changed files.
 """
 
 import re
@@ -28,7 +27,6 @@ from longhold.core.stages.facts.outcome import error_head, telling_lines
 LINE_CHARS = 240
 """A longer line is cut at the end of a sentence."""
 SCANNED_LINES = 600
-"""A longer document is represented by its beginning."""
 
 _BINDS = re.compile(
     r"\b(?:must|never|do not|don'?t|shall|only|exactly|at most|at least|always|no|cannot|may not"
@@ -125,13 +123,11 @@ ANSWER_CHARS = 480
 THOUGHT_CHARS = 320
 OUTPUT_CHARS = 320
 LISTED_CHARS = 2_000
-"""For Git output, in which hashes and authors are searched for."""
 DOCUMENT_CHARS = 8_000
 CODE_CHARS = 1_000
 MOST_STEPS = 400
 """In all carried turns. The recorded sessions have fewer."""
 MOST_PATHS = 60
-"""Changed files kept from turns that lost their steps, newest first."""
 
 
 def shorten_turn(turn: TurnFacts) -> TurnFacts:
@@ -170,7 +166,6 @@ def _output(step: CommandFact) -> str:
 
 
 def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
-    """Remove steps from the oldest turns until at most `MOST_STEPS` are left."""
     left, kept = MOST_STEPS, list[TurnFacts]()
     paths = set[str]()
     for turn in reversed(turns):

@@ -1,7 +1,6 @@
 """The facts of a segment: turns, each with the user's words and the steps that followed.
 
-Steps are in order and uncut; the writer of a text decides how much to show. Every fact has the
-number of its message, so that a reader can open it.
+Steps are uncut. Every fact has the number of its message, so that a reader can open it.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,8 +40,6 @@ class Thought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFact:
-    """A file change or a failed attempt at one."""
-
     id: int
     path: str
     action: Literal["edited", "wrote", "deleted"] = "edited"
@@ -53,14 +50,11 @@ class ChangeFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A file that was read, or a search in files."""
-
     id: int
     path: str
     kind: Literal["read", "search"] = "read"
     pattern: str = ""
     span: str = ""
-    """The lines that were read, if not all."""
     text: str = ""
     error: str = ""
 

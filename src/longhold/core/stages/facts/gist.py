@@ -1,7 +1,6 @@
 """Select the key sentences of a text: findings, decisions and questions.
 
-Sentences with a cause or a choice rank first, then those with names; announcements and headings
-rank last. A question at the end is always kept, because the user's next message answers it.
+A question at the end is always kept, because the user's next message answers it.
 """
 
 import re
@@ -14,7 +13,6 @@ REMEMBERED = 4_096
 """Cached texts. More than the answers of a long session, which each compaction reads again."""
 CONCLUSIONS = 2
 LEAST_CHARS = 40
-"""A shorter sentence concludes nothing."""
 QUESTION_CHARS = 160
 WEIGHED_SENTENCES = 60
 """A longer text is a document, represented by its beginning."""
@@ -41,7 +39,6 @@ _LIMITS = re.compile(
     r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
     re.IGNORECASE,
 )
-"""Words that state what holds and what does not."""
 _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
 """A shorter sentence says nothing by itself."""
@@ -69,7 +66,6 @@ def conclusions(text: str, chars: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def remark(text: str, chars: int) -> str:
-    """Select the findings of an answer in mid-turn, without its announcements."""
     said = [s for s in sentences(text) if not announces(s) or has_name(s)]
     strong = [s for s in said if is_strong(s)]
     return cut(one_line(" ".join((strong or said)[:2])), chars)
@@ -105,7 +101,6 @@ def _strip_marks(sentence: str) -> str:
 
 
 def _weight(said: list[str], place: int) -> float:
-    """Weigh a sentence by causes, choices, limits, names and numbers."""
     sentence, before = said[place], said[place - 1] if place else ""
     names_cause = is_strong(sentence)
     follows = before.endswith(":") and is_strong(before)

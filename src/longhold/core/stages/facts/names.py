@@ -1,8 +1,4 @@
-"""Exact names in a text: paths, identifiers, flags, numbers, ids and URLs; and how edits change
-them.
-
-A reader needs them literally to continue the work. They are recognised by shape.
-"""
+"""Find exact names in a text, by shape: paths, identifiers, flags, numbers, ids and URLs."""
 
 import re
 from collections import Counter
@@ -41,7 +37,6 @@ _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.it
 
 TOUCHED = 10
 NEIGHBOURS = 2
-"""On either side of a definition."""
 PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
 """Files structured by headings, not definitions."""
 
@@ -56,11 +51,7 @@ REMEMBERED_CHARS = 2_000
 
 
 def last_name(path: str) -> str:
-    """Return the last part of a path.
-
-    `PurePosixPath` would intern each part and release it immediately, which makes Python's table of
-    interned strings grow and be copied in every turn of a long session.
-    """
+    """Return the last part of a path. `PurePosixPath` would grow Python's interned strings."""
     return path.rstrip("/").rpartition("/")[2]
 
 
@@ -134,7 +125,6 @@ def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def list_neighbours(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
-    """List the neighbours of touched definitions in the code that was read."""
     names = list_touched(changes)
     found: dict[str, None] = {}
     for text in shown:
@@ -159,7 +149,6 @@ def list_values(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
-    """List the new quoted strings, flags and names that edits added."""
     found: dict[str, None] = {}
     for change in changes:
         strings = [s for s in find_quoted(change.added) if s not in change.removed]

@@ -1,7 +1,6 @@
 """Extract the lines of a command's output that show how it ended.
 
-These are failures, totals, commits and the last line. Short output is kept whole. The patterns
-cover compilers, test runners, linters and Git.
+The patterns cover compilers, test runners, linters and Git.
 """
 
 import re
@@ -11,7 +10,6 @@ from itertools import islice
 from longhold.core.messages.text import CUT, cut, one_line
 
 TELLING_LINES = 2
-"""Of failures, and of totals."""
 HEAD_CHARS = 90
 """Enough to recognise an error, leaving space for the line that names the problem."""
 PLACES = 2
@@ -26,7 +24,6 @@ _FAILURE = re.compile(
     r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
 )
 _PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
-"""`file:line:` at the beginning of a diagnostic."""
 _TOTAL = re.compile(
     r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
@@ -93,7 +90,6 @@ def only_looks(command: str) -> bool:
 
 
 def telling_lines(output: str, chars: int) -> str:
-    """Return the lines that show how a command ended, joined into one line."""
     output = unwrap(output)
     if len(output) <= chars:
         return one_line(output)

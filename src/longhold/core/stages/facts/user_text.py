@@ -1,7 +1,6 @@
 """Separate the user's own words from the text that an agent wraps around them.
 
-Other agents wrap commands, shell lines, reminders and notices in tags, and put answers to questions
-into tool results. Text that matches no pattern here or in `messages.wrapped` is the user's.
+Text that matches no pattern here or in `messages.wrapped` is the user's.
 """
 
 import re
@@ -49,7 +48,6 @@ def without_pastes(text: str, pointer: str) -> str:
 
 
 def _marks(lines: list[str]) -> Iterator[bool]:
-    """Yield for each line whether it was pasted."""
     in_fence, before = False, ""
     for line in lines:
         is_fence = bool(_FENCE.match(line))

@@ -1,7 +1,6 @@
 """A running account of a session from the log alone, and its lines in the notes. Pure.
 
-Items are counted once, when finished, so an update costs only new items. Secrets are masked before
-texts are cut. Each section has a budget: lines are chosen by value and shown in reading order.
+Items are counted once, so an update costs only new items. Secrets are masked before cutting.
 """
 
 from collections import Counter
@@ -67,8 +66,6 @@ class File:
 
 @dataclass(slots=True, kw_only=True)
 class CommandRun:
-    """One command line, with all its runs."""
-
     text: str
     times: int = 0
     failed: int = 0
@@ -212,7 +209,6 @@ def _put_last(known: dict[_Key, _Known], key: _Key, value: _Known, most: int) ->
 
 TITLE_CHARS = 72
 MESSAGE_CHARS = 1_200
-"""A longer message contains a paste."""
 QUOTE_CHARS = 300
 ANSWER_CHARS = 600
 ANSWERS = 5

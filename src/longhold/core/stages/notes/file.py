@@ -1,7 +1,6 @@
 """The file of a session's notes: private, replaced atomically, never written through a symlink.
 
-If the page was saved between reading and writing, `Overtaken` is raised and the writer reads again.
-A draft is a similar file for a fork to edit.
+If the page was saved between reading and writing, the writer reads again.
 """
 
 import os
@@ -23,7 +22,6 @@ from longhold.errors import StoreError
 NAME = "notes.md"
 DRAFT = "notes.draft.md"
 TRIES = 3
-"""Attempts if the page is saved by someone else in the meantime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +97,6 @@ class NotesFile:
         return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()))
 
     def end_draft(self) -> NotesPage:
-        """Read the edited draft and delete it."""
         try:
             text = self.draft.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
@@ -205,7 +202,6 @@ def _logs(page: NotesPage) -> dict[str, str]:
 
 
 def make_edit_entry(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
-    """Make the entry for a person's edit. The cursor stays."""
     return Noted(
         cursor=last.cursor if last else 0,
         by="person",

@@ -1,8 +1,7 @@
 """Decide when notes are updated, and run updates in the background after answers.
 
-The engine writes lines from the log. If a model is available and worth its cost, a fork edits a
-draft, which is merged with edits by people. One update runs at a time, and a newer one replaces the
-queued one. Failures become entries.
+The engine writes lines from the log. A fork may edit a draft, which is merged with people's edits.
+One update runs at a time, and a newer one replaces the queued one.
 """
 
 import asyncio
@@ -27,20 +26,16 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
 NEAR_RATIO = 0.85
-"""Share of the threshold from which a model's notes pay. Later messages can stay word for word, so
-one update is enough."""
+"""Share of the threshold from which a model's notes pay. One update this late is enough."""
 PAUSED_RATIO = 0.6
 """The same after a pause, because the next pause may end the session."""
 TOOL_CALLS = 3
-"""Calls since the last update, unless the model is at rest: half-done steps are not worth noting.
-"""
+"""Not needed if the model is at rest: half-done steps are not worth noting."""
 WAIT_SECONDS = 15.0
-"""How long a compaction waits for an update in progress."""
 STALE_SECONDS = 60.0
 """An update that has run this long is assumed to hang."""
 KEEP_MOST_TOKENS = 40_000
-"""Limit for the latest messages when notes replace history. Messages the notes do not cover stay in
-any case."""
+"""Of the latest messages when notes replace history. Messages not yet noted always stay."""
 
 if TYPE_CHECKING:
     from longhold.core.stages.notes.file import NotesFile
@@ -56,10 +51,7 @@ def is_due(
     calls: int,
     is_at_rest: bool,
 ) -> bool:
-    """True if there is enough content for the first update, or enough new content for another.
-
-    `before_tokens` is the context size at the last update, or None. A compaction resets it.
-    """
+    """True for a first update, or after enough growth. `before_tokens` is None before the first."""
     if before_tokens is None:
         return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
     if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
@@ -70,8 +62,7 @@ def is_due(
 def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
     """True if a model's notes pay because they can replace the next summary.
 
-    Each update reads the whole context, so there should be one per compaction: near the threshold,
-    or after a pause, if the model's last notes are out of date.
+    Each update reads the whole context, so there should be only one per compaction.
     """
     near = PAUSED_RATIO if is_after_pause else NEAR_RATIO
     if full.used_tokens < near * full.window.base_tokens:
@@ -91,7 +82,6 @@ class UpdatePoint:
     cursor: int
     used_tokens: int
     prefix: Prefix | None = None
-    """The prefix that a fork shares; None if no model is called."""
 
 
 async def _do_nothing(engine: Engine) -> None:
@@ -106,8 +96,7 @@ class Notes:
         can_edit: bool = False,
         background: Background | None = None,
     ) -> None:
-        """A model writes notes if `ask` is given and `can_edit` lets a fork run the session's
-        tools."""
+        """A model writes notes if `ask` is given and `can_edit` lets a fork use the tools."""
         self.ask = ask
         self._can_edit = can_edit
         self._on_update: Callable[[Engine], Awaitable[None]] = _do_nothing
@@ -119,7 +108,6 @@ class Notes:
         self._job = (background or Background()).job(WHAT)
         self._began = 0.0
         self._asks = False
-        """The update in progress calls a model."""
         self._judged_tokens = self._judged_upto = 0
         """The context size and the last message of the model's last notes."""
         self._asked_at = 0.0
@@ -175,7 +163,6 @@ class Notes:
             self._begin(engine, point)
 
     def _asks_model(self, engine: Engine, full: Fullness, *, is_due: bool) -> bool:
-        """True if a model's notes pay now and the budget allows them."""
         settings = engine.settings.notes
         if not self._can_ask(engine) or (self.is_asking and settings.model_when == "paying"):
             return False
@@ -195,7 +182,6 @@ class Notes:
         return {str(tool.get("name")) for tool in engine.frame.tools}.issuperset(TOOLS)
 
     async def wait(self) -> None:
-        """Wait for an update in progress, unless it hangs."""
         if self.is_running and time.monotonic() - self._began < STALE_SECONDS:
             await self._job.wait(WAIT_SECONDS)
 

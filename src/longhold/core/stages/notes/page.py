@@ -1,8 +1,7 @@
 """A page of notes: its sections, parsed from Markdown and written back. Pure.
 
-A section has a heading, a fixed description, text by a model or a person, and the engine's lines
-between two comments. The first comment has a checksum: if it does not match, someone edited those
-lines, and their text is kept. Unknown headings are kept in place.
+The engine's lines are between two comments. The first has a checksum: if it does not match, someone
+edited those lines, and their text is kept.
 """
 
 import re
@@ -35,13 +34,10 @@ class NotesSection:
     log: str = ""
     """Written by the engine."""
     is_edited: bool = False
-    """Someone changed the engine's lines."""
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
-        """Replace the engine's lines, but keep text that someone wrote between them.
-
-        `before` are the engine's previous lines, if known, which are not someone's text.
-        """
+        """Replace the engine's lines, keeping others' text. `before` has the engine's previous
+        lines."""
         fresh = _escape(log)
         text = self.text
         if self.is_edited:
@@ -87,10 +83,7 @@ class NotesPage:
         return replace(self, sections=tuple(sections))
 
     def with_written(self, written: Mapping[str, str]) -> "NotesPage":
-        """Replace the text by a model or a person in the given sections.
-
-        This includes edits between the engine's lines, which are then removed there.
-        """
+        """Replace text by a model or a person, including their edits between the engine's lines."""
         sections = [
             replace(
                 each,
@@ -142,11 +135,7 @@ def read_page(text: str, template: NotesPage) -> NotesPage:
 def merge_texts(
     base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
-    """Merge two versions that began from `base`, section by section.
-
-    If both changed a section, lines added in `mine` follow `theirs`, so that a person's text is
-    never lost.
-    """
+    """Merge two versions of `base` by section. Lines of `mine` are appended, so none is lost."""
     headings = dict.fromkeys((*theirs, *mine))
     return {
         h: _merged_section(base.get(h, ""), mine.get(h, ""), theirs.get(h, "")) for h in headings

@@ -29,8 +29,7 @@ from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
 
 TAIL_TOKENS = 5_000
-"""With a longer uncached tail, the fork writes it to the cache, for its own later answers and the
-parent's next call."""
+"""A longer uncached tail is written to the cache, for the fork and the parent's next call."""
 UPDATE_TURNS = 4
 """Answers per update. One is enough unless an edit fails."""
 SECTION_TOKENS = 2_000
@@ -53,10 +52,9 @@ class PageWriter:
         self._ask = ask
         self._account: SessionAccount | None = None
         self._last_lines: Mapping[str, str] = {}
-        """The engine's lines by heading, as last written."""
 
     def prepare(self) -> Callable[[], WrittenPage]:
-        """Compute the engine's lines. Return a function that writes them and may run in a thread.
+        """Compute the engine's lines. Return a function that writes them, safe to run in a thread.
         """
         lines, before = self._lines(), self._last_lines
 
@@ -188,7 +186,6 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
 
 
 def reminders(page: NotesPage) -> list[str]:
-    """List the sections that must be condensed, and whether the whole page must be."""
     sizes = {heading: estimate_tokens(text) for heading, text in page.written().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'

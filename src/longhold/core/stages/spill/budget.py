@@ -1,8 +1,6 @@
 """Choose the new tool results that are too long to be sent. Pure.
 
-Limits depend on the tool, the settings and the window; they are for 200K tokens and shrink with
-smaller windows. A result counts as sent after a request or an answer. From then on it never
-changes.
+Limits are for 200K tokens and shrink with smaller windows. Sent results never change.
 """
 
 import re
@@ -128,10 +126,7 @@ class Budgets:
         return None if wanted is None else self._scale(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
-        """Return the size limit for this result, or None if it contains the user's own words.
-
-        Failed commands get a smaller limit.
-        """
+        """Return the size limit, or None for the user's own words. Failed commands get less."""
         if arrived.ran.refused:
             return None
         limit = self.limit_chars(arrived.tool)
@@ -156,8 +151,7 @@ class Budgets:
     def _wanted(self, tool: str) -> int | None:
         """Choose a tool's limit: its own "never", then the user's setting, declaration and name.
 
-        A read tool known only by name gets the ceiling, because it may be unable to show a file in
-        parts.
+        A read tool known only by name may be unable to show a file in parts: it gets the ceiling.
         """
         settings = self.settings
         is_declared = tool in self.declared
@@ -212,10 +206,7 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 def plan_message(
     chars: Mapping[str, int], unsent: Collection[str], limit_chars: int
 ) -> tuple[str, ...]:
-    """Choose results to spill, longest first, until the rest is within the limit.
-
-    Sent results never change, even if they alone exceed the limit.
-    """
+    """Choose results to spill, longest first. Sent results never change, even over the limit."""
     total, chosen = sum(chars.values()), []
     for id in sorted((id for id in chars if id in unsent), key=lambda id: -chars[id]):
         if total <= limit_chars:

@@ -1,7 +1,6 @@
 """The preview of a result that is stored on disk. Pure.
 
-A file is shown by its beginning; a command by beginning, end and numbered error lines between. The
-preview is masked before it is cut. A line with counts is an error unless all are zero: "2 failed, 0
+Text is masked before it is cut. A line with counts is an error unless all are zero: "2 failed, 0
 errors" is one, "0 failed" is not.
 """
 
@@ -17,7 +16,6 @@ from longhold.core.tools.describe import HISTORY, description_of
 
 LINE_CHARS = 200
 READ_CHARS = 2_000
-"""How much of a longer line is searched and masked."""
 LINE_GUARD_CHARS = 400
 """Dropped from the end of a cut line, because a secret may begin there."""
 SCANNED_CHARS = 2 << 20
@@ -63,7 +61,6 @@ def _is_complaint(line: str) -> bool:
 
 
 def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
-    """Yield distinct lines that look like errors, each with its first line number."""
     text = f"\n{text[:SCANNED_CHARS]}"
     lowered = text.replace("İ", "I").lower()  # the one letter that grows when lowered
     place, number = 0, first_line - 1

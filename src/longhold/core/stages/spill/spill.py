@@ -1,8 +1,7 @@
 """The spill stage: a tool result over its size limit goes to disk, and a preview is shown.
 
-`arrive` handles every result before it is sent. `stage` handles the results of one message
-together, and results a crash left unhandled. Each decision is an entry, so a resumed or forked
-session shows the same bytes. If the disk refuses, the whole result stays in the context.
+Each decision is an entry, so a resumed or forked session shows the same bytes. If the disk refuses,
+the whole result stays in the context.
 """
 
 from dataclasses import dataclass, field
@@ -33,8 +32,7 @@ from longhold.core.view.window import window_for
 from longhold.errors import StoreError
 
 REPEAT_BYTES = 256
-"""From this size on, a result identical to an earlier one is replaced by a reference. For smaller
-ones the reference costs as much."""
+"""A reference to an identical earlier result costs as much as a smaller result."""
 
 
 @dataclass(slots=True)
@@ -42,7 +40,6 @@ class Repeats:
     """Finds the shown result that a new one repeats, by hash and then by content."""
 
     _first: dict[int, str] = field(default_factory=dict)
-    """The first tool use id by content hash."""
     _is_built: bool = False
 
     def first_of(self, view: View, ran: Ran) -> Result | None:
@@ -143,8 +140,7 @@ class Spill:
     def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
         """Return an entry that refers to the shown result this one repeats, if that is shorter.
 
-        The first result may leave the view later, so this one must be recoverable, by History or by
-        calling again.
+        The first may leave the view, so this one must be recoverable by History or a new call.
         """
         ran, size = arrived.ran, byte_count(arrived.text)
         if size < REPEAT_BYTES:
@@ -203,7 +199,6 @@ def _plan_arrived(engine: Engine, arrived: Arrived) -> tuple[Body, Spilled] | No
 def _plan_spill(
     engine: Engine, arrived: Arrived, budgets: Budgets, why: str
 ) -> tuple[Body, Spilled] | None:
-    """Prepare a result's body and preview; None if the preview would weigh more."""
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
     cap_bytes = BODY_FILE_BYTES
     body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)

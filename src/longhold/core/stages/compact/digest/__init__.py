@@ -1,7 +1,6 @@
-"""A summary of a segment without a model: nine sections, from the log alone.
+"""A summary of a segment without a model: nine sections, from the log alone. Pure.
 
-`FactPieces.digest` writes all nine sections. `engine_part` writes only additions to a model's
-summary. Pure: the same facts give the same text.
+`FactPieces.digest` writes all nine; `engine_part` writes only additions to a model's summary.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,14 +52,10 @@ TOKEN_CHARS = 4
 COVERED_SHARE = 0.8
 """The share of its value a piece loses if the model's summary has all of its names."""
 LEAD_TOKENS = 12
-"""The turn, number and state before each message."""
 
 
 def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.words_tokens) -> int:
-    """Return the token budget for a digest: a share of the segment plus the user's own words.
-
-    The share includes ordinary messages; the excess of long messages is added to it.
-    """
+    """Return a digest's token budget: a share of the segment plus the excess of long messages."""
     share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
     spoken = _spoken_tokens(facts, remember_counts(estimate_tokens))
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
@@ -75,7 +70,7 @@ def _spoken_tokens(facts: Facts, count: Count) -> int:
 def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
-    """Choose the messages that are kept whole: open requests first, then the newest."""
+    """Choose the messages to keep whole: open requests before finished ones, newest first."""
     said = sorted(
         (words for _, words in facts.words()),
         key=lambda words: (not is_finished(marks.get(words.id, "")), words.id),
@@ -102,10 +97,7 @@ class FactPieces:
         has_log: bool = True,
         words_tokens: int = 0,
     ) -> str:
-        """Write all nine sections. A budget below the bare headings yields only the headings.
-
-        `words_tokens` of the budget are reserved for long user messages.
-        """
+        """Write all nine sections. `words_tokens` of the budget are for long user messages."""
         count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
         hidden = context.hidden_turns
@@ -143,7 +135,6 @@ class FactPieces:
 
     @cached_property
     def _context(self) -> DigestContext:
-        """The context for everything except the user's words. It does not depend on the budget."""
         return DigestContext(facts=self.facts, marks=self.marks)
 
     @cached_property

@@ -1,7 +1,6 @@
 """The shared input of all digest sections: the facts, the limits and the age of each item.
 
-Characters limit one text; tokens limit the whole digest. The limits are for a 200K window. Text
-they cut is still in the log, under the cited message number.
+The limits are for a 200K window. Text they cut is still in the log, under the cited number.
 """
 
 from collections import Counter
@@ -27,44 +26,33 @@ class DigestLimits:
     tokens_ratio: float = 0.098
     """Share of the segment's tokens on top of that. By most tokenizers the total is a tenth."""
     written_ratio: float = 0.08
-    """The same for a model's summary and its additions. Lower, because the model has already judged
-    what matters."""
+    """Lower for a model's summary and its additions: the model has judged what matters."""
     least_tokens: int = 1_200
     """With less, the nine sections would contain only headings."""
     least_added_tokens: int = 400
-    """The same for the additions to a model's summary."""
     most_tokens: int = 16_000
     """Beyond this, readers skim and each later call pays for it again."""
     words_tokens: int = 60_000
-    """The limit for the user's own words, which nothing later can recover.
-
-    The largest recorded session has 6,900 tokens; a specification may be several times that.
-    """
+    """The user's words cannot be recovered later. The largest recorded session has 6,900."""
     index_ratio: float = 0.075
     """The index of names gets this share of the budget left after the user's words."""
     message_tokens: int = 24
     """The size of a message's first words. It limits how many of the newest messages are read."""
     open_messages: int = 200
-    """The newest open messages whose names are searched for in a summary."""
     usual_message_chars: int = 1_000
     """A longer message is added to the budget, or follows the short form of everything else."""
     first_words_chars: int = 80
     short_message_chars: int = 480
     """For a paste when space is short. The words typed around a paste are shorter."""
     long_message_chars: tuple[int, ...] = (2_000, 8_000, 24_000)
-    """The steps by which a longer message is cut."""
     answer_chars: int = 2_400
     """The last answer of a turn. 90% of the recorded ones are shorter."""
     long_answer_chars: int = 6_000
     """The same with space to spare, for reviews and designs that later turns cite by number."""
     short_answer_chars: int = 480
-    """Three or four sentences."""
     brief_answer_chars: int = 200
-    """One or two sentences."""
     remark_chars: int = 240
-    """Any other answer: its finding, in one or two sentences."""
     thought_chars: int = 320
-    """A conclusion from thinking: the sentence and the one it rests on."""
     brief_command_chars: int = 90
     command_chars: int = 260
     """90% of recorded commands are shorter; the rest are scripts and commit messages."""
@@ -72,19 +60,16 @@ class DigestLimits:
     error_chars: tuple[int, ...] = (100, 220, 320)
     """The beginning, then the line that names the problem, then the location."""
     snippet_chars: int = 700
-    """Of the text that one recent edit added."""
     demand_chars: tuple[int, ...] = (500, 1_500, 4_000)
     """The demands of a plan or document: the most binding lines, more of them, nearly all."""
     old_snippet_chars: int = 400
     brief_report_chars: int = 240
     report_chars: int = 700
-    """A report from a sub-agent, a page or a tool server."""
     long_report_chars: int = 2_400
     prior_ratio: float = 0.2
     """Share of the digest for summaries of history that is not in the log."""
     recent_rounds: int = 50
-    """Commands and errors this recent are listed individually; older ones only with space to spare.
-    """
+    """Older commands and errors are listed only with space to spare."""
     current_rounds: int = 10
     current_messages: int = 5
     """The user's last messages, whose names the next steps will need."""
@@ -96,7 +81,6 @@ FINISHED = ("done", "cancelled", "replaced")
 
 
 def is_finished(mark: str) -> bool:
-    """True if a message in this state no longer asks for anything."""
     return mark.startswith(FINISHED)
 
 
@@ -105,9 +89,7 @@ class DigestContext:
     facts: Facts
     limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
-    """The state of each user message that is not simply open."""
     whole: frozenset[int] = frozenset()
-    """User messages that are kept whole, whatever their length."""
     most_messages: int = 0
     """The most messages the budget could show; 0 means no limit."""
     is_tight: bool = False
@@ -115,7 +97,6 @@ class DigestContext:
 
     @cached_property
     def root(self) -> str:
-        """The deepest directory that contains most files, or ""."""
         paths = Counter(
             step.path
             for _, step in self.facts.steps()
@@ -179,7 +160,6 @@ class DigestContext:
         return {id: len(rounds) - i for i, id in enumerate(rounds)}
 
     def is_old(self, id: int) -> bool:
-        """True if the message was compacted before."""
         return id < self.facts.since
 
     def is_recent(self, id: int) -> bool:

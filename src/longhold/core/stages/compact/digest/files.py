@@ -1,7 +1,6 @@
 """Section 3, files and code: changed and read files, ordered by use.
 
-A changed file is listed with the number of changes, the definitions touched, and the names and
-strings added or removed. Files that were only read are listed by directory.
+Changed files list the definitions touched and the names and strings added or removed.
 """
 
 import re
@@ -51,7 +50,6 @@ _LINE_NUMBER = re.compile(r"^\s*\d+[→\t:|] ?", re.MULTILINE)
 class _Document(NamedTuple):
     what: str
     names: tuple[str, ...]
-    """The names by which the user may refer to it."""
     text: str
 
 
@@ -121,14 +119,12 @@ BESIDE = 6
 SETTINGS = 6
 TAKEN_OUT = 5
 SEARCHES = 12
-"""The last searches show what the agent was looking for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
     path: str
     changes: tuple[tuple[int, ChangeFact], ...]
-    """Each with its turn number."""
     reads: int = 0
 
     @property

@@ -1,9 +1,8 @@
 """Parse numbered headings of summaries, and carry over parts of an older summary.
 
-A line is a heading if its title is known. An unknown title needs a `#` or `**` mark, a rising
-number, and no other line with the known title, so that a list in a section is not taken for
-headings. Only sections that the log cannot rebuild are carried over: requests, lessons, decisions
-and solutions. A text without known sections is carried whole.
+A line is a heading if its title is known, or by its `#` or `**` mark if its number rises and no
+line has the known title. So a list in a section is not taken for headings. Only sections that the
+log cannot rebuild are carried over.
 """
 
 import re
@@ -30,7 +29,6 @@ _NAMES = {
     8: re.compile(r"current work|latest work, from the log", re.IGNORECASE),
     9: re.compile(r"(?:optional )?next step", re.IGNORECASE),
 }
-"""How headings begin in summaries by Longhold and by other agents."""
 _PAST = re.compile(
     r"user messages|(?:current|latest) work|next step|pending|files and code|from the log",
     re.IGNORECASE,

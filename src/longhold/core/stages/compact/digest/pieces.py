@@ -1,7 +1,7 @@
 """Fit pieces of text into a token budget by their value to the reader.
 
-A piece has forms from shortest to fullest. The form with the highest gain per token is taken first,
-in any section, so the short form of everything important precedes the full form of anything.
+The form with the highest gain per token is taken first, in any section, so the short form of
+everything important precedes the full form of anything.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 Count: TypeAlias = Callable[[str], int]
-"""Counts tokens with the tokenizer that the budget uses."""
 
 AGEING = 0.4
 """The share of its value that the oldest piece of a kind loses against the newest."""
@@ -34,8 +33,7 @@ def remember_counts(count: Count) -> Count:
 class Worth(IntEnum):
     """The value of each kind of form to the agent that continues the work.
 
-    Tuned on the questions of `benchmarks/exam.py` that are not held out, and on the counts of
-    `benchmarks/retention.py`. The user's words and the state always rank highest.
+    Tuned with `benchmarks/exam.py`, except its held-out questions, and `benchmarks/retention.py`.
     """
 
     LAST_WORDS = 2_000_000
@@ -56,7 +54,6 @@ class Worth(IntEnum):
     PASTES = 2_001
     LONG_LAST_ANSWER = 1_500
     DEMANDS = 1_600
-    """The most binding demands of a plan or of a document the user pointed at."""
     MORE_DEMANDS = 1_700
     OUTLINES = 1_400
     READ_FILES = 900
@@ -72,7 +69,6 @@ class Worth(IntEnum):
     RECENT_ERRORS = 450
     TOUCHED = 403
     CLEAR_ERRORS = 404
-    """The line that names the problem."""
     CONCLUSIONS = 440
     BRIEF_REPORTS = 351
     TOLD_REPORTS = 300
@@ -80,7 +76,6 @@ class Worth(IntEnum):
     CURRENT_WORK = 250
     BESIDE = 251
     SEEN = 400
-    """Commits that were looked at, with their authors."""
     WHOLE_REPORTS = 150
     RECENT_COMMANDS = 310
     RECENT_OUTCOMES = 151
@@ -97,7 +92,6 @@ class Worth(IntEnum):
     OLD_COMMANDS = 63
     DONE_TODOS = 64
     OLD_TURNS = 50
-    """Work on messages that were compacted before."""
     OLD_CODE = 51
     OLD_OUTCOMES = 40
 
@@ -162,7 +156,7 @@ def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict
 
 
 def _best(ladder: list[_Step], start: int, end: int) -> tuple[float, int]:
-    """Return the best step before `end` after its gain per token, negated for a heap."""
+    """Return the highest gain per token, negated for a heap, and its step before `end`."""
 
     def rate(step: int) -> float:
         price = ladder[step].price - ladder[start].price

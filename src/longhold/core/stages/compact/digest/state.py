@@ -1,7 +1,6 @@
 """Sections 1, 2, 4, 5, 7, 8 and 9: request, tools, errors, findings, pending, current, next step.
 
-This module makes no judgements: requests are quoted, conclusions are the model's own sentences, and
-the next step is what the user and the agent said last.
+Nothing is judged here: requests are quoted and conclusions are the model's own sentences.
 """
 
 import re
@@ -52,7 +51,6 @@ FINAL_CONCLUSIONS = 2
 """Per turn. Earlier conclusions were often abandoned."""
 GONE = 8
 HASH_CHARS = 7
-"""The length to which Git shortens a hash."""
 SUFFIXES = 5
 PROGRAMS = 8
 
@@ -150,7 +148,6 @@ def _find_spoken_hashes(context: DigestContext) -> set[str]:
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Report the conclusions of a turn. Only the last ones rank high."""
     chars = context.limits.thought_chars
     thought = [
         (step.id, text)
@@ -231,11 +228,7 @@ def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One error with its number of occurrences.
-
-    It counts as fixed if the same command passed later or the same file was changed later without
-    an error.
-    """
+    """One error. It counts as fixed if the same command or change succeeded later."""
 
     turn: int
     id: int
@@ -243,7 +236,6 @@ class Failure:
     error: str
     times: int = 1
     mended: int = 0
-    """The message that shows it works now."""
     is_refusal: bool = False
     """The user refused the call. Section 6 has their words."""
 
@@ -297,7 +289,6 @@ def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> s
 
 
 LAST = float("inf")
-"""Sorts after everything else in its section."""
 EXPLANATIONS = 6
 """The latest; older ones were abandoned or are known."""
 FEWEST_EXPLANATIONS = 2

@@ -1,8 +1,6 @@
 """Section 6: all user messages word for word, and the work done on each.
 
-The user's words are placed first and cut last: pastes lose their middle, with a pointer to the
-rest, before the user's own words are cut. Each message is followed by its answers (the last one
-long), commands with outcomes, and other steps, in order.
+Pastes lose their middle, with a pointer to the rest, before the user's own words are cut.
 """
 
 from collections import Counter
@@ -204,7 +202,6 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
 
 
 def _remark_worth(context: DigestContext, turn: int, found: str) -> Worth:
-    """Rank a cause or choice as a conclusion. In an unfinished turn remarks rank as answers."""
     if is_strong(found):
         return Worth.CONCLUSIONS
     is_unfinished = turn == context.last_turn and not announces(found)
