@@ -41,9 +41,10 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         open_sessions: int = OPEN_SESSIONS,
         **options: Unpack[AdapterOptions],
     ) -> None:
-        """Follow each thread in a session of its name; `id` is for calls without a thread.
+        """Follow each thread in a session of its name, or of `id` for calls without a thread.
 
-        With a `client` in `options`, which are those of `Session.open`, the model writes summaries.
+        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
+        are made from the log instead of by the model.
         """
         super().__init__()
         self._sessions = Sessions("anthropic", id, open_sessions, options)

@@ -31,9 +31,10 @@ class LongholdHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
     def __init__(self, id: str | None = None, **options: Unpack[AdapterOptions]) -> None:
-        """Follow a conversation in the session `id`; `options` are those of `Session.open`.
+        """Follow a conversation in the session `id`.
 
-        With a `client`, the model writes notes and summaries; otherwise they come from the log.
+        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
+        are made from the log instead of by the model.
         """
         self._sessions = Sessions("responses", id, 1, options)
 
@@ -60,7 +61,7 @@ class LongholdHooks(RunHooks[Any]):
         details = usage.input_tokens_details
         await self._sessions.current(None).settle(
             {
-                "id": response.response_id or uuid4().hex,  # a chat endpoint's is not handed on
+                "id": response.response_id or uuid4().hex,  # not passed on for chat completions
                 "model": _model_of(agent),
                 "output": response.to_input_items(),
                 "usage": {

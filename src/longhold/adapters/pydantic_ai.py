@@ -2,8 +2,9 @@
 
     agent = Agent(model, capabilities=[LongholdCapability()])
 
-A run's history keeps every message. The session named after a conversation follows it. Parts
-without a matching block, such as a call of a provider's tool, pass through unchanged.
+A run's history keeps every message. The session named after a conversation follows it. Cache
+breakpoints become cache points and a setting. Parts without a matching block, such as a call of a
+provider's tool, pass through unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +58,8 @@ class LongholdCapability(AbstractCapability[Any]):
     ) -> None:
         """Follow each conversation in a session of its id, or all runs in that of `conversation`.
 
-        With a `client` in `options`, which are those of `Session.open`, the model writes summaries.
+        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
+        are made from the log instead of by the model.
         """
         self._conversation = conversation
         self._sessions = Sessions("anthropic", conversation, open_sessions, options)

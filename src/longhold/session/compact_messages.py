@@ -1,7 +1,7 @@
 """Compact a list of messages in one call, for programs that need nothing else.
 
-Without a client the summary is a digest and needs no network. System messages stay first. A list
-that a summary would not shorten is returned unchanged.
+Without a client the summary is a digest and needs no network. System messages stay first, and the
+user's unanswered message is kept. A list that would not get shorter is returned unchanged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -80,7 +80,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     survival = draft.composed.survival
     return Preview(
         covered=len(covered),
-        first=segment.items[0].order,  # of a summary, the first message that it stands for
+        first=segment.items[0].order,  # for a summary, the first message it replaces
         last=segment.last,
         kept=len(view.items) - len(covered),
         before_tokens=before,

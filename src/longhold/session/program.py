@@ -132,7 +132,7 @@ def memory_over(
         unasked=None,
         background=background,
         notify=notify,
-        caller="chat",  # somebody wants it: what a chat does by default is done
+        caller="chat",  # the program asked for memory, so the defaults of a chat apply
         clock=clock,
     )
 
@@ -339,7 +339,7 @@ class Program:
             return
         self._asked_about = model
         own = getattr(self._client, "capabilities", None)
-        if own is not None:  # a model of ours says it itself
+        if own is not None:  # Longhold's own model objects know their window
             self.configure(Wishes(window=own.window_tokens), "the model says so")
             return
         # Imported here because the table knows most models.

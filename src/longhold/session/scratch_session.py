@@ -57,7 +57,7 @@ def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
     wanted = recent_names(material.segment.items, material.ledger.open_texts())
     composed = Composed(
         text=text,
-        survival=check_survival(text, wanted, budget_tokens=0),  # nothing is added to their words
+        survival=check_survival(text, wanted, budget_tokens=0),  # add nothing to a person's text
     )
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 

@@ -87,7 +87,7 @@ def _check_client(client: object) -> None:
 
 def _forks_over(engine: Engine, client: object) -> "Forks":
     """Run model calls through the caller's client, on forks without tools."""
-    # Imported here because without a client no model is asked.
+    # Imported here because without a client no model is called.
     from longhold.core.turn.fork.run import Forks
 
     context = context_over(engine)
@@ -209,8 +209,8 @@ class Session:
 
         - `max_tokens`: the output limit per answer; 0 chooses a default.
         - `window`: the model's window; 0 uses the table or asks the server.
-        - `client`: of Anthropic's or OpenAI's SDK. Requests use its dialect, unless `dialect` is given,
-          and layers that need a model call it.
+        - `client`: of Anthropic's or OpenAI's SDK. Layers that need a model call it.
+        - `dialect`: the dialect of requests; by default the client's.
         - `history`: give the model a tool that opens content that left its view.
         - `memory`: keep memories across the sessions of `directory`.
         - `options`: request parameters that stay the same for the whole session.
@@ -278,8 +278,7 @@ class Session:
         return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
-        """Record the model and the frame, with the cache lifetime and server-side clearing fixed in
-        it."""
+        """Record the model and the frame, with its cache lifetime and clearing fixed."""
         self.engine.record(Switched(model=model, reason="opened"))
         self.engine.record(_first_frame(frame, model, source, self.engine.settings))
 
@@ -349,14 +348,14 @@ class Session:
         self.engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
-        """Record that a tool is about to run, so that after a crash it counts as interrupted."""
+        """Mark a tool as running, so that after a crash it counts as interrupted."""
         self._check_open()
         self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
         self.engine.log.flush()
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
-        """Run a tool inside this context. See `tool_began`."""
+        """Mark a tool as running, then run it inside this context. See `tool_began`."""
         self.tool_began(id)
         yield
 
@@ -486,8 +485,7 @@ class Session:
             self.engine.close()
 
     async def aclose(self) -> None:
-        """Let memory jobs finish within `memory.drain_seconds`, then close, as `async with` does.
-        """
+        """Let memory jobs finish, up to `memory.drain_seconds`, and close. `async with` does it."""
         try:
             if self._program.memory is not None and self.engine.log.is_open:
                 await self._program.memory.close()

@@ -157,8 +157,7 @@ class Candidates:
         self._pointed = frozenset(filter(None, map(_find_original, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Return the results to clear: all but the `keep` (at least one) newest and those they
-        refer to."""
+        """Return the results to clear: all but the `keep` newest and those they refer to."""
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self._smallest]
@@ -171,7 +170,7 @@ class Candidates:
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
         if isinstance(entry, Spilled):
             return entry.tool_use_id in self._ids
-        if isinstance(entry, Said):  # models that strip thinking lose the turn's at its end
+        if isinstance(entry, Said):  # some models drop a turn's thinking at its end
             return not entry.hidden and not capabilities(model).keeps_thinking
         return isinstance(entry, _MOVES)
 

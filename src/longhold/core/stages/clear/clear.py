@@ -264,7 +264,7 @@ STALE_SHARE = 0.5
 SURELY_LONGER = 4 * LONGEST_WEIGHT
 """Longer than any placeholder, so a heavier result needs no comparison with its placeholder."""
 ASK_AGAIN_SHARE = 1 / 16
-"""Growth of a refused batch before it is priced again, because pricing is slow."""
+"""Growth before a refused batch is priced again: pricing is slow, and the gain is flat by then."""
 
 
 class Clearing:
@@ -276,8 +276,7 @@ class Clearing:
         tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
-        """`forget` receives each path the model no longer sees. Only the main agent uses cache
-        edits."""
+        """`forget` gets each path the model no longer sees. Only the main agent edits the cache."""
         self._describe = describe
         self._forget = forget
         self._tell = tell

@@ -49,8 +49,7 @@ class PlaceholderLines:
         return len(self._made)
 
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make placeholders for new results, which are at the end, and prune those of removed ones.
-        """
+        """Make placeholders for new results, which are at the end, and prune old ones."""
         if len(self._made) > 2 * len(results) + SPARE_LINES:
             self._made = {one.id: self._made[one.id] for one in results if one.id in self._made}
         for result in reversed(results):

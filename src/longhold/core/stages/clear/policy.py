@@ -136,6 +136,7 @@ class CallStats:
 NEVER_CACHED = "nothing is cached"
 """Caching is off, so the cache is cold before every call."""
 STAND_IN_WEIGHT = 60.0
+"""The approximate weight of a placeholder with its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +370,7 @@ def plan_clearing(
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
         is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
-        # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
+        # deleting fewer results pays if it avoids a compaction, because nothing is rewritten
         return (
             _plan_edits(batch, now)
             if is_due or _plan_at_line(batch, now, standing, settings)

@@ -209,8 +209,7 @@ class Compaction:
     async def _noted(
         self, engine: Engine, request: CompactRequest, manner: Manner, line: int
     ) -> tuple[CompactionDraft | None, Before | None]:
-        """Return a draft from notes, unless a focus is asked for, and the hooks' answer if asked.
-        """
+        """Return a draft from notes, unless a focus is given, and the hooks' answer if asked."""
         if (
             self._from_notes is None
             or request.focus
@@ -316,7 +315,7 @@ class Compaction:
             ticking.cancel()
 
     def close(self, engine: Engine) -> None:
-        with suppress(StoreError):  # what cannot be written must not keep it from closing
+        with suppress(StoreError):  # a failed write must not prevent closing
             dropped = self._prefetch.drop(engine, "the session ended before it was needed")
             if dropped:
                 self.hooks.tell(f"a summary prepared ahead was {dropped}")

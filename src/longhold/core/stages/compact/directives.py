@@ -97,7 +97,7 @@ def _read_naming(naming: re.Match[str]) -> Cancelling | None:
     if _STATED.search(phrase) or not (naming["plain"] or _POINTS.match(what)):
         return None
     named = find_stems(phrase)
-    least = 1 if naming["plain"] or naming["verb"] else 2  # a verb of many uses needs more
+    least = 1 if naming["plain"] or naming["verb"] else 2  # an ambiguous verb needs two words
     return Cancelling(words=named, phrase=phrase.lower()) if len(named) >= least else None
 
 

@@ -198,7 +198,7 @@ def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
             draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
     if engine.make_weigher()(_total_after(engine, bare, ())) < line:
-        return bare  # by its share of the view; the gauge is off, and the next answer corrects it
+        return bare  # fits by weight; the gauge is off, and the next answer corrects it
     left = after_tokens(engine, bare, ())
     raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 

@@ -124,4 +124,4 @@ def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]
     cut = prefix.with_messages((*whole, message_to_wire(shown[-1])))
-    return replace(cut, before=None)  # a shorter conversation is another one
+    return replace(cut, before=None)  # a shorter conversation is a different one

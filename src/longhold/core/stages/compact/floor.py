@@ -81,8 +81,7 @@ def _list_waiting(item: Item) -> Iterator[_Part]:
 
 
 def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Explain why compacting does not help. `least_tokens` is the size with the shortest summary.
-    """
+    """Explain why compacting does not help. The shortest summary leaves `least_tokens`."""
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:
         why = f"compacting cannot help: what every request holds is about {total:,} tokens and the line is at {line_tokens:,}"

@@ -117,7 +117,7 @@ class FromNotes:
         try:
             ready = await self._fresh(engine, manner)
         except LongholdError:
-            return None  # a page that cannot be read says nothing
+            return None  # an unreadable page counts as no notes
         segment = self._segment(engine, ready, line) if ready else None
         if ready is None or segment is None:
             return None
@@ -161,7 +161,7 @@ class FromNotes:
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
-        basis = replace(basis, cursor=segment.last)  # what waits for an answer is not covered yet
+        basis = replace(basis, cursor=segment.last)  # unanswered messages are not covered yet
         kept = segment.kept or (segment.last, segment.last)
         covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
         return await asyncio.to_thread(
@@ -229,8 +229,7 @@ def _skip_summary(items: Sequence[Item]) -> int:
 
 
 def _skip_restored(items: Sequence[Item]) -> int:
-    """Return where to start keeping: earlier messages precede restored files that are out of date.
-    """
+    """Return where to start keeping: earlier messages precede outdated restored files."""
     behind = (i + 1 for i, item in enumerate(items) if _is_spoken(item, "summary", "restored"))
     return max(behind, default=0)
 

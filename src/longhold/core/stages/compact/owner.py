@@ -109,7 +109,7 @@ class CompactionStage:
 
     def load(self) -> "Compaction":
         if self._loaded is None:
-            # Imported here because it is a fifth of a session's code, and short sessions need none.
+            # Imported here because it is a fifth of a session's code, unused in short sessions.
             from longhold.core.stages.compact.compact import Compaction
 
             self._loaded = Compaction(

@@ -78,7 +78,7 @@ class Prefetch:
     async def _made(self, engine: Engine, task: "asyncio.Task[MadeSummary]") -> MadeSummary | None:
         try:
             await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
-        finally:  # whoever waits was cancelled, or it took too long
+        finally:  # the waiting caller was cancelled, or it took too long
             is_late = not task.done()
             task.cancel()
         if is_late:
@@ -115,6 +115,6 @@ class Prefetch:
 
 
 def _can_move(entry: object, last: int) -> bool:
-    if isinstance(entry, Spilled):  # of a result that came with a later message
+    if isinstance(entry, Spilled):  # results of later messages do not matter
         return any(n <= last for n in entry.rests_on)
     return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)

@@ -1,6 +1,7 @@
 """Choose which part of a view a compaction covers. Pure.
 
-The user's unanswered message and a round with running tools are never covered.
+An item holds an answer with its results, so a segment can be cut between any two items. The user's
+unanswered message and a round with running tools are never covered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -64,8 +65,7 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
-    """Cover everything from a message on, or up to and including it. Raise if that is too little.
-    """
+    """Cover everything from a message on, or up to and including it, if that is enough."""
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and _is_summary(item)):
         raise RequestRejected(_explain_missing(view, pivot))

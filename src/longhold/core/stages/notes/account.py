@@ -122,7 +122,7 @@ class SessionAccount:
         new.reverse()
         rounds = [i for i, item in enumerate(new) if isinstance(item, Round)]
         if rounds and isinstance(last := new[rounds[-1]], Round) and last.missing():
-            new = new[: rounds[-1]]  # one before it that lacks a result was interrupted
+            new = new[: rounds[-1]]  # an earlier round without a result was interrupted
         self._take(new)
 
     def _take(self, items: Sequence[Item]) -> None:
@@ -258,7 +258,7 @@ def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
             taken.append(line)
             left, missed = left - price, 0
         elif (missed := missed + 1) == MISSES:
-            break  # the room is spent, however many lines there are
+            break  # the budget is spent, however many lines are left
     return "\n".join(reversed(taken) if newest_last else taken)
 
 

@@ -26,7 +26,7 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
 NEAR_RATIO = 0.85
-"""Share of the threshold from which a model's notes pay. One update this late is enough."""
+"""Share of the threshold from which a model's notes pay: later messages can stay whole."""
 PAUSED_RATIO = 0.6
 """The same after a pause, because the next pause may end the session."""
 TOOL_CALLS = 3
@@ -234,7 +234,7 @@ class Notes:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return  # nobody could wait for it; the log tells the same later
+            return  # without a loop it cannot run; the log has the same facts later
         if not self.is_running:
             self._baseline_tokens, self._calls = point.used_tokens, 0
             self._began, self._asks = time.monotonic(), point.prefix is not None

@@ -36,8 +36,7 @@ class NotesSection:
     is_edited: bool = False
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
-        """Replace the engine's lines, keeping others' text. `before` has the engine's previous
-        lines."""
+        """Replace the engine's lines (`before`: the previous ones), keeping others' text."""
         fresh = _escape(log)
         text = self.text
         if self.is_edited:

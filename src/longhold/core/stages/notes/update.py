@@ -54,8 +54,7 @@ class PageWriter:
         self._last_lines: Mapping[str, str] = {}
 
     def prepare(self) -> Callable[[], WrittenPage]:
-        """Compute the engine's lines. Return a function that writes them, safe to run in a thread.
-        """
+        """Compute the engine's lines. Return a function that writes them, also in a thread."""
         lines, before = self._lines(), self._last_lines
 
         def write() -> WrittenPage:
@@ -178,7 +177,7 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
         "path": str(file),
         "section_tokens": f"{SECTION_TOKENS:,}",
         "reminders": "\n".join(reminders(page)),
-        "notes": page.as_written().render().strip(),  # last: nothing in it is replaced
+        "notes": page.as_written().render().strip(),  # last: notes are not expanded
     }
     for name, value in values.items():
         words = words.replace(f"{{{name}}}", value)

@@ -1,6 +1,7 @@
 """Choose the new tool results that are too long to be sent. Pure.
 
-Limits are for 200K tokens and shrink with smaller windows. Sent results never change.
+Limits are for 200K tokens and shrink with smaller windows. A result counts as sent after a request
+or an answer, and then never changes.
 """
 
 import re

@@ -62,7 +62,7 @@ def _is_complaint(line: str) -> bool:
 
 def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
     text = f"\n{text[:SCANNED_CHARS]}"
-    lowered = text.replace("İ", "I").lower()  # the one letter that grows when lowered
+    lowered = text.replace("İ", "I").lower()  # the only letter whose lower case is longer
     place, number = 0, first_line - 1
     known: set[str] = set()
     for match in _HINT.finditer(lowered):

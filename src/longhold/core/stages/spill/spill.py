@@ -123,7 +123,7 @@ class Spill:
         if arrived.id in self._refused:
             return
         ran = arrived.ran
-        if ran.file:  # a crash came between the result and its preview
+        if ran.file:  # a crash happened between the result and its preview
             try:
                 content = engine.results.read(ran.file.rpartition("/")[2])
             except StoreError as error:

@@ -33,7 +33,7 @@ class DigestLimits:
     most_tokens: int = 16_000
     """Beyond this, readers skim and each later call pays for it again."""
     words_tokens: int = 60_000
-    """The user's words cannot be recovered later. The largest recorded session has 6,900."""
+    """The user's words cannot be recovered later. Recorded sessions have up to 6,900 tokens."""
     index_ratio: float = 0.075
     """The index of names gets this share of the budget left after the user's words."""
     message_tokens: int = 24

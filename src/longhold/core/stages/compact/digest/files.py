@@ -68,7 +68,7 @@ def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn, step in context.facts.steps():
         while said and said[0][0] <= turn:
             heard += f"\0{said.popleft()[1].text}"
-        if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
+        if isinstance(step, ChangeFact):  # the agent's own work, even if the user names it
             written.add(last_name(step.path))
         document = _document(context, step)
         if document is None or document.what in told or written & set(document.names):

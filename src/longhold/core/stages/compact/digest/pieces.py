@@ -121,7 +121,7 @@ class DigestPiece:
     def steps(self, count: Count) -> list[_Step]:
         """Return the cumulative price and value of each form, after a first entry for no form."""
         if count not in self._steps:
-            prices = (count(form) + 1 for form in self.forms)  # the line's end
+            prices = (count(form) + 1 for form in self.forms)  # newline
             self._steps[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(self.gains))]
         return self._steps[count]
 

@@ -214,7 +214,7 @@ def _cut_about(context: DigestContext, about: str) -> str:
 
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_cut_about(context, step.about)}"
-    if step.task:  # it goes on elsewhere, and reports again
+    if step.task:  # it continues in the background and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
     limits, body = context.limits, remove_blank_lines(step.text)
     texts = (
