@@ -209,11 +209,10 @@ class Session:
 
         - `max_tokens`: the output limit per answer; 0 chooses a default.
         - `window`: the model's window; 0 uses the table or asks the server.
-        - `client`: of Anthropic's or OpenAI's SDK. Layers that need a model call it.
-        - `dialect`: the dialect of requests; by default the client's.
+        - `client`: an Anthropic or OpenAI client, which layers call; sets the default `dialect`.
         - `history`: give the model a tool that opens content that left its view.
         - `memory`: keep memories across the sessions of `directory`.
-        - `options`: request parameters that stay the same for the whole session.
+        - `options`: request parameters for the whole session.
         - `source`: who is asking, which decides how long the provider caches the prompt.
         - `notify`: receives a line for every change to what the model sees.
         """
