@@ -210,8 +210,7 @@ class Session:
         - `max_tokens`: the output limit per answer; 0 chooses a default.
         - `window`: the model's window; 0 uses the table or asks the server.
         - `client`: an Anthropic or OpenAI client, which layers call; sets the default `dialect`.
-        - `history`: give the model a tool that opens content that left its view.
-        - `memory`: keep memories across the sessions of `directory`.
+        - `history` and `memory`: tools for content that left the view, and across sessions.
         - `options`: request parameters for the whole session.
         - `source`: who is asking, which decides how long the provider caches the prompt.
         - `notify`: receives a line for every change to what the model sees.
