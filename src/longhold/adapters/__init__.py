@@ -1,4 +1,1 @@
-"""Longhold inside other frameworks: each module makes one framework's list of messages followed.
-
-A module imports its framework, so none is imported here.
-"""
+"""Adapters for other frameworks, which are imported only in their own modules."""

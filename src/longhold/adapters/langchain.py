@@ -2,8 +2,8 @@
 
     agent = create_agent(model, tools, middleware=[LongholdMiddleware()])
 
-The agent's state keeps every message; each thread's messages are followed by the session of that
-name. An Anthropic model gets blocks with their cache markers, any other LangChain's own messages.
+The agent's state keeps every message. The session named after a thread follows its messages.
+Anthropic models get blocks with cache breakpoints, others LangChain's own messages.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -41,10 +41,10 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         open_sessions: int = OPEN_SESSIONS,
         **options: Unpack[AdapterOptions],
     ) -> None:
-        """Follow each thread in a session of its name; `id` names the one of calls without a thread.
+        """Follow each thread in a session of its name, or of `id` for calls without a thread.
 
-        `options` are those of `Session.open`. With a `client` of Anthropic's or OpenAI's SDK, notes
-        and summaries are written by the model, without one they are made from the log.
+        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
+        are made from the log instead of by the model.
         """
         super().__init__()
         self._sessions = Sessions("anthropic", id, open_sessions, options)
@@ -55,7 +55,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Call the model with the managed view, once more where that helped."""
+        """Call the model with the managed view, and retry if that can help."""
         session = self._session(request)
         while True:
             managed = await session.follow(**_read_request(request))
@@ -72,7 +72,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
-        """Do the same where the agent is not run asynchronously."""
+        """The same for agents that run synchronously."""
         session = self._session(request)
         while True:
             managed = sync(session.follow(**_read_request(request)))
@@ -85,7 +85,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
             return response
 
     def close(self) -> None:
-        """Close what is open; the next call resumes it."""
+        """Close all sessions. The next call resumes its session."""
         self._sessions.close()
 
     def _session(self, request: ModelRequest[Any]) -> Session:
@@ -140,7 +140,7 @@ def _block_message(message: BaseMessage) -> JsonObject:
 
 
 def _from_langchain(block: Any) -> Any:
-    """Return a picture or a file as a block of the Messages API; the rest is one, or passes."""
+    """Convert an image or a file to a Messages API block. Other blocks pass unchanged."""
     if isinstance(block, str) or block.get("type") not in ("image", "image_url", "file"):
         return block
     match HumanMessage([block]).content_blocks[0]:
@@ -164,7 +164,7 @@ def _to_langchain(block: JsonObject) -> JsonObject:
 
 
 def _answer_blocks(message: AIMessage) -> Iterator[JsonObject]:
-    """Yield an answer's blocks; its calls are where LangChain has parsed them."""
+    """Yield an answer's blocks. Calls come from LangChain's parsed `tool_calls`."""
     content = message.content
     for block in [content] if isinstance(content, str) else content:
         if isinstance(block, str):
@@ -194,7 +194,7 @@ def _render_blocks(message: JsonObject) -> Iterator[AnyMessage]:
 
 
 def _render_plain(message: JsonObject) -> Iterator[AnyMessage]:
-    """Yield LangChain's own messages: results first, and no cache markers."""
+    """Yield LangChain's own messages: results first, without cache breakpoints."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     bare = list(map(_to_langchain, blocks))
@@ -216,7 +216,7 @@ def _render_plain(message: JsonObject) -> Iterator[AnyMessage]:
 
 
 async def _recover(session: Session, error: Exception) -> None:
-    """Wait or make room; what neither helps against is raised as the program knows it."""
+    """Wait or free space. If neither helps, raise the program's original exception."""
     try:
         await session.failed(error)
     except LongholdError as ours:
@@ -241,7 +241,7 @@ async def _record_answer(session: Session, response: ModelResponse[Any]) -> None
 
 
 def _usage(answer: AIMessage) -> JsonObject:
-    """Count what was read from the cache and written to it apart from the rest."""
+    """Separate cache reads and writes from the input tokens, which include them in LangChain."""
     usage = answer.usage_metadata
     if usage is None:
         return {}

@@ -1,10 +1,10 @@
-"""OpenAI Agents: an input filter that sends a managed view, and hooks that take the answers in.
+"""OpenAI Agents: an input filter that sends a managed view, and hooks that record answers.
 
     longhold = LongholdHooks("conversation-7")
     await Runner.run(agent, input, hooks=longhold, run_config=longhold.run_config())
 
-One object is one conversation; the items that a run collects are followed by the session of that
-name. The kit calls no hook when a model fails, so a rejected call is not tried again here.
+One object is one conversation, whose items are followed by the session of that name. The SDK calls
+no hook when a model fails, so rejected calls are not retried.
 """
 
 import json
@@ -31,15 +31,15 @@ class LongholdHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
     def __init__(self, id: str | None = None, **options: Unpack[AdapterOptions]) -> None:
-        """Follow a conversation in the session `id`; `options` are those of `Session.open`.
+        """Follow a conversation in the session `id`.
 
-        With a `client` of OpenAI's or Anthropic's SDK, notes and summaries are written by the
-        model, without one they are made from the log.
+        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
+        are made from the log instead of by the model.
         """
         self._sessions = Sessions("responses", id, 1, options)
 
     def run_config(self, **options: Any) -> RunConfig:
-        """Return a run's configuration with this filter in it."""
+        """Return a run configuration that includes this filter."""
         return RunConfig(call_model_input_filter=self, **options)
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
@@ -61,7 +61,7 @@ class LongholdHooks(RunHooks[Any]):
         details = usage.input_tokens_details
         await self._sessions.current(None).settle(
             {
-                "id": response.response_id or uuid4().hex,  # a chat endpoint's is not handed on
+                "id": response.response_id or uuid4().hex,  # not passed on for chat completions
                 "model": _model_of(agent),
                 "output": response.to_input_items(),
                 "usage": {
@@ -73,7 +73,7 @@ class LongholdHooks(RunHooks[Any]):
         )
 
     def tools(self) -> list[Tool]:
-        """Return the tool that opens what left the view, for agents made with `history=True`."""
+        """Return the History tool, for sessions with `history=True`."""
         definition = history_definition()
 
         async def look(_context: object, arguments: str) -> Any:
@@ -92,7 +92,7 @@ class LongholdHooks(RunHooks[Any]):
         ]
 
     def close(self) -> None:
-        """Close the session; the next run resumes it."""
+        """Close the session. The next run resumes it."""
         self._sessions.close()
 
 

@@ -2,9 +2,9 @@
 
     agent = Agent(model, capabilities=[LongholdCapability()])
 
-A run's history keeps every message; each conversation is followed by the session of that name.
-Cache markers become cache points and a setting. What has no block of its own, such as a call of a
-provider's tool, passes through a session as it is.
+A run's history keeps every message. The session named after a conversation follows it. Cache
+breakpoints become cache points and a setting. Parts without a matching block, such as a call of a
+provider's tool, pass through unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ from longhold.core.messages import JsonObject
 from longhold.errors import LongholdError
 
 CARRIED = "pydantic_ai"
-"""The type of a block that carries a part as it is."""
+"""The type of a block that carries a part unchanged."""
 REDACTED = "redacted_thinking"
 
 
@@ -58,8 +58,8 @@ class LongholdCapability(AbstractCapability[Any]):
     ) -> None:
         """Follow each conversation in a session of its id, or all runs in that of `conversation`.
 
-        `options` are those of `Session.open`. With a `client` of Anthropic's or OpenAI's SDK, notes
-        and summaries are written by the model, without one they are made from the log.
+        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
+        are made from the log instead of by the model.
         """
         self._conversation = conversation
         self._sessions = Sessions("anthropic", conversation, open_sessions, options)
@@ -67,7 +67,7 @@ class LongholdCapability(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Put the managed view in the place of the messages of one attempt."""
+        """Replace the messages of one attempt with the managed view."""
         session = self._sessions.get(self._name(ctx), request_context.model.model_name)
         parameters = request_context.model_request_parameters
         messages = request_context.messages
@@ -122,7 +122,7 @@ class LongholdCapability(AbstractCapability[Any]):
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Try once more where waiting or making room helps; otherwise raise what was raised."""
+        """Retry if waiting or freeing space helps. Otherwise raise the original error."""
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         try:
             await self._sessions.current(self._name(ctx)).failed(cause)
@@ -131,7 +131,7 @@ class LongholdCapability(AbstractCapability[Any]):
         raise RetryModelRequest from error
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """Offer the tool that opens what left the view, where sessions have `history=True`."""
+        """Return the History tool if sessions have `history=True`."""
         if not self._sessions.offers_history:
             return None
         definition = history_definition()
@@ -145,7 +145,7 @@ class LongholdCapability(AbstractCapability[Any]):
         return FunctionToolset([tool])
 
     def close(self) -> None:
-        """Close what is open; the next run resumes it."""
+        """Close all sessions. The next run resumes its session."""
         self._sessions.close()
 
     def _name(self, ctx: RunContext[Any]) -> str | None:

@@ -1,7 +1,6 @@
-"""The sessions behind an adapter: one for each conversation, resumed if there is one already.
+"""The sessions behind an adapter: one per conversation, resumed if it already exists.
 
-A framework serves many conversations with one object and never says when one ends, so only so many
-stay open; the one that was used longest ago is closed, and resumed when it is needed again.
+Frameworks never report the end of a conversation, so the least recently used is closed.
 """
 
 from collections import OrderedDict
@@ -19,11 +18,11 @@ from longhold.errors import SessionExists
 from longhold.session.session import Session
 
 OPEN_SESSIONS = 100
-"""Each open session has a descriptor and holds its view in memory."""
+"""Each open session has a file descriptor and holds its view in memory."""
 
 
 class AdapterOptions(TypedDict, total=False):
-    """What `Session.open` and `Session.resume` take alike."""
+    """The options that `Session.open` and `Session.resume` have in common."""
 
     client: object
     window: int
@@ -43,7 +42,7 @@ class Sessions:
         open_sessions: int,
         options: AdapterOptions,
     ) -> None:
-        """Keep up to `open_sessions` open; `id` is the conversation of callers that name none."""
+        """Keep up to `open_sessions` open. `id` is for callers that name no conversation."""
         self._dialect = dialect
         self._default = id or new_id()
         self._most = open_sessions

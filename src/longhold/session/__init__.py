@@ -1,1 +1,1 @@
-"""A session: what a program holds that has a loop of its own."""
+"""The library: a session for programs that run their own loop."""

@@ -1,8 +1,7 @@
-"""What a program hands in, checked before anything is recorded.
+"""Check a program's arguments before anything is recorded.
 
-One bad block would be refused by the provider with every later request, so it is refused here,
-with the name of the argument and what would do. Dictionaries, the SDKs' typed ones and their
-objects, tuples and subclasses of `str` are all taken; what is recorded is plain JSON.
+The provider would reject a bad block with every later request. Dictionaries, SDK objects, tuples
+and subclasses of `str` are accepted; plain JSON is recorded.
 """
 
 import math
@@ -29,13 +28,13 @@ from longhold.errors import InvalidArgument
 _SESSION_ID = re.compile(r"\w[\w.-]{0,199}")
 
 _RESERVED = frozenset({"messages", "input", "system", "instructions", "tools", "model", "stream"})
-"""What a session itself puts into a request."""
+"""Request fields that the session sets itself."""
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 
 @runtime_checkable
 class Dumpable(Protocol):
-    """An object of an SDK, which writes itself as plain values."""
+    """An SDK object that converts itself to plain values."""
 
     def model_dump(self) -> Any: ...
 
@@ -46,7 +45,7 @@ ContentLike: TypeAlias = str | Iterable[str | MessageLike | Block]
 
 
 def _to_plain(value: object, argument: str) -> Json:
-    """Write a value as plain JSON, or say what in it cannot be."""
+    """Convert a value to plain JSON, or raise with the path of the offending part."""
     match value:
         case None | bool():
             return value
@@ -100,14 +99,14 @@ def _name_value(value: object) -> str:
 
 
 def as_list(values: object, argument: str, of: str) -> list[object]:
-    """Return an iterable's items; a string, a dictionary or nothing is no list of them."""
+    """Return an iterable's items. Strings, dictionaries and None are rejected."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidArgument(argument, f"{_name_value(values)} is no list; give a list of {of}")
     return list(values)
 
 
 def check_content(content: object, argument: str) -> Content:
-    """Return content as blocks; refuse what is empty, or no provider takes."""
+    """Return content as blocks. Reject empty content and blocks that no provider accepts."""
     raw = _to_plain(content, argument)
     match raw:
         case str():
@@ -137,7 +136,7 @@ def _block(raw: Json, argument: str) -> Block:
 
 
 def check_block(block: Block, argument: str) -> None:
-    """Refuse a block that has the type of one the API knows and not its shape."""
+    """Reject a block with a known type but without its required fields."""
     inside = block.content if isinstance(block, ToolResult) else ()
     for one in (block, *(() if isinstance(inside, str) else inside)):
         if is_malformed(one):
@@ -148,7 +147,7 @@ def check_block(block: Block, argument: str) -> None:
 
 
 def check_result(output: object, argument: str) -> ResultContent:
-    """Return a tool's output; an empty one is allowed, None is probably a forgotten return."""
+    """Return a tool's output. Empty output is allowed; None is probably a forgotten return."""
     raw = _to_plain(output, argument)
     if raw is None:
         raise InvalidArgument(argument, "None is no result; give text, '' for an empty one")
@@ -177,7 +176,6 @@ def _section(part: object, i: int) -> Section:
 
 
 def check_options(options: object) -> JsonObject:
-    """Return request parameters; those that a session decides are refused."""
     found = to_plain_object(options, "options") if options is not None else {}
     if taken := sorted(_RESERVED & set(found)):
         raise InvalidArgument(

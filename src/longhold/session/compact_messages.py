@@ -1,8 +1,7 @@
-"""Compacting a list of messages: one call, for programs that want nothing else.
+"""Compact a list of messages in one call, for programs that need nothing else.
 
-Without a client the summary is a digest, made without a network. System messages stay in front;
-what the user said last and was not answered stays, and so do the last few messages on request. A
-list that a summary would not make shorter is returned as it is.
+Without a client the summary is a digest and needs no network. System messages stay first, and the
+user's unanswered message is kept. A list that would not get shorter is returned unchanged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,24 +33,23 @@ ROLES: dict[Style, frozenset[str]] = {
     "anthropic": frozenset({"user", "assistant", "system"}),
     "openai": frozenset({"user", "assistant", "tool", "function"}) | {*SYSTEM_ROLES},
 }
-"""Who may speak; any other message would be lost silently."""
+"""Any other message would be lost silently."""
 WANTED = "objects with role and content"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedMessages:
-    """A list of messages, and what was done to it."""
+    """A list of messages and how it was compacted."""
 
     messages: list[JsonObject]
-    """To be sent instead; in the style they came in."""
+    """To send instead, in the style of the input."""
     by: Literal["model", "digest", "nobody"]
-    """Who wrote the summary; nobody, if the list is as it was."""
+    """Who wrote the summary; "nobody" if the list is unchanged."""
     before_tokens: int
     after_tokens: int
     survived: float = 1.0
-    """The share of exact names in use lately that is still there."""
+    """The share of recently used exact names that are still in the list."""
     usage: Usage | None = None
-    """What a model's summary took."""
 
 
 async def compact(
@@ -64,20 +62,20 @@ async def compact(
     style: Style | None = None,
     settings: Settings | None = None,
 ) -> CompactedMessages:
-    """Let the history in a list of messages become a summary.
+    """Replace the history in a list of messages with a summary.
 
     Args:
         messages: in the style of Anthropic's Messages API or of chat completions.
-        model: who the messages are for: it tells the window, and who a client is asked for.
-        client: of Anthropic's or OpenAI's SDK, or a model; without one no model is asked.
-        focus: what a model's summary is to dwell on.
-        keep: how many of the last messages stay word for word at least.
-        style: the style, where it should not be told from the messages.
-        settings: instead of the defaults.
+        model: the model the messages are for. It determines the window and which model is called.
+        client: a client of Anthropic's or OpenAI's SDK, or a model. Without one no model is called.
+        focus: what a model's summary should emphasise.
+        keep: the minimum number of last messages to keep word for word.
+        style: the style of the messages, if it should not be detected.
+        settings: settings that replace the defaults.
 
     Raises:
-        ContextOverflow: what cannot be compacted is too much for the window by itself.
-        ConfigError: a client is given and no model, or a message cannot be read.
+        ContextOverflow: the part that cannot be compacted alone exceeds the window.
+        ConfigError: a client was given without a model, or a message cannot be read.
     """
     if client is not None and not (model := model or str(getattr(client, "name", ""))):
         raise ConfigError("a client needs the name of the model to ask; give model=")
@@ -120,7 +118,7 @@ async def _compact_paper(
 def _compact_request(
     paper: Session, keep: int, focus: str, *, by_model: bool
 ) -> CompactRequest | None:
-    """Say what is to be covered; nothing if all of it is to be kept."""
+    """Choose the part to cover; None if everything is to be kept."""
     view = paper.view
     if keep <= 0:
         return manual_request(focus, by_model=by_model)
@@ -141,7 +139,6 @@ def _write_messages(paper: Session, style: Style, *, like: list[JsonObject]) -> 
 
 
 def _request(messages: list[JsonObject], style: Style) -> bytes:
-    """Write the list so that its system messages are known as such, wherever they stood."""
     system = [message for message in messages if _is_system(message)]
     rest = [message for message in messages if not _is_system(message)]
     if style == "openai" or not system:

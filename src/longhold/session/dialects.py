@@ -1,7 +1,6 @@
-"""Messages API, chat completions, Responses: one conversation in three dialects.
+"""Messages API, chat completions and Responses: one conversation in three dialects.
 
-A dialect reads one message of a caller's list and words a request. In between everything is
-blocks, so a message has the same key whichever dialect it came in, as a string or as a block.
+Internally everything is blocks, so a message has the same key in every dialect.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,22 +32,20 @@ from longhold.errors import InvalidArgument
 from longhold.session.arguments import check_block, check_content
 
 KEY_BYTES = 12
-"""Two different messages of one conversation never share a key of this length."""
+"""Long enough that two messages of one conversation do not collide."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One message of a caller's list."""
-
     role: Speaker
     content: Content
-    """Results of tools are among the user's blocks, whatever the dialect."""
+    """Tool results are among the user's blocks, whatever the dialect."""
 
     @property
     def key(self) -> str:
-        """Name it by its content; thinking, which callers may leave out, does not count."""
+        """A hash of the content. Thinking is excluded, because callers may omit it."""
         said = [_strip_block(block) for block in self.content if not _is_reasoning(block)]
         data = _encoder.encode((self.role, [block for block in said if block]))
         return blake2b(data, digest_size=KEY_BYTES).hexdigest()
@@ -79,9 +76,8 @@ def _strip_block(block: Block) -> JsonObject:
 class Dialect:
     name: DialectName
     hear: Callable[[JsonObject, str], Heard]
-    """Read one message; the second argument names it in errors."""
+    """Reads one message. The second argument names it in errors."""
     tool: Callable[[JsonObject], JsonObject]
-    """Word a tool's definition."""
 
 
 def render_request(
@@ -103,7 +99,7 @@ def render_request(
 
 
 def chosen_dialect(said: str | None, client: object, able: Capabilities) -> DialectName | None:
-    """Return what was said, else what the client speaks, else what the model's family does."""
+    """Return the requested dialect, else the client's, else that of the model's family."""
     if said:
         return dialect_named(said).name
     if client is not None and (found := dialect_of(client)):
@@ -120,7 +116,7 @@ def dialect_named(name: str) -> Dialect:
 
 
 def guessed_dialect(messages: Sequence[JsonObject]) -> DialectName:
-    """Tell the dialect of a list by what only one of them has."""
+    """Detect the dialect of a list by features that only one dialect has."""
     for message in messages:
         if "role" not in message or message.get("type") == "message":
             return "responses"
@@ -168,7 +164,7 @@ def _hear_chat(message: JsonObject, where: str) -> Heard:
 
 
 def _simplify(block: Block) -> Block:
-    """Drop what a program may leave out the next time, because a message is known by its content."""
+    """Drop fields that a program may omit next time, because messages are identified by content."""
     match block:
         case ToolUse():
             return structs.replace(block, extra=None)
@@ -180,7 +176,7 @@ def _simplify(block: Block) -> Block:
 
 
 def _write_out(block: Block) -> Block:
-    """Write what a result cannot hold as text, as the log does."""
+    """Convert blocks that a result cannot hold to text, as the log does."""
     if not isinstance(block, ToolResult) or isinstance(block.content, str):
         return block
     return structs.replace(block, content=to_spoken(block.content))
@@ -197,7 +193,7 @@ def _hear_item(item: JsonObject, where: str) -> Heard:
 
 
 def _check_spoken(content: Content, where: str) -> Content:
-    """Check the content of a message; an answer may be empty, as some servers give them."""
+    """Check the content of a message. It may be empty, because some servers send empty answers."""
     for block in content:
         check_block(block, where)
     return content

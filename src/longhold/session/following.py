@@ -1,10 +1,8 @@
-"""Following a caller's list: what is known of it is recognised, what is new goes into the log.
+"""Follow a caller's list of messages: recognise known messages and record new ones.
 
-`FollowedList` knows the list as it was last: a key for each message, kept in the log, and a copy
-of each that was seen in this process, because comparing values is much quicker than hashing them.
-`Following` brings the log to what a new list says. A list that goes on is appended to; one that was
-cut, edited or compacted by its owner is rewound to the last message that stands, and taken in from
-there. Nothing is removed from the log.
+A longer list is appended. A list that its owner cut, edited or compacted is rewound to the last
+unchanged message; the log keeps everything. Messages seen in this process are compared by value,
+because that is much faster than hashing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,14 +34,14 @@ WHY: dict[Reason, str] = {
 
 
 class FollowedList:
-    """The list as it was last, message by message."""
+    """The caller's list as last seen: a key for each message, stored in the log."""
 
     def __init__(self, history: Iterable[AnyEntry] = ()) -> None:
         self.keys: list[str] = []
         self.ends: list[int] = []
-        """The last entry that each message brought."""
+        """The last entry that each message produced."""
         self._seen: list[object] = []
-        """Copies of the messages that were seen in this process, from the first."""
+        """Copies of the leading messages that were seen in this process."""
         for entry in history:
             if isinstance(entry, Followed):
                 self.take(entry)
@@ -60,14 +58,14 @@ class FollowedList:
         self.take(Followed(kept=kept))
 
     def remember(self, messages: Sequence[object]) -> None:
-        """Copy what was not seen before, so that a later change in place is noticed."""
+        """Copy new messages, so that a later change in place is noticed."""
         self._seen.extend(map(copy_message, messages[len(self._seen) :]))
 
     def recognise(self, messages: Sequence[object], read: "_Reading", covered: int = 0) -> int:
-        """Count the leading messages that are the list's own.
+        """Count the leading messages that are already known.
 
-        The first `covered` stand behind a summary: they are only looked at if nothing after them
-        is known, so an owner that shortens its old messages undoes no decision.
+        The first `covered` messages are behind a summary. They are compared only if nothing after
+        them is known, so an owner that shortens old messages does not undo a compaction.
         """
         end = min(len(messages), len(self.keys))
         if 0 < covered < end:
@@ -79,7 +77,7 @@ class FollowedList:
     def _find_first_other(
         self, messages: Sequence[object], read: "_Reading", start: int, end: int
     ) -> int:
-        """Find the first message that is another than before, comparing values, then keys."""
+        """Find the first changed message by comparing values, then keys."""
         seen = self._seen[start:end]
         given = messages[start : start + len(seen)]
         if given != seen:
@@ -94,7 +92,7 @@ class FollowedList:
         return end
 
     def count_covered(self, view: View) -> int:
-        """Count the leading messages that a summary stands for, whole."""
+        """Count the leading messages that a summary replaces completely."""
         items = view.items
         first = items[0] if items else None
         if len(items) < 2 or not isinstance(first, Spoken) or first.kind != "summary":
@@ -120,18 +118,14 @@ class _Reading:
 
 
 class Following:
-    """Brings a session's log to what its caller's list says."""
+    """Updates a session's log from its caller's list."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.known = FollowedList(engine.view.history)
-        """The list as it was last."""
 
     def take(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> None:
-        """Take a whole list in; `first` is how many messages before it are the system's.
-
-        Everything is read and checked before anything is written.
-        """
+        """Record a whole list after checking it. `first` counts the system messages before it."""
         read = _Reading(messages, dialect, first)
         kept = self._count_known(messages, read)
         fresh = read.hear_from(kept)
@@ -153,7 +147,7 @@ class Following:
         return self.known.recognise(messages, read, self.known.count_covered(self._engine.view))
 
     def _check_results(self, heard: Sequence[Heard], first: int) -> None:
-        """Refuse a result whose call is neither in the list before it nor in the view."""
+        """Reject a result whose call is neither earlier in the list nor in the view."""
         view, calls = self._engine.view, set[str]()
         for i, one in enumerate(heard):
             calls.update(block.id for block in one.content if isinstance(block, ToolUse))
@@ -165,7 +159,7 @@ class Following:
                     )
 
     def _rewind(self, kept: int, new: Sequence[str]) -> int:
-        """Go back to the last message that stands at a place where a conversation can be cut."""
+        """Rewind to the last unchanged message at which a conversation can be cut."""
         view, known = self._engine.view, self.known
         reason = _reason(known.keys, kept, new)
         while kept and not _is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
@@ -179,10 +173,10 @@ class Following:
         self.known.rewind(entry)
 
     def _joined(self, heard: Sequence[Heard]) -> list[int]:
-        """Append messages after the known ones, and return the last entry of each.
+        """Append messages after the known ones. Return the last entry of each.
 
-        An answer that was settled, or a result that was handed in, is in the log before the list
-        has it, and is recognised. What is there and not in the list was given up by the caller.
+        A settled answer or a recorded result is already in the log when the list brings it, and is
+        recognised. Entries that the list does not have were discarded by the caller.
         """
         view = self._engine.view
         last = self.known.ends[-1] if self.known.ends else 0
@@ -255,11 +249,9 @@ def _reason(known: Sequence[str], kept: int, new: Sequence[str]) -> Reason:
 
 
 Given: TypeAlias = Said | Replied | Ran
-"""What a message of a list can stand for in the log."""
 
 
 def _list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
-    """Yield what was said, answered and returned after an entry, oldest first."""
     start = len(history)
     while start and history[start - 1].n > after:
         start -= 1
@@ -273,10 +265,7 @@ def _list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int])
 def _match_waiting(
     run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
 ) -> tuple[int, list[Given]] | None:
-    """Find a message, or an answer's pieces, at the head of what waits.
-
-    Return the last entry that it stands for and what waits after it, or None.
-    """
+    """Match a message or an answer's pieces. Return its last entry and the rest, or None."""
     if run[0].role == "assistant":
         return _matched_answer([block for one in run for block in one.content], waiting, given_id)
     [one] = run
@@ -317,7 +306,7 @@ def _matched_answer(
 def _essence(
     content: Iterable[object], given_id: Callable[[str], str]
 ) -> tuple[str, list[tuple[str, str, JsonObject]]]:
-    """Reduce an answer to what every caller hands back: its words and its calls."""
+    """Reduce an answer to the parts every caller returns: its words and its calls."""
     blocks = list(content)
     words = "".join(block.text for block in blocks if isinstance(block, Text))
     calls = [
@@ -344,7 +333,7 @@ def _is_said(entry: Given, one: Heard) -> bool:
 
 
 def _is_whole_after(history: Sequence[AnyEntry], n: int, dead: frozenset[int]) -> bool:
-    """Return whether no tool call is open right after entry `n`."""
+    """True if no tool call is open right after entry `n`."""
     ran, calls, answer = set[str](), set[str](), ""
     for i in range(bisect_right(history, n, key=lambda entry: entry.n) - 1, -1, -1):
         entry = history[i]

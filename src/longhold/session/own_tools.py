@@ -1,8 +1,4 @@
-"""The tools a session answers itself: History, which opens whatever left the view, and memory.
-
-A result that was shortened or cleared, and everything a summary stands for, is opened by its id,
-page by page, so no tool that reads files is needed.
-"""
+"""The tools a session runs itself: History, which opens content that left the view, and memory."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -48,7 +44,7 @@ def context_over(engine: Engine) -> ToolContext:
 
 
 def call_of(call: object) -> ToolUse:
-    """Read a tool call of any dialect: a block, a chat endpoint's call, or an item."""
+    """Read a tool call of any dialect: a block, a chat completions call, or a Responses item."""
     if isinstance(call, ToolUse):
         return call
     found = to_plain_object(call, "call")
@@ -64,7 +60,7 @@ def call_of(call: object) -> ToolUse:
 
 
 async def answer(tools: Sequence[Tool], call: ToolUse, engine: Engine) -> ResultContent:
-    """Run one of our tools; a failure explains itself in the answer."""
+    """Run one of the session's own tools. A failure is explained in the returned content."""
     found = {tool.name: tool for tool in tools}
     if call.name not in found:
         ours = " and ".join(found)

@@ -1,7 +1,6 @@
-"""What a compaction would do, before it is made: sizes, prices, what goes, what survives.
+"""Preview a compaction: sizes, prices, losses, survival, and natural places to cut.
 
-For partial compactions it finds the natural seams of the history. Nothing is changed and no model
-is asked.
+It changes nothing and calls no model.
 """
 
 from collections import Counter
@@ -20,55 +19,53 @@ from longhold.core.view.items import Item, Round, Spoken
 from longhold.session.session import Session
 
 SEAMS = 5
-"""More than this is no longer a suggestion."""
+"""More would no longer be a suggestion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """What a compaction takes out of the view; all of it stays in the log or the transcript."""
+    """What a compaction removes from the view. All of it stays in the log or the transcript."""
 
     said: int
-    """Messages of the user's,"""
     verbatim: int
-    """and how many of them stand word for word in the summary."""
+    """User messages that the summary contains word for word."""
     answers: int
     results: dict[str, int]
-    """By tool, most first."""
+    """Counts by tool, highest first."""
     pictures: int
     thoughts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a compaction costs and saves, in US dollars; none where no price is published."""
+    """The cost and savings of a compaction, in US dollars."""
 
     model: str
     call_before: float
-    """To read the context from the cache once more, as it is,"""
+    """The cost of reading the current context from the cache."""
     call_after: float
-    """and as it will be."""
+    """The cost of reading the compacted context from the cache."""
     first_after: float
-    """To write what is new into the cache."""
+    """The cost of writing the compacted context to the cache."""
     asking: float
-    """At most, for having the summary written by the model in one call."""
+    """The maximum cost of having the model write the summary in one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     covered: int
-    """Messages that the summary stands for,"""
     first: int
     last: int
     kept: int
-    """and those that stay, pinned ones among them."""
+    """Messages that stay, including pinned ones."""
     before_tokens: int
     after_tokens: int
     unseen_tokens: int
-    """In both: what the provider counted and the history does not hold, its prompt and tools."""
+    """Included in both: tokens of the prompt and tools, which the history lacks."""
     restored_tokens: int
     by: str
     names: int
-    """Exact names in use lately, and the share of them that is still there."""
+    """The number of recently used exact names; `survived` is the share still there."""
     survived: float
     gone: Gone
     price: Price | None
@@ -83,7 +80,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     survival = draft.composed.survival
     return Preview(
         covered=len(covered),
-        first=segment.items[0].order,  # of a summary, the first message that it stands for
+        first=segment.items[0].order,  # for a summary, the first message it replaces
         last=segment.last,
         kept=len(view.items) - len(covered),
         before_tokens=before,
@@ -100,7 +97,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
 
 
 def unseen_tokens(session: Session) -> int:
-    """Say what is in every size of a history without a frame: what is sent besides messages."""
+    """Return the tokens sent in addition to messages, for a history without a frame."""
     frame = session.view.frame
     has_frame = frame is not None and bool(frame.sections or frame.tools)
     return 0 if has_frame else max(0, session.engine.size_tokens(NOTHING))
@@ -153,20 +150,15 @@ class Seam:
     """A place where one piece of work ends and another begins."""
 
     up_to: int
-    """The last message of what came before,"""
     start: int
-    """and the message of the user's that begins something new."""
+    """The user message that begins the new work."""
     pause_seconds: float
     said: str
     covers: int
-    """How many messages lie before it."""
 
 
 def natural_seams(view: View, most: int = SEAMS) -> list[Seam]:
-    """Find where a partial compaction would cut least: at new requests, after the longest pauses.
-
-    Without times, the seams nearest the middle come first: they make the most of it.
-    """
+    """Find the best places to cut: new requests after long pauses, or else near the middle."""
     end = view.count_compactable()
     at = {entry.n: entry.at for entry in view.history}
     found = [

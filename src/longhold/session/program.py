@@ -1,7 +1,7 @@
-"""The side of a session that faces its program: dialect, limits, tools, and the list it follows.
+"""The program's side of a session: dialect, limits, tools, and the list it follows.
 
-Whatever the program says about these is an entry: `Configured` for what it set up, `Framed` for
-the system prompt and tools of every request, `Followed` for how far its list is known.
+The program's choices are log entries: `Configured` for its setup, `Framed` for the system prompt
+and tools, `Followed` for the known part of its list.
 """
 
 import warnings
@@ -49,7 +49,7 @@ Differences = dict[str, dict[str, Json]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What a program says when it opens or resumes a session; None leaves it as it was."""
+    """A program's choices when it opens or resumes a session. None keeps the previous choice."""
 
     dialect: str | None = None
     max_tokens: int | None = None
@@ -98,7 +98,7 @@ def settings_of(log: OpenLog) -> Settings:
 
 
 def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
-    """Put what a program said over what files say; a name this version does not have is ignored."""
+    """Apply a program's settings over those from files, ignoring names unknown to this version."""
     groups: dict[str, Any] = {}
     for group, values in said.items():
         current = getattr(base, group, None)
@@ -110,7 +110,7 @@ def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings
 
 
 SECTION = "long-term memory"
-"""The section of the system prompt that says how to use it, and what there is."""
+"""The section of the system prompt that explains memory and lists its contents."""
 
 
 def memory_over(
@@ -120,7 +120,7 @@ def memory_over(
     notify: Callable[[str], None],
     clock: Callable[[], float],
 ) -> "MemoryJobs":
-    """Give a session the memories of its directory; without `ask` they are recalled by words."""
+    """Give a session the memories of its directory. Without `ask`, recall matches words."""
     # Imported here because sessions have no memory unless they ask for it.
     from longhold.core.memory.session_memory import MemoryJobs
 
@@ -132,7 +132,7 @@ def memory_over(
         unasked=None,
         background=background,
         notify=notify,
-        caller="chat",  # somebody wants it: what a chat does by default is done
+        caller="chat",  # the program asked for memory, so the defaults of a chat apply
         clock=clock,
     )
 
@@ -140,7 +140,7 @@ def memory_over(
 def _with_memory(
     sections: tuple[Section, ...], before: tuple[Section, ...], memory: "MemoryJobs | None"
 ) -> tuple[Section, ...]:
-    """Add what the prompt says about memory, as it was said `before`, so that the prompt is stable."""
+    """Add the memory section, reusing its earlier text so that the prompt stays stable."""
     if memory is None:
         return sections
     said = [section for section in before if section.name == SECTION]
@@ -148,8 +148,6 @@ def _with_memory(
 
 
 class Program:
-    """What a session knows of the program that drives it."""
-
     def __init__(
         self,
         engine: Engine,
@@ -165,16 +163,15 @@ class Program:
         self._following: Following | None = None
         self._tools: tuple[Tool, ...] = ()
         self._given: object = None
-        """The system prompt and the tools that came with the list before."""
+        """The system prompt and tools that came with the previous list."""
         self._asked_about = ""
-        """The model whose window the server was asked for, or the program warned about."""
+        """The model whose window was requested from the server or warned about."""
 
     @property
     def configuration(self) -> Configured:
         return self._engine.view.configured or Configured()
 
     def configure(self, wishes: Wishes, why: str = "") -> None:
-        """Record what the program wants, if that is not what is in force already."""
         before = self._engine.view.configured
         entry = configure(before, wishes)
         entry = structs.replace(entry, tools=dict(self._registry.traits))
@@ -237,7 +234,6 @@ class Program:
     def follow(
         self, messages: Sequence[object], system: object, tools: Iterable[ToolLike] | None
     ) -> None:
-        """Bring log and frame to what a program's whole list says."""
         if not messages:
             raise InvalidArgument("messages", "the list is empty; give at least one message")
         head = system_head(messages)
@@ -282,9 +278,9 @@ class Program:
     def take_up(
         self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
     ) -> list[str]:
-        """Repair what a dead process left, and take in what is said anew; return what to tell.
+        """Repair what a dead process left and apply new choices. Return lines for the user.
 
-        Where a list is followed, it brings the results of open calls itself.
+        A followed list brings the results of open calls itself.
         """
         engine, had_memory = self._engine, self.configuration.memory
         follows = any(isinstance(entry, Followed) for entry in engine.view.history)
@@ -300,7 +296,7 @@ class Program:
         return lines
 
     def take_user(self, blocks: Content) -> None:
-        """Record what the user says; results of tools among the blocks, as such."""
+        """Record the user's message. Tool results among the blocks are recorded as results."""
         results = [block for block in blocks if isinstance(block, ToolResult)]
         for block in results:
             self.check_call(block.tool_use_id, "content")
@@ -311,7 +307,7 @@ class Program:
             self._engine.say(rest)
 
     def check_call(self, id: object, argument: str) -> str:
-        """Refuse an id that no call has; return the one under which it is in the view."""
+        """Reject an id that no call has. Return the call's id in the view."""
         view = self._engine.view
         own = view.find_call(id) if isinstance(id, str) else None
         if own is None:
@@ -323,7 +319,7 @@ class Program:
         return own
 
     def check_answered(self) -> None:
-        """Refuse to go on while calls have no result: the provider would."""
+        """Raise while calls have no result, because the provider would reject the request."""
         last = self._engine.view.open_round()
         if last is not None:
             ids = ", ".join(use.id for use in last.missing())
@@ -333,7 +329,7 @@ class Program:
             )
 
     async def know_window(self) -> None:
-        """Ask the server for the window of a model that is in no table, or warn, once."""
+        """Ask the server, once, for the window of an unknown model, or warn."""
         model = self._engine.model
         if (
             is_known(model)
@@ -343,7 +339,7 @@ class Program:
             return
         self._asked_about = model
         own = getattr(self._client, "capabilities", None)
-        if own is not None:  # a model of ours says it itself
+        if own is not None:  # Longhold's own model objects know their window
             self.configure(Wishes(window=own.window_tokens), "the model says so")
             return
         # Imported here because the table knows most models.
@@ -362,7 +358,7 @@ class Program:
 
 
 def system_head(messages: Sequence[object]) -> int:
-    """Count the system's messages at the head of a list: they belong to the frame."""
+    """Count the leading system messages of a list, which belong to the frame."""
     head = 0
     while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
         head += 1
@@ -378,7 +374,7 @@ def _drop_ours(sections: Sequence[Section]) -> tuple[Section, ...]:
 
 
 def retraction(view: View, n: object) -> Rewound | Snipped:
-    """Plan how the n-th last message leaves the view: the last one by going back before it."""
+    """Plan the removal of the n-th last message. The last one is removed by a rewind."""
     items = view.items
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(items):
         raise NotInHistory(f"there are {len(items)} messages to take back, not {n!r}")
@@ -389,7 +385,7 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
 
 
 def newest_in(store: Store, directory: Path) -> str:
-    """Return the newest session of a directory, never another's."""
+    """Return the newest session of this directory, never of another one."""
     here = store.sessions(directory)
     if not here:
         raise SessionNotFound(f"{directory} has no session; give the id of one")
@@ -397,7 +393,7 @@ def newest_in(store: Store, directory: Path) -> str:
 
 
 def open_log(store: Store, id: str, directory: Path) -> OpenLog:
-    """Open the session of exactly this id: one that only begins with it is another user's."""
+    """Open the session with exactly this id. A longer id with this prefix may be another user's."""
     name = newest_in(store, directory) if id == "newest" else id
     log = store.open(name)
     if log.header.session != name:

@@ -1,8 +1,6 @@
-"""A compaction tried out on a history: looked at first, perhaps edited, then taken or left.
+"""Try out a compaction on a copy of a history: preview, edit, then record or discard it.
 
-The history, of a session or of another agent's transcript, becomes a session on a log that is
-thrown away, in which a draft is made as in any other. Nothing here touches the original; `take`
-records a draft in the session it belongs to.
+The copy is a session on a temporary log. Only `take` changes the original session.
 """
 
 import tempfile
@@ -25,7 +23,6 @@ from longhold.core.turn.engine import Engine
 from longhold.session.session import Session
 
 PAPER = "paper"
-"""What the log that is thrown away is called."""
 
 
 @contextmanager
@@ -38,10 +35,7 @@ def open_scratch(
     shared: SharedRecords | None = None,
     hooks: Callable[[Engine], CompactionHooks] | None = None,
 ) -> Iterator[Session]:
-    """Make a session of a history, on a log that is thrown away; nothing is learnt from it.
-
-    `shared` has what was learnt before, where that is not in files.
-    """
+    """Open a session on a temporary log. `shared` has calibration records that are not in files."""
     quiet = replace(settings, gauge=replace(settings.gauge, calibrate=False))
     with tempfile.TemporaryDirectory(prefix="longhold-") as place:
         path = Path(place) / f"{PAPER}.jsonl"
@@ -56,14 +50,14 @@ def open_scratch(
 
 
 def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
-    """Put a person's words in the place of a summary, and see which names survive in them."""
+    """Replace a summary with a person's text and check which names survive in it."""
     if text == draft.composed.text:
         return draft
     material = draft.material
     wanted = recent_names(material.segment.items, material.ledger.open_texts())
     composed = Composed(
         text=text,
-        survival=check_survival(text, wanted, budget_tokens=0),  # nothing is added to their words
+        survival=check_survival(text, wanted, budget_tokens=0),  # add nothing to a person's text
     )
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 
@@ -71,7 +65,7 @@ def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
 async def draft_compaction(
     session: Session, request: CompactRequest, manner: Manner
 ) -> CompactionDraft:
-    """Draft a compaction that points at the original, as `manner` says, not at the paper."""
+    """Draft a compaction that refers to the original log, not to the temporary one."""
     stage = session.layers.compact
     draft = await stage.draft(session.engine, request)
     manual = replace(manner, is_auto=False)
@@ -81,10 +75,7 @@ async def draft_compaction(
 async def take(
     session: Session, draft: CompactionDraft, request: CompactRequest, *, seconds: float = 0.0
 ) -> Compacted:
-    """Record a draft in a session, with what is restored and what became of the requests.
-
-    Every draft of the same history will do, also one that was made on paper.
-    """
+    """Record a draft in a session. It may come from a scratch session of the same history."""
     entry = record_draft(session.engine, draft, request.trigger, seconds=seconds)
     await session.layers.compact.hooks.after(entry)
     return entry

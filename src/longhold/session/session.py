@@ -1,4 +1,4 @@
-"""A session: what a program holds that manages its own loop, or lets ours run.
+"""A session, for programs that run their own loop or let Longhold's loop run.
 
     session = Session.open(model="claude-sonnet-5-5", system=SYSTEM, tools=TOOLS)
     session.user("Fix the login bug")
@@ -7,12 +7,12 @@
     await session.settle(response)
     session.tool_result(block.id, output)        # and prepare again
 
-A program that keeps a list of messages hands all of it in instead, and need not say what is new:
+A program that keeps its own list of messages passes the whole list instead:
 
     request = await session.follow(messages)
 
-Both return keyword arguments for the program's client, in its dialect. `failed` takes the
-exception a call raised and answers "retry" once that can help, or raises ours.
+Both return keyword arguments for the program's client, in its dialect. `failed` takes the exception
+of a call and returns "retry" once a retry can help, or raises a Longhold error.
 """
 
 import asyncio
@@ -80,14 +80,14 @@ if TYPE_CHECKING:
 
 
 def _check_client(client: object) -> None:
-    """Raise at once, before anything is made, if a client cannot be used."""
+    """Raise before anything is created if a client cannot be used."""
     if client is not None:
         wrap_client(client, "")
 
 
 def _forks_over(engine: Engine, client: object) -> "Forks":
-    """Let questions to the model pass through the caller's client, on forks without tools."""
-    # Imported here because without a client no model is asked.
+    """Run model calls through the caller's client, on forks without tools."""
+    # Imported here because without a client no model is called.
     from longhold.core.turn.fork.run import Forks
 
     context = context_over(engine)
@@ -100,8 +100,6 @@ def _forks_over(engine: Engine, client: object) -> "Forks":
 
 
 class Recovery:
-    """One session's failures since its last answer."""
-
     def __init__(self, compact: CompactionStage, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._compact = compact
         self._sleep = sleep
@@ -110,10 +108,10 @@ class Recovery:
     def reset(self) -> None:
         self._backoff = Backoff()
         self._has_recovered = False
-        """An overflow was recovered from in this turn; a second one is raised."""
+        """An overflow was recovered from in this turn. A second one is raised."""
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
-        """Return once the call can be tried again, or raise what cannot be helped."""
+        """Return once the call can be retried, or raise if nothing helps."""
         ours = error if isinstance(error, ModelError) else translate(error)
         if ours is None:
             raise error
@@ -136,7 +134,7 @@ def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> 
 def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
     """Return the last entry to keep: before the user's message n, by default the newest.
 
-    Any other entry is kept itself, such as the answer after which to go another way.
+    Any other entry n is itself kept, for example an answer from which to branch.
     """
     asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
     if not n:
@@ -162,7 +160,7 @@ def _make_telemetry(engine: Engine) -> Callable[[Engine], None] | None:
 
 
 class Session:
-    """One conversation that is kept, measured and never lost."""
+    """One conversation, persisted in a log and kept within the model's window."""
 
     def __init__(
         self,
@@ -173,10 +171,9 @@ class Session:
         program: Program | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Hold an engine and its layers; `open` and `resume` build both.
+        """Wrap an engine and its layers; `open` and `resume` build both.
 
-        `ask` puts a question to the model on a fork of the conversation, None where there is no
-        model to ask; `sleep` is how `failed` waits before a retry.
+        `ask` asks the model on a fork, or is None. `sleep` is how `failed` waits before a retry.
         """
         self.engine = engine
         self.layers = layers
@@ -184,7 +181,7 @@ class Session:
         self._program = program or Program(engine)
         self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()
-        """Held while a request is prepared: two callers at once take turns."""
+        """Held while a request is prepared, so that concurrent callers take turns."""
 
     @classmethod
     def open(
@@ -208,15 +205,15 @@ class Session:
         notify: Callable[[str], None] = _ignore,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Begin a session for a model, with the system prompt and tools of every request.
+        """Open a session for a model, with the system prompt and tools of every request.
 
-        `max_tokens` is the output limit per answer (0: a sane one), `window` the model's (0: as
-        the table or the server says). Requests are worded for `client`, of Anthropic's or OpenAI's
-        SDK, or as `dialect` says; layers that need a model use the client, if there is one.
-        `history` gives the model a tool that opens what left its view, `memory` what lasts between
-        the sessions of `directory`. `options` are request parameters that stay the same for the
-        whole session; `source` says who asks, which decides how long the provider keeps the prompt.
-        `notify` gets a line for whatever changed what the model sees.
+        - `max_tokens`: the output limit per answer; 0 chooses a default.
+        - `window`: the model's window; 0 uses the table or asks the server.
+        - `client`: an Anthropic or OpenAI client, which layers call; sets the default `dialect`.
+        - `history` and `memory`: tools for content that left the view, and across sessions.
+        - `options`: request parameters for the whole session.
+        - `source`: who is asking, which decides how long the provider caches the prompt.
+        - `notify`: receives a line for every change to what the model sees.
         """
         _check_client(client)
         model = check_model(model)
@@ -251,9 +248,9 @@ class Session:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> Self:
-        """Build a session over a log that is open; `hooks` gives what it adds to compactions.
+        """Build a session over an open log. `hooks` returns its compaction hooks.
 
-        It has long-term memory if `memory` says so; None leaves that as it was set up.
+        `memory` turns long-term memory on or off; None keeps the previous choice.
         """
         spill = Spill()
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -279,7 +276,7 @@ class Session:
         return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
-        """Record who answers and the frame of every request, with what is latched in it."""
+        """Record the model and the frame, with its cache lifetime and clearing fixed."""
         self.engine.record(Switched(model=model, reason="opened"))
         self.engine.record(_first_frame(frame, model, source, self.engine.settings))
 
@@ -302,10 +299,10 @@ class Session:
         notify: Callable[[str], None] = _ignore,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Go on with a session as it was set up; what is given counts from here on.
+        """Resume a session as it was set up. Arguments that are given apply from here on.
 
-        Tools that a dead process left open count as interrupted. `id` is a whole one; `newest` is
-        the newest of `directory`, by default the current one, never another's.
+        Tools that a dead process left open count as interrupted. `id` must be complete; "newest" is
+        the newest session of `directory`, by default the current directory.
         """
         _check_client(client)
         wishes = Wishes(
@@ -328,7 +325,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """What to resume it by."""
+        """The id for `resume`."""
         return self.engine.log.header.session
 
     @property
@@ -337,10 +334,7 @@ class Session:
         return self.engine.view
 
     def user(self, content: ContentLike) -> None:
-        """Record what the user says; it is in the log before anything is sent.
-
-        Tool results among the blocks, as a user message of the API has them, are recorded as such.
-        """
+        """Record the user's message, and tool results among its blocks, before anything is sent."""
         self._check_open()
         self._program.take_user(check_content(content, "content"))
 
@@ -352,27 +346,24 @@ class Session:
         self.engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
-        """Record that a tool is about to run, so that after a crash it is known that it may have."""
+        """Mark a tool as running, so that after a crash it counts as interrupted."""
         self._check_open()
         self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
         self.engine.log.flush()
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
-        """Run a tool inside this; what a crash interrupts is then told from what never began."""
+        """Mark a tool as running, then run it inside this context. See `tool_began`."""
         self.tool_began(id)
         yield
 
     def retract(self, n: int = 1) -> None:
-        """Take the n-th last message back: something said, or an answer with its results.
-
-        It leaves the view and stays in the log.
-        """
+        """Remove the n-th last message, or answer with results, from the view. The log keeps it."""
         self._check_open()
         self.engine.record(retraction(self.view, n))
 
     def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
-        """Let another model answer from here on; return how full its window is then."""
+        """Let another model answer from here on. Return how full its window is."""
         self._check_open()
         return self.engine.switch(check_model(model), reason)
 
@@ -380,18 +371,18 @@ class Session:
         return self.engine.fullness()
 
     def tools(self) -> list[JsonObject]:
-        """Return the definitions of the tools that `run_tool` answers, in the caller's dialect."""
+        """Return the definitions of the tools that `run_tool` runs, in the caller's dialect."""
         dialect = self._program.dialect()
         return [dialect.tool(tool.definition()) for tool in self._program.own_tools]
 
     async def run_tool(self, call: object) -> str | list[JsonObject]:
-        """Answer a call of one of `tools()`; give what it returns as the call's result."""
+        """Run a call of one of `tools()`. Pass its return value as the call's result."""
         self._check_open()
         found = await answer(self._program.own_tools, call_of(call), self.engine)
         return found if isinstance(found, str) else [block_to_wire(block) for block in found]
 
     async def prepare(self) -> Request:
-        """Make room where that is due, and return the arguments of the next call."""
+        """Free space if that is due, and return the arguments of the next call."""
         self._check_open()
         async with self._lock:
             if self.engine.is_answered():
@@ -405,11 +396,10 @@ class Session:
         system: str | Iterable[str | MessageLike | Section] | None = None,
         tools: Iterable[ToolLike] | None = None,
     ) -> Request:
-        """Take in a program's whole list of messages; return the arguments of the next call.
+        """Record a program's whole list of messages. Return the arguments of the next call.
 
-        What is known of the list is recognised by its content, and what is new is appended. A list
-        that was cut, edited or compacted by its owner is followed from the last message that
-        stands. Without `system` and `tools` those given before hold.
+        A list that its owner cut, edited or compacted is followed from the last unchanged message.
+        `system` and `tools` keep their previous values if not given.
         """
         self._check_open()
         async with self._lock:
@@ -428,7 +418,7 @@ class Session:
         return self._program.render_request(request)
 
     async def settle(self, response: object) -> None:
-        """Record an answer: the SDK's object, a dict, a stream, or the events of one."""
+        """Record an answer: an SDK object, a dict, a stream, or the events of a stream."""
         self._check_open()
         reply = await read_response(response)
         self._recovery.reset()
@@ -436,9 +426,9 @@ class Session:
         await self.engine.log.committed()
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
-        """Wait out what passes, make room for what was too long, and answer "retry".
+        """Wait out a temporary error, or free space after an overflow, and return "retry".
 
-        What neither helps against is raised, as one of ours; so is a second overflow in a turn.
+        Raise other errors, and a second overflow in a turn, as Longhold errors.
         """
         await self._recovery.recover(self.engine, error)
         return "retry"
@@ -446,13 +436,13 @@ class Session:
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted:
-        """Summarise history now, all of it or from `start` or up to `end`; `focus` is dwelt on."""
+        """Summarise history now: all, from `start` on, or up to `end`, with emphasis on `focus`."""
         request = manual_request(focus, start=start, end=end)
         compact = partial(self.layers.compact.compact, self.engine, request)
         return await self.engine.retry_on_overflow(compact)
 
     def undo(self, n: int = 0) -> str:
-        """Undo a change of the view, by default the newest; return what was undone."""
+        """Undo a change of the view, by default the newest. Return what was undone."""
         return undo(self.engine, n)
 
     def redo(self, n: int = 0) -> str:
@@ -460,7 +450,7 @@ class Session:
         return redo(self.engine, n)
 
     def drop(self, *numbers: int, why: str = "") -> Dropped:
-        """Mark messages to leave the view with the next request that allows it; undo brings them back."""
+        """Mark messages for removal with the next request that allows it. `undo` restores them."""
         return drop(self.engine, numbers, why=why)
 
     def keep(self, *numbers: int) -> None:
@@ -468,9 +458,9 @@ class Session:
         keep(self.engine, numbers)
 
     def rewind(self, n: int = 0, *, store: Store | None = None) -> str:
-        """Branch to before the user's message n, by default the newest; return the branch to resume.
+        """Branch before the user's message n, by default the newest. Return the id of the branch.
 
-        This session stays as it is, and so do the files that were changed since.
+        This session does not change. Changed files are not restored.
         """
         with (store or default_store()).branch(
             self.id, upto=rewind_point(self.view.history, n)
@@ -482,7 +472,7 @@ class Session:
             raise SessionClosed(self.id)
 
     def close(self) -> None:
-        """Stop what runs in the background, save what was learnt, and close the log."""
+        """Stop background work, save what was learnt, and close the log."""
         if not self.engine.log.is_open:
             return
         try:
@@ -493,7 +483,7 @@ class Session:
             self.engine.close()
 
     async def aclose(self) -> None:
-        """Let memory jobs finish, for `memory.drain_seconds` at most, and close; `async with` does."""
+        """Let memory jobs finish, up to `memory.drain_seconds`, and close. `async with` does it."""
         try:
             if self._program.memory is not None and self.engine.log.is_open:
                 await self._program.memory.close()

@@ -1,12 +1,11 @@
-"""One bridge for programs that have no event loop: `sync` waits for what is awaited elsewhere.
+"""Run asynchronous code from programs without an event loop.
 
     request = sync(session.prepare())
     for event in sync(agent.run("Fix the login bug")): ...
 
-There is one interface, and it is asynchronous; this runs any of it to its end. Each thread has a
-loop of its own, which stands still between calls: nothing runs behind a program's back. Where a
-loop is running already, as in a notebook, a second thread does the work and the caller waits, its
-own loop with it. Ctrl-C cancels what is waited for.
+Each thread has its own loop, which runs only during calls. If a loop is already running, as in a
+notebook, a second thread does the work and the caller blocks, together with its loop. Ctrl-C
+cancels the work.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class _Bridge:
-    """One thread's loop, and a second thread for when that one already runs a loop."""
+    """One thread's loop, and a second thread for use while that loop is running."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
@@ -53,7 +52,6 @@ class _Bridge:
             raise
 
     def close(self) -> None:
-        """Cancel what is left and close the loop; the second thread closes its own."""
         if self._beside is not None:
             self._beside.shutdown()
         if self._runner is not None:
@@ -66,7 +64,7 @@ class _Bridge:
 
 
 class _Local(threading.local):
-    """Holds a bridge for each thread: its `__init__` runs once in every thread that uses it."""
+    """Holds a bridge per thread: its `__init__` runs once in every thread that uses it."""
 
     def __init__(self) -> None:
         self.bridge = _Bridge()
@@ -83,12 +81,7 @@ def sync(work: AsyncIterator[_Result]) -> Iterator[_Result]: ...
 def sync(
     work: Awaitable[_Result] | AsyncIterator[_Result],
 ) -> _Result | Iterator[_Result]:
-    """Wait for something asynchronous, from code that is not.
-
-    Args:
-        work: what an asynchronous function gave; an asynchronous iterator gives a plain one,
-            which ends it properly when it is dropped half-way.
-    """
+    """Wait for an awaitable, or turn an asynchronous iterator into a plain one that closes it."""
     if inspect.isawaitable(work):
         return _local.bridge.run(_await_result(work))
     if not isinstance(work, AsyncIterator):

@@ -1,10 +1,10 @@
-"""A program's tools: their definitions in any dialect, and what is declared about them in place.
+"""A program's tools: their definitions in any dialect, with traits declared in place.
 
     Tool({"name": "lookup", …}, kind="fetch")                    around a definition
     {"name": "lookup", …, "longhold": {"kind": "fetch"}}         or inside it, never sent
 
-A kind says whether old results may be cleared and how long a result may be; each can also be said
-by itself. What is not declared goes by the tool's name, and an unknown one is never cleared.
+The kind decides whether old results may be cleared and how long a result may be. Undeclared traits
+follow from the tool's name. Results of an unknown tool are never cleared.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,34 +20,32 @@ from longhold.errors import InvalidArgument
 from longhold.session.arguments import MessageLike, as_list, to_plain_object
 
 FIELD = "longhold"
-"""Where a definition declares what is not for the model."""
+"""The field of a definition for traits that are not sent to the model."""
 
 Kind: TypeAlias = Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTool:
-    """A tool's definition with what a session should know about it."""
+    """A tool's definition with traits for the session."""
 
     definition: MessageLike
     kind: Kind = ""
-    """What it does: it decides how its results are treated."""
+    """Decides how results are treated."""
     clearable: bool | None = None
-    """Whether its old results may be cleared to make room; None goes by the kind."""
+    """Whether old results may be cleared. None follows the kind."""
     limit_chars: int | None = None
-    """Longer results are shown as a preview; None goes by the kind."""
+    """Longer results are shown as a preview. None follows the kind."""
 
 
 Tool: TypeAlias = DeclaredTool
-"""How programs call it."""
+"""The public name."""
 
 ToolLike: TypeAlias = MessageLike | DeclaredTool
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTools:
-    """Definitions as requests carry them, and the traits that were declared, by name."""
-
     definitions: tuple[JsonObject, ...]
     traits: Mapping[str, ToolTraits]
 
@@ -97,7 +95,7 @@ def _traits(given: DeclaredTool | None, inside: JsonObject, where: str) -> ToolT
 
 
 def _definition(raw: JsonObject, where: str) -> JsonObject:
-    """Return a definition in the shape frames hold; tools of the provider's own stay as they are."""
+    """Return a definition in the shape of frames. The provider's own tools are left unchanged."""
     match raw:
         case {"type": "function", "function": {"name": str()} as function}:
             return _rename_schema(function)
@@ -123,8 +121,6 @@ def _rename_schema(function: JsonObject) -> JsonObject:
 
 
 class ToolRegistry:
-    """What is declared about a session's tools; the layers ask it by name."""
-
     def __init__(self, traits: Mapping[str, ToolTraits]) -> None:
         self.traits = dict(traits)
 

@@ -1,5 +1,5 @@
-"""The steps between a message and its request: each looks at the view and answers with entries.
+"""The stages that run between a message and its model request.
 
-A stage is an async callable that takes the engine; its decision is a pure `plan_…`, its effect
-an entry. Which stages run, and in which order, is put together when a session is opened.
+A stage is an async callable that takes the engine. A pure `plan_…` function decides from the view,
+and a log entry carries the decision out.
 """

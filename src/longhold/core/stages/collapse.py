@@ -1,10 +1,9 @@
-"""Collapse: finished work shown as one line per span, reversibly, to make room.
+"""Collapse: replace each span of finished work with one line, reversibly, to free space.
 
-A line for a run of tool calls is derived from the calls. From nine tenths of the window on, lines
-are committed oldest first and several at once, since each commit rewrites the cache. If the window
-is still nearly full, a fork writes one line for everything between two messages of the user.
-What the user said stays. Undoing an entry reopens its span, which is then left alone until the
-window is full. While this is on, nothing is compacted before it must be.
+At 90% of the window, runs of tool calls become derived lines, several at a time, because each
+commit rewrites the cache. At 95%, a fork writes a line per stretch between user messages, which are
+never collapsed. An undone span stays open until the window is full, and until then nothing is
+compacted.
 """
 
 import re
@@ -30,25 +29,24 @@ from longhold.errors import LongholdError, ModelError, NotInHistory
 
 WHAT = "collapse"
 NAMED_FILES = 4
-"""Enough to recognise a span; the history tool lists the rest."""
+"""Enough to recognise a span; the History tool lists the rest."""
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 COMMIT_RATIO = 0.90
-"""Of the window that may be filled: from here on spans are folded."""
+"""Share of the effective window from which spans are collapsed."""
 WRITE_RATIO = 0.95
-"""If folding left this much, a fork writes lines for whole answers."""
+"""If the window is still this full afterwards, a fork writes lines for whole stretches."""
 LEAST_TOKENS = 1_000
-"""A shorter span stays: its line costs about a tenth of this."""
+"""A shorter span is left alone: its line costs about a tenth of this."""
 LINE_CHARS = 400
-"""A line is to be read at a glance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Finished work: never the newest turn, pinned messages, reminders or what a compaction left."""
+    """Finished work, without the newest turn, pinned messages, reminders and summaries."""
 
     items: tuple[Item, ...]
     last: int
@@ -79,12 +77,11 @@ def runs(view: View) -> Iterator[Span]:
 
 
 def stretches(view: View) -> Iterator[Span]:
-    """Yield what lies between two messages of the user in finished turns, oldest first."""
+    """Yield the items between two user messages in finished turns, oldest first."""
     return _spans(view, lambda item: _is_bound(view, item))
 
 
 def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
-    """Split the finished turns at every item that bounds a span."""
     end, asked, start = newest_turn(view), "", 0
     for i, item in enumerate(view.items):
         if item.order < end and not bounds(item):
@@ -98,7 +95,6 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
 
 
 def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
-    """Trim a span so that it begins and ends with something the model did."""
     items = view.items
     while lo < hi and not _is_work(items[hi - 1]):
         hi -= 1
@@ -109,11 +105,7 @@ def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
 
 
 def _last(view: View, item: Item) -> int:
-    """Return the number of the last message an item shows.
-
-    A line ends where its own span ended: the number before the next item may belong to an entry
-    that is shown somewhere else in the view.
-    """
+    """Return the last message an item shows. For a line, the next item does not reveal it."""
     if isinstance(item, Round):
         return max([item.id, *(result.id for result in item.results)])
     line = next(entry for entry in reversed(view.history) if entry.n == item.id)
@@ -122,7 +114,6 @@ def _last(view: View, item: Item) -> int:
 
 
 def _is_bound(view: View, item: Item) -> bool:
-    """True if no span may contain this item; reminders the model was given stay."""
     if isinstance(item, Spoken) and item.kind not in ("line", "late"):
         return True
     return view.is_pinned(item)
@@ -137,7 +128,6 @@ def _is_work(item: Item) -> bool:
 
 
 def _counted_line(span: Span) -> str:
-    """Describe a span by its calls: tools, files, errors and how it ended."""
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
@@ -176,13 +166,12 @@ class CollapseLimits:
     free_tokens: float
     least_tokens: float
     respects_undo: bool = True
-    """Leave reopened spans alone."""
     drops_thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """The stage: past the first line it commits counted lines, past the second `ask` writes better."""
+    """The stage: counted lines from `COMMIT_RATIO` on, written ones from `WRITE_RATIO` on."""
 
     ask: AskFork | None = None
 
@@ -196,7 +185,7 @@ class Collapse:
 
 
 def drain(engine: Engine) -> bool:
-    """Commit everything staged, regardless of lines and vetoes; return whether that freed anything."""
+    """Collapse every run, ignoring thresholds and vetoes. Return True if that freed anything."""
     if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
@@ -211,7 +200,7 @@ def plan_all(engine: Engine) -> tuple[Collapsed, ...]:
 
 
 def open_span(engine: Engine, n: int) -> str:
-    """Undo a collapsed line so that its messages are shown again; return a line for the user."""
+    """Undo a collapsed line so that its messages are shown again. Return a line for the user."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
         raise NotInHistory(f"#{n} is no collapsed line that is in force")
@@ -226,7 +215,6 @@ def open_span(engine: Engine, n: int) -> str:
 def _plan_collapse(
     view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
 ) -> tuple[Collapsed, ...]:
-    """Choose runs, oldest first, until enough is freed; each becomes one line."""
     plan: list[Collapsed] = []
     freed = 0.0
     for span in runs(view):
@@ -294,7 +282,6 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 
 
 async def _write(engine: Engine, ask: AskFork) -> None:
-    """Have a fork write lines for whole stretches; a failure leaves an entry."""
     limits, weight = _limits(engine), engine.make_weigher()
     spans = _plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
@@ -317,7 +304,6 @@ async def _write(engine: Engine, ask: AskFork) -> None:
 
 
 def _ask_for_lines(spans: Iterable[Span]) -> str:
-    """Ask for one line per stretch, identified by the user's message before it."""
     prompt = (files("longhold.core.stages") / "prompts" / "collapse.md").read_text(encoding="utf-8")
     listed = "\n".join(
         f"{i}. after the user's message that begins: {span.asked or '(nothing was said before)'}"
@@ -332,7 +318,7 @@ def read_lines(text: str, count: int) -> dict[int, str]:
 
 
 def _has_failed(history: Sequence[AnyEntry]) -> bool:
-    """True if this failed since the user last spoke: one try per turn is enough."""
+    """True if this failed since the user last spoke. One attempt per turn is enough."""
     for entry in reversed(history):
         if isinstance(entry, Failed) and entry.what == WHAT:
             return True

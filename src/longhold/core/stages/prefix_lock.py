@@ -1,8 +1,7 @@
-"""When the prefix may change: between turns always, inside a tool loop with care.
+"""Decide when the cached prefix may change: always between turns, with care in a tool loop.
 
-Some models bind thinking to the exact prefix it was produced under, so changing an earlier message
-drops all later thinking. In a tool loop that thinking is still needed; the change waits for the end
-of the turn unless the window is full.
+Some models bind thinking to its exact prefix. A change then drops all later thinking, which a tool
+loop still needs, so it waits for the end of the turn unless the window is full.
 """
 
 from itertools import islice
@@ -18,19 +17,18 @@ THOUGHTFUL_ROUNDS = 64
 
 
 def drops_thinking(engine: Engine) -> bool:
-    """True if changing an earlier message must drop the thinking after it."""
+    """True if changing an earlier message drops the thinking after it."""
     return capabilities(engine.model).binds_thinking
 
 
 def may_move(engine: Engine) -> bool:
-    """True if an entry may now change what was sent before."""
+    """True if an entry may change the sent prefix now."""
     if not drops_thinking(engine) or not _is_thinking_in_loop(engine.view):
         return True
     return engine.fullness().is_blocked
 
 
 def _is_thinking_in_loop(view: View) -> bool:
-    """True if the model is between two tool calls, with thinking that led there."""
     for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
         if isinstance(item, Round):
             if not item.tool_uses():

@@ -1,7 +1,6 @@
-"""Snip: messages that the user or a tool marked as dropped leave the view.
+"""Snip: remove messages that the user or a tool marked as dropped.
 
-Marks are entries, so they can wait and survive a restart. The newest turn is never touched, and a
-round leaves as a whole. An undone snip stays undone; only a new mark by the user repeats it.
+Marks are log entries, so they survive a restart. The newest turn is never touched.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +18,6 @@ Marks: TypeAlias = Mapping[int, Dropped]
 
 
 class Snip:
-    """The stage of one engine; remembers the marks it has read."""
-
     def __init__(self) -> None:
         self._marks: dict[int, Dropped] = {}
         self._cursor = LogCursor()
@@ -44,7 +41,7 @@ class Snip:
 
 
 def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | None:
-    """Choose the marked messages that may leave now; an undo overrules a tool's marks."""
+    """Choose the marked messages that may be removed now. An undo overrides a tool's marks."""
     end = newest_turn(view)
     chosen = {
         n: mark
@@ -61,7 +58,7 @@ def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | Non
 
 
 def newest_turn(view: View) -> int:
-    """Return the order of the user's last message: nothing from there on is removed."""
+    """Return the order of the user's last message. Nothing from there on is removed."""
     for item in reversed(view.items):
         if isinstance(item, Spoken) and item.is_asked():
             return item.order
@@ -71,7 +68,7 @@ def newest_turn(view: View) -> int:
 def drop(
     engine: Engine, numbers: Iterable[int], *, by: Literal["user", "tool"] = "user", why: str = ""
 ) -> Dropped:
-    """Mark messages to leave the view with the next request that allows it."""
+    """Mark messages for removal with the next request that allows it."""
     wanted = tuple(dict.fromkeys(numbers))
     for n in wanted:
         item = engine.view.item_of(n)
@@ -85,7 +82,7 @@ def drop(
 
 
 def keep(engine: Engine, numbers: Iterable[int]) -> None:
-    """Remove marks that were not acted on; a message that left is restored by undoing its entry."""
+    """Remove pending marks. To restore a removed message, undo its entry."""
     engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
 
 

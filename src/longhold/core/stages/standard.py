@@ -1,7 +1,6 @@
-"""The layers of a session, put together, and the order in which they run.
+"""The layers of a session and the order in which they run.
 
-Every session has all of them; a layer that the settings switch off stays in the order and does
-nothing. A program's own loop takes the defaults; an agent passes in its tools, hooks and notices.
+Every session has all layers; a disabled layer does nothing.
 """
 
 from collections.abc import Callable
@@ -32,7 +31,7 @@ class CollapseIfOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """One session's layers; each keeps what it has counted so far."""
+    """One session's layers. Each keeps its own running counts."""
 
     spill: Spill
     snip: Snip
@@ -78,9 +77,9 @@ def build_layers(
 ) -> Layers:
     """Build a session's layers around the spill that its engine already passes results to.
 
-    Without `ask` only what needs no model is done; `on_cleared` gets each path whose text the
-    model no longer sees; `recall` and `learn` are what a session with memory does; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
-    lets a fork write the notes with the session's own tools.
+    Without `ask`, no model is called. `on_cleared` receives each path whose text the model no
+    longer sees. `recall` and `learn` are the memory jobs. Only the main agent (`is_main`) edits the
+    provider's cache. `edits_notes` lets a fork write the notes with the session's own tools.
     """
     background = background or Background()
     notes = Notes(ask=ask, can_edit=edits_notes, background=background)

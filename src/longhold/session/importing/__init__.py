@@ -1,1 +1,1 @@
-"""Reads the messages and requests of provider APIs into log entries."""
+"""Read the messages and requests of provider APIs into log entries."""

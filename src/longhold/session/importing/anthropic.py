@@ -1,8 +1,7 @@
-"""Messages API lists: a request, the bare list of messages, or one message per line.
+"""Messages API lists: a request, a bare list of messages, or one message per line.
 
-Blocks are already in our shape, so everything in them survives; of a message's other fields the
-id, model, stop reason and usage do. Written is a request that can be sent, as far as the view
-knows the model and the output limit.
+Blocks are preserved completely. Of a message's other fields only id, model, stop reason and usage
+are kept. The output is a valid request if the view knows the model and the output limit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 NAME = "anthropic"
 
 _FRAME = frozenset({"system", "tools", "model", "max_tokens", "betas", "stream"})
-"""Fields of a request that have a place of their own, or, like streaming, none in a frame."""
+"""Request fields that are stored elsewhere or, like streaming, are not part of a frame."""
 
 
 def sniff(first: bytes) -> bool:

@@ -1,8 +1,7 @@
-"""Makes entries that pair up of messages in the order of a file, however broken.
+"""Turn the messages of a file, however broken, into valid paired entries.
 
-An answer in pieces becomes one round; results go before what was said with them; a tool use id
-that is taken gets a new one, and its result follows it. What was mended is counted in the account;
-what cannot be (a result without a tool use) is still in the log.
+An answer in pieces becomes one round. A duplicate tool use id is renamed together with its result.
+Repairs are counted in the account.
 """
 
 from collections import Counter
@@ -20,23 +19,20 @@ from longhold.session.importing.writer import OfAnswer, TranscriptWriter
 
 
 class Dialogue:
-    """Passes messages to a writer, keeping answers whole and results with their tool uses."""
-
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
         self._repaired = writer.account.repaired
         self._answer = ""
-        """The answer that goes on if another piece comes; empty once something came between."""
+        """The answer that another piece would continue; "" once anything else followed it."""
         self._last_answer = ""
         self._waiting: dict[str, list[str]] = {}
-        """Tool uses of the last answer without a result: the file's id, then ours."""
+        """Tool uses of the last answer without a result: the file's id, then Longhold's ids."""
         self._ours: dict[str, str] = {}
-        """For each of the file's ids: the one it was given last."""
+        """The id last assigned to each of the file's ids."""
         self._taken: set[str] = {""}
         self._copies: Counter[str] = Counter()
         self._answered: set[str] = set()
         self._first = 0
-        """The first entry that brought a message."""
 
     def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
         if request or frame.sections:
@@ -48,7 +44,7 @@ class Dialogue:
     def spoken(
         self, message: JsonObject, number: int, content: Content, hidden_roles: Sequence[str]
     ) -> Iterator[AnyEntry]:
-        """Write a message of whatever role as one on the user's side; all but the user's are hidden."""
+        """Write a message of any role on the user's side. All but the user's are hidden."""
         role = message.get("role")
         if not isinstance(role, str):
             self._writer.account.malformed.append((number, "a message without a role"))
@@ -61,7 +57,7 @@ class Dialogue:
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
-        """Write what came on the user's side, the results in it first."""
+        """Write a message on the user's side, its results first."""
         results, rest = split_results(map(resolve_block, content))
         yield from (self.ran(block, at=at, origin=origin) for block in results)
         if self._is_empty(rest, is_all=not results):
@@ -73,7 +69,7 @@ class Dialogue:
     def replied(
         self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
     ) -> Iterator[AnyEntry]:
-        """Write an answer; without an id it continues the last one if nothing came between."""
+        """Write an answer. Without an id it continues the last answer if nothing came between."""
         if more.get("usage") is None and self._is_empty(content):
             return
         self._first = self._first or self._writer.last + 1
@@ -96,7 +92,7 @@ class Dialogue:
         at: float = 0.0,
         origin: str = "",
     ) -> Iterator[AnyEntry]:
-        """Write that all up to entry `last`, or up to here, is shown as a summary from now on."""
+        """Write that everything up to entry `last`, or up to here, is replaced by a summary."""
         end = self._writer.last if last is None else last
         if not self._first or end < self._first:
             self._repaired["summary of nothing"] += 1
@@ -126,7 +122,6 @@ class Dialogue:
         return True
 
     def _begin(self, answer: str) -> str:
-        """Return the id of the answer that a piece belongs to: a new one unless it continues the last."""
         name = answer or self._answer or f"answer-{self._writer.last + 1}"
         if name == self._answer:
             return name

@@ -1,12 +1,11 @@
-"""Chat completion lists, read and written: a request, the bare list, or one message per line.
+"""Chat completion lists: a request, a bare list, or one message per line.
 
-Read: leading system messages are the frame; later ones are hidden messages. Calls in the old
-style, which had no ids, get some. Of a message's fields the model never reads, only the id is kept.
+On reading, leading system messages become the frame and later ones hidden messages. Old-style calls
+without ids get ids. Of the fields the model never reads, only the id is kept.
 
-Written: a request that can be sent. What the format cannot hold is left out and counted: thinking
-and its signatures, the error mark of a result, pictures and files inside a result and files that
-are not base64 (a note stands there instead), and, in one answer, the place of what came between
-tool calls (it is put before them). All else reads back the same.
+On writing, content the format cannot hold is omitted and counted: thinking and its signatures,
+error flags of results, images and files in results, and files that are not base64 (replaced by a
+note). Content between the tool calls of an answer moves before them.
 """
 
 from collections import Counter, deque
@@ -27,7 +26,7 @@ from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 NAME = "openai"
 
 _FRAME = frozenset({"tools", "model", "max_tokens", "max_completion_tokens", "stream"})
-"""Fields of a request that have a place of their own, or, like streaming, none in a frame."""
+"""Request fields that are stored elsewhere or, like streaming, are not part of a frame."""
 
 
 def sniff(first: bytes) -> bool:
@@ -66,7 +65,7 @@ class _Reader:
         self.dialogue = Dialogue(writer)
         self._writer = writer
         self._function_call = ""
-        """The id that was made up for the last call in the old style, which had none."""
+        """The id generated for the last old-style call."""
 
     def message(self, message: JsonObject, number: int) -> Iterator[AnyEntry]:
         match message.get("role"):

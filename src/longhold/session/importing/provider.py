@@ -1,9 +1,8 @@
-"""Whose message list a file holds, told from its beginning.
+"""Detect whose message list a file contains, from its beginning.
 
-Both providers' lists look alike until a tool is called. The beginning, cut anywhere, is scanned for
-keys and their depth; a key deep inside a tool's input says nothing. A request may be cut before its
-messages begin: prompts and tools are long. A list without any mark is read as Anthropic's, which
-reads it the same way.
+The beginning, cut anywhere, is scanned for keys and their depth, because a key deep inside a tool's
+input proves nothing. A list without a distinctive key is read as Anthropic's, which gives the same
+result.
 """
 
 import re
@@ -16,7 +15,7 @@ _TOKEN = re.compile(rb'[^"{}\[\]:]*("(?:[^"\\]|\\.)*"|[{}\[\]:])', re.DOTALL)
 _OPENING = b"\xef\xbb\xbf \t\r\n"
 
 _CUT = b""
-"""The key of a last field that says the text ends in the middle."""
+"""The key of a last field, which means that the text ends in the middle."""
 
 _ROLES = frozenset({b"user", b"assistant", b"system", b"developer", b"tool", b"function"})
 _OPENAI_ROLES = frozenset({b"tool", b"function", b"developer"})
@@ -31,11 +30,10 @@ class _Field(NamedTuple):
     depth: int
     key: bytes
     value: bytes
-    """What stands at the key if it is a string, else nothing."""
 
 
 def provider_of(first: bytes) -> Literal["anthropic", "openai"] | None:
-    """Return the provider whose messages these are, or None if they are no messages."""
+    """Return the provider whose messages these are, or None if they are not messages."""
     text = first.lstrip(_OPENING)
     fields = list(_fields(text))
     depth = _message_depth(text[:1], fields)
@@ -49,7 +47,6 @@ def provider_of(first: bytes) -> Literal["anthropic", "openai"] | None:
 
 
 def _fields(text: bytes) -> Iterator[_Field]:
-    """Yield each key with its depth and its value if that is a string, as far as the text goes."""
     depth, at, last, key = 0, 0, b"", b""
     while token := _TOKEN.match(text, at):
         at = token.end()
@@ -73,7 +70,7 @@ def _fields(text: bytes) -> Iterator[_Field]:
 
 
 def _message_depth(opening: bytes, fields: list[_Field]) -> int | None:
-    """Return how deep messages lie: on lines of their own, in a list, or in a request."""
+    """Return the depth of messages: on separate lines, in a list, or in a request."""
     depths = {field.depth for field in fields if field.key == b"role" and field.value in _ROLES}
     top = {field.key for field in fields if field.depth == 1}
     if opening == b"[":
@@ -95,7 +92,7 @@ def _is_openai(field: _Field, depth: int) -> bool:
 
 
 def _hints_openai(field: _Field, depth: int) -> bool:
-    """Return whether OpenAI's format has this, and the other seldom does."""
+    """True if the field is typical of OpenAI's format and rare in Anthropic's."""
     if field.depth == depth:
         return field.key == b"role" and field.value == b"system"
     return field.depth == depth + 2 and field.key == b"type" and field.value in _OPENAI_PARTS

@@ -1,7 +1,7 @@
-"""JSON records, one per line or all in one document.
+"""Read JSON records, one per line or all in one document.
 
-What cannot be read is in the account with its line and the reason; half a character costs no more
-than itself. Numbers are lines, or places in the list where there is only one document.
+Unreadable records are in the account with their line and the reason. Numbers are lines, or
+positions in the list for a single document.
 """
 
 import json
@@ -21,27 +21,24 @@ from longhold.session.importing.writer import ImportAccount
 Numbered = Iterator[tuple[int, JsonObject]]
 
 MOST_LEVELS = 200
-"""JSON nested deeper than this is left out: walking it would overflow the stack. Real records go
-ten levels deep."""
+"""Deeper JSON would overflow the stack. Real records have ten levels."""
 
-"""The last moment that can be written as a date."""
 
 LARGEST_COUNT = 2**53
-"""Larger numbers are not counts of anything, and some readers of JSON cannot hold them."""
+"""Larger numbers are not counts, and some JSON readers cannot hold them."""
 
 _first_value = json.JSONDecoder()
-"""Says where a value ends, which the quick decoder does not."""
+"""Reports where a value ends, which the faster decoder does not."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _HALF = r"\ufffd"
-"""Stands where half a character stood."""
 
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""An escape in JSON; the group is half of a pair whose other half is not there."""
+"""An escape in JSON. The group is half of a surrogate pair without its other half."""
 
 
 class UnreadableRecord(NamedTuple):
@@ -49,7 +46,7 @@ class UnreadableRecord(NamedTuple):
 
 
 class MessageList(NamedTuple):
-    """Messages as they come, and the rest of the request they stood in."""
+    """The messages, and the rest of the request that contained them."""
 
     request: JsonObject
     messages: Numbered
@@ -58,7 +55,7 @@ class MessageList(NamedTuple):
 def decode_record(
     text: bytes | bytearray, account: ImportAccount | None = None
 ) -> Json | UnreadableRecord:
-    """Decode JSON; half characters are mended and counted."""
+    """Decode JSON. Broken surrogate pairs are repaired and counted."""
     value = _parse_json(text)
     if isinstance(value, UnreadableRecord) and (whole := _replace_halves(text)) != text:
         value = _parse_json(whole)
@@ -96,7 +93,7 @@ def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccou
 
 
 def _split(text: bytes | bytearray) -> list[Json]:
-    """Part the objects of a line that several writers or a lost newline ran together."""
+    """Split objects that share a line because of several writers or a lost newline."""
     left, found = text.decode("utf-8", "replace").strip(), []
     while left:
         try:
@@ -120,7 +117,7 @@ def check_record(number: int, value: Json | UnreadableRecord, account: ImportAcc
 
 
 def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
-    """Find the messages in a document or in lines; lines are read only as they are asked for."""
+    """Find the messages in a document or in lines. Lines are read lazily."""
     source = iter(lines)
     spoken = number_lines(source)
     first = next(spoken, None)
@@ -136,10 +133,7 @@ def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
 
 
 def seconds(timestamp: Json) -> float:
-    """Read a moment given as text, or as milliseconds since the epoch; zero if it is neither.
-
-    Text without a zone is in UTC.
-    """
+    """Parse an ISO timestamp (UTC by default) or milliseconds since the epoch; 0 if neither."""
     if isinstance(timestamp, bool) or not isinstance(timestamp, int | float | str):
         return 0.0
     try:
@@ -168,7 +162,6 @@ def line(record: JsonObject) -> bytes:
 
 
 def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[bytes]:
-    """Write a request with its messages as one document, message by message."""
     head = msgspec.json.encode(request)[:-1]
     yield head + (b',"messages":[' if request else b'"messages":[')
     separator = b"\n"
@@ -221,7 +214,7 @@ def _members(values: list[Json], account: ImportAccount) -> Numbered:
 def _read_joined(
     first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount
 ) -> MessageList:
-    """Read the lines as one document; failing that, as records of which the first is broken."""
+    """Read the lines as one document, or else as records of which the first is broken."""
     number, text = first
     whole = bytearray(text.rstrip(b"\n"))
     for text in rest:  # one buffer, so that a large document is not held twice

@@ -1,8 +1,4 @@
-"""What every importer writes entries with: numbered, dated and measured.
-
-It also keeps the account of what was skipped, malformed or mended. Entries are yielded one by one,
-so that a file of any size can be imported.
-"""
+"""Write an importer's entries, numbered, dated and measured, one by one for files of any size."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -22,7 +18,7 @@ _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 @dataclass(slots=True)
 class ImportAccount:
-    """What an import found that has no place in a view, and what it mended."""
+    """What an import skipped and repaired."""
 
     records: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -33,7 +29,7 @@ class ImportAccount:
         self.records += 1
 
     def usage(self, raw: Json) -> Usage | None:
-        """Read what an answer used; a report that cannot be read is counted, not kept."""
+        """Read an answer's usage. Unreadable usage is counted as a repair."""
         if not isinstance(raw, dict):
             return None
         usage = usage_from_wire(raw)
@@ -52,7 +48,7 @@ class OfAnswer(TypedDict, total=False):
 
 
 class TranscriptWriter:
-    """`beside` are calls that files of their own record: sub-agents', and a summary's."""
+    """`beside` are calls recorded in other files, such as those of sub-agents and summaries."""
 
     def __init__(self, beside: Sequence[Forked] = ()) -> None:
         self.account = ImportAccount()
@@ -117,7 +113,6 @@ class TranscriptWriter:
         return self.write(msgspec.structs.replace(frame, measure=measure), at)
 
     def imported(self, format: str, source: str) -> Imported:
-        """Close the account: the last entry of every import."""
         account = self.account
         return self.write(
             Imported(

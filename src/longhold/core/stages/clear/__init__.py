@@ -1,1 +1,1 @@
-"""Layer 2: old results leave the view when that is free, or when it pays."""
+"""Layer 2: clear old tool results when that costs nothing or saves money."""

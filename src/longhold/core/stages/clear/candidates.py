@@ -1,9 +1,7 @@
-"""The results that may be cleared, oldest first, kept up to date as the view grows.
+"""The tool results that may be cleared, oldest first, updated as the view grows.
 
-Candidates are results of tools whose output can be had again, each with its weight; never a
-refusal in the user's words. Only new items are read, unless an entry changed older ones. A result
-without a later answer is left out: the model has not read it. Weights only compare parts of a view;
-the gauge knows its size.
+Refusals in the user's words and results the model has not answered yet are excluded. Weights only
+compare parts of a view; the gauge knows the size in tokens.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,11 +36,10 @@ from longhold.core.view.items import Item, Result, Round
 from longhold.core.view.tokens import CLAUDE
 
 _MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Rewound, Snipped, Undone)
-"""Entries that change items which were already read."""
+"""Entries that change items already read. After one of them, everything is read again."""
 
 
 def weight(measure: Measure) -> float:
-    """Weigh part of a view relative to its other parts."""
     return float(sum(map(mul, astuple(measure), CLAUDE)))
 
 
@@ -52,12 +49,12 @@ class Candidate(NamedTuple):
     tool: Described
     order: int
     weight: float
-    """As it is sent now."""
+    """The weight of the text that is sent now: the placeholder, if the result was cleared."""
     before: float
-    """The weight of everything before its round, without the frame."""
+    """The weight of everything before its round, excluding the frame."""
     paths: tuple[str, ...] = ()
     round: int = 0
-    """The number of its answer in the view."""
+    """The position of its answer in the view, counting answers."""
 
     @classmethod
     def of(
@@ -79,8 +76,6 @@ class Candidate(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """Results that are cleared together, oldest first."""
-
     results: list[Candidate] = field(default_factory=list)
     weight: float = 0.0
 
@@ -115,39 +110,35 @@ class Candidates:
     ) -> None:
         self._describe = describe
         self._smallest = smallest
-        """Lighter results are never cleared; they only count among the newest."""
+        """Results below this weight are never cleared. They still count as newest results."""
         self._is_kept = is_kept
-        """True for paths whose contents are never cleared."""
         self._view: View | None = None
         self._cursor = LogCursor()
         self._known: dict[int, tuple[Item, float]] = {}
-        """Weights by order; a changed item is a different object."""
+        """With the item each weight was computed for: a changed item is a new object."""
         self._forget()
 
     def _forget(self) -> None:
         self.newest: list[Candidate] = []
-        """Everything the model has read and still sees, light results included."""
+        """Every result the model has read and still sees, including light ones."""
         self.heavy = Batch()
-        """Those worth clearing."""
         self.edited = Batch()
-        """Deleted in the provider's cache, and still sent."""
+        """Results deleted in the provider's cache but still part of the request."""
         self.served = Batch()
-        """Cleared by the provider on its side, and still sent."""
+        """Results the provider cleared on its side but that are still part of the request."""
         self.unread = 0
-        """How many newer ones the model has not read."""
         self._pointed: frozenset[str] = frozenset()
-        """What unread results refer to."""
+        """The ids of results that unread results refer to."""
         self._held: set[str] = set()
-        """What permanent results refer to."""
+        """The ids of results that permanent results refer to."""
         self.cleared_weight = 0.0
         self._ids: set[str] = set()
         self.rounds = 0
-        """How many answers were read."""
         self._taken = 0
         self._weight = 0.0
 
     def follow(self, view: View, *, is_forced: bool = False) -> None:
-        """Read new entries; `is_forced` includes results whose clearing the user undid."""
+        """Read new entries. `is_forced` also includes results whose clearing the user undid."""
         vetoes = frozenset[int | str]() if is_forced else view.in_force.vetoes
         if view is not self._view or is_forced:
             self._view, self._cursor = None if is_forced else view, LogCursor()
@@ -166,10 +157,7 @@ class Candidates:
         self._pointed = frozenset(filter(None, map(_find_original, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Return everything worth clearing except the newest results; at least one of those stays.
-
-        A result that a kept one refers to counts as equally new.
-        """
+        """Return the results to clear: all but the `keep` newest and those they refer to."""
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self._smallest]
@@ -182,7 +170,7 @@ class Candidates:
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
         if isinstance(entry, Spilled):
             return entry.tool_use_id in self._ids
-        if isinstance(entry, Said):  # models that strip thinking lose the turn's at its end
+        if isinstance(entry, Said):  # some models drop a turn's thinking at its end
             return not entry.hidden and not capabilities(model).keeps_thinking
         return isinstance(entry, _MOVES)
 
@@ -233,7 +221,7 @@ class Candidates:
 
 
 def _last_round(items: Sequence[Item]) -> int:
-    """Find the last answer; everything before it has been read by the model."""
+    """Return the index of the last answer. The model has read everything before it."""
     for i in range(len(items) - 1, -1, -1):
         if isinstance(items[i], Round):
             return i

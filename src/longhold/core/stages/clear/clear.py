@@ -1,8 +1,7 @@
-"""Layer 2: old tool results leave the view when that is free, or when it pays.
+"""The clearing stage: remove old tool results from the view when that is free or pays off.
 
-Considered are results of tools whose output can be had again, except the newest; `policy` decides.
-A decision is one entry, with a line for the user and a placeholder for each result. Results are
-cleared in batches: a cut that moved with every call would rewrite the cache each time.
+`policy` decides. Results are cleared in batches, because a cut that moved with every call would
+rewrite the cache each time.
 """
 
 import math
@@ -64,25 +63,22 @@ from longhold.core.view import View
 from longhold.core.view.items import Round
 
 KEEP_THINKING_TURNS = 1
-"""The last turn that thought is what the next one builds on."""
+"""The next turn builds on the thinking of the last one."""
 
 
 class OldInput(NamedTuple):
     order: int
     short: ClearedInput
     weight: float
-    """What clearing it takes away."""
 
 
 class InputShortener(NamedTuple):
     describe: Describe
     smallest: float
-    """Lighter texts stay."""
     history_tool: str = ""
     is_kept: Callable[[str], bool] = lambda path: False
 
     def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
-        """Return the long inputs of all but the newest calls, oldest first."""
         answers = [item for item in view.items if isinstance(item, Round)]
         calls = [(item, use) for item in answers for use in item.tool_uses()]
         unread = len(answers[-1].tool_uses()) if answers else 0
@@ -109,7 +105,6 @@ class InputShortener(NamedTuple):
         return len(text) > self.smallest and weight(measure_text(text)) >= self.smallest
 
     def _in_place(self, value: Json, n: int, tool: Described) -> Json:
-        """Put a line in place of each long text, however deep it stands."""
         if isinstance(value, dict):
             return {key: self._in_place(inner, n, tool) for key, inner in value.items()}
         if isinstance(value, list):
@@ -132,10 +127,9 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) -> list[Round]:
-    """Return the answers of all but the newest turns that have thinking, oldest first.
+    """Return the answers with thinking of all but the newest `keep_turns` turns, oldest first.
 
-    None for models that bind thinking to what was sent, where later thinking would be lost, and for
-    those that are not shown the thinking of earlier turns anyway.
+    Empty for models that lose later thinking by this or never see earlier turns' thinking.
     """
     able = capabilities(view.model)
     if able.binds_thinking or not able.keeps_thinking:
@@ -158,7 +152,7 @@ def _thinking_weight(item: Round) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Inputs and thinking that leave the view now."""
+    """Tool inputs and thinking that are cleared in addition to results."""
 
     inputs: tuple[OldInput, ...] = ()
     thinking: tuple[Round, ...] = ()
@@ -194,7 +188,7 @@ def _plan_beside(
     settings: ClearSettings,
     shortener: InputShortener,
 ) -> Beside:
-    """Return what can go with a plan, or without one where the cache is dead."""
+    """Choose inputs and thinking to clear along with a plan, or alone if the cache is dead."""
     is_dead = bool(now.cold) and now.cold != NEVER_CACHED and settings.idle
     if plan is not None and plan.how != "rewritten":
         return Beside()
@@ -222,13 +216,12 @@ def _plan_alone(beside: Beside, now: Snapshot, standing: CacheStanding) -> Clear
 
 @dataclass(slots=True)
 class ClearingBalance:
-    """A session's bill, and what its clearings are worth by now; kept up to date by `follow`."""
+    """What a session has cost, and what its clearings have saved so far."""
 
     billed_usd: float = 0.0
     saved_usd: float = 0.0
-    """Negative until what was laid out for a rewrite has come back."""
+    """Negative until a rewrite has paid for itself."""
     _saving: dict[int, float] = field(default_factory=dict)
-    """What each clearing in force saves a call."""
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
     _response: str = ""
@@ -241,9 +234,9 @@ class ClearingBalance:
             self._count(entry)
 
     def stake_usd(self, share: float) -> float:
-        """Return what a rewrite may cost, so that no end of the session is too soon.
+        """Return the largest acceptable cost of a cache rewrite.
 
-        If it ended right after, it would have cost at most this share more than without clearing.
+        Even if the session ended right after it, clearing would have cost at most `share` extra.
         """
         return share * self.billed_usd + self.saved_usd
 
@@ -267,13 +260,11 @@ class ClearingBalance:
 
 USD_DIGITS = 6
 STALE_SHARE = 0.5
-"""If edits delete less than this share of what they should, the provider ignores them."""
+"""If cache edits delete less than this share of the expected tokens, the provider ignores them."""
 SURELY_LONGER = 4 * LONGEST_WEIGHT
-"""Longer than any placeholder, which then need not be weighed."""
+"""Longer than any placeholder, so a heavier result needs no comparison with its placeholder."""
 ASK_AGAIN_SHARE = 1 / 16
-"""How much a batch must grow before it is priced again: pricing is slow, and near the best moment
-the gain is flat.
-"""
+"""Growth before a refused batch is priced again: pricing is slow, and the gain is flat by then."""
 
 
 class Clearing:
@@ -285,10 +276,7 @@ class Clearing:
         tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
-        """`forget` gets each path whose text the model no longer sees, `tell` the line for the user.
-
-        Agents other than the main one leave the provider's cache alone.
-        """
+        """`forget` gets each path the model no longer sees. Only the main agent edits the cache."""
         self._describe = describe
         self._forget = forget
         self._tell = tell
@@ -297,9 +285,8 @@ class Clearing:
         self._stats, self._balance = CallStats(), ClearingBalance()
         self._lines = PlaceholderLines()
         self._served = 0
-        """The last answer whose server-side clearing was recorded."""
         self._refused = 0.0
-        """The weight of the batch when clearing it was found not to pay."""
+        """The batch weight at which clearing was last found not to pay."""
 
     async def __call__(self, engine: Engine) -> None:
         settings = engine.settings.clear
@@ -384,7 +371,6 @@ class Clearing:
         self._tell(entry.why)
 
     def _record_served(self, engine: Engine) -> None:
-        """Record what the provider reports to have cleared on its side, if that is news."""
         answer = self._stats.last_applied
         if answer is None or answer.n <= self._served:
             return
@@ -398,7 +384,7 @@ class Clearing:
 
 
 def make_cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
-    """Make the entry for a plan, without results that it would not shorten."""
+    """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
     taken = _keep_shortened(plan.batch, lines, engine.view.history)
     made = [lines.line(result, engine.view.history) for result in taken.results]
     return Cleared(
@@ -424,7 +410,7 @@ def _keep_shortened(batch: Batch, lines: PlaceholderLines, history: Sequence[Any
 
 
 def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
-    """True if the provider was asked to leave results out and still counted them."""
+    """True if the provider was asked to omit results but still counted them."""
     if not edited or not view.edits or view.reported is None or view.reported.n < view.edits[-1].n:
         return False
     return deleted_tokens(view.reported.usage) < STALE_SHARE * edited.weight * now.scale

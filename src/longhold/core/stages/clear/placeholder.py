@@ -1,8 +1,7 @@
-"""The line in place of a cleared result: what it was, and how to get it again.
+"""The one-line placeholder for a cleared result: what it was and how to get it again.
 
-It is made once and kept in the entry, so its timestamp never moves the prefix. The call is shown
-in full right above it, so the line names only a file, a program or a site; queries and arguments,
-where secrets would be, are not copied.
+It is stored in the entry, so its timestamp never changes the cached prefix. It names only a file,
+program or site, because queries and arguments may contain secrets.
 """
 
 import re
@@ -19,10 +18,10 @@ from longhold.core.stages.clear.candidates import Candidate
 from longhold.core.stages.clear.policy import time_of
 
 TARGET_CHARS = 80
-"""Enough for a path; longer ones lose their beginning, where paths are alike."""
+"""Longer paths lose their beginning, where paths tend to be alike."""
 
 LONGEST_WEIGHT = 120.0
-"""Hardly any line weighs more, so lighter results are not worth replacing."""
+"""Few placeholders weigh more, so lighter results are not worth replacing."""
 
 _AGAIN = {
     "read": "Read it again",
@@ -35,24 +34,22 @@ _PROGRAM = re.compile(
     rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
     r"([\w./+][\w./+-]*)"
 )
-"""The program of a command, after variables, `cd` and a wrapping shell."""
 
 
 SPARE_LINES = 50
-"""Of results that left, kept before it is worth forgetting them."""
+"""Placeholders of removed results that are kept before the cache is pruned."""
 
 
 class PlaceholderLines:
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
-        """The tool that opens cleared results, if the model has one."""
         self._made: dict[str, tuple[str, Measure]] = {}
 
     def __len__(self) -> int:
         return len(self._made)
 
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make lines for new results, which are at the end, ahead of time; forget those of others."""
+        """Make placeholders for new results, which are at the end, and prune old ones."""
         if len(self._made) > 2 * len(results) + SPARE_LINES:
             self._made = {one.id: self._made[one.id] for one in results if one.id in self._made}
         for result in reversed(results):
@@ -61,7 +58,7 @@ class PlaceholderLines:
             self.line(result, history)
 
     def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
-        """Return a result's line and its measure; a line that was sent before never changes."""
+        """Return a result's placeholder and its measure. A sent placeholder never changes."""
         known = result.result.cleared
         if known is not None:
             return known.text, measure_result(known.text)
@@ -73,10 +70,7 @@ class PlaceholderLines:
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
-    """Describe in one line what was cleared and how to get it again.
-
-    `came` is when the result arrived, `history_tool` the tool that opens cleared results.
-    """
+    """Describe what was cleared at `came`, in one line, and how to get it again."""
     use, kind = cleared.use, cleared.tool.kind
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))
@@ -96,7 +90,7 @@ def _target(cleared: Candidate) -> str:
 
 
 def _program(command: Json) -> str:
-    """Name the program of a command; the model may have passed anything as `command`."""
+    """Return the program of a command. The model may have passed any JSON as `command`."""
     words = command if isinstance(command, list) else [command]
     text = " ".join(word for word in words if isinstance(word, str))
     found = _PROGRAM.match(text.strip())
@@ -104,7 +98,6 @@ def _program(command: Json) -> str:
 
 
 def _site(url: Json) -> str:
-    """Return host and path of a URL, or "" if it cannot be parsed."""
     if not isinstance(url, str):
         return ""
     try:

@@ -1,9 +1,8 @@
-"""What to clear before a call, and by which method. Pure.
+"""Decide what to clear before a call, and by which method. Pure.
 
-The methods in order: rewrite what the provider failed to leave out; clear for free while the cache
-is dead; delete inside a living cache; otherwise a batch must pay for the rewrite it causes, by
-cheaper reads or by avoiding a compaction. What the provider clears itself is only read back: it
-reports counts, so the oldest results are assumed.
+The first applicable method wins: rewrite results that a cache edit failed to delete, clear for free
+while the cache is dead, delete inside a live cache, or clear a batch that pays for the cache
+rewrite. Server-side clearing reports only counts, so the oldest results are assumed.
 """
 
 import math
@@ -57,34 +56,30 @@ from longhold.core.view.items import Result, Round
 from longhold.core.view.window import scale_tokens
 
 EDITS_FAILED = "cache edits"
-"""The subject of the `Failed` entry for a provider that ignores cache edits."""
 IDLE_LEAST_TOKENS = 2_000
-"""Less is not worth what the model loses sight of, even where clearing is free."""
+"""Clearing fewer tokens is not worth the lost information, even when it is free."""
 EDITS_TRIGGER_RESULTS = 12
-"""With five kept, every deletion inside the cache takes at least seven results."""
+"""With five results kept, every cache edit deletes at least seven."""
 PAID_LEAST_TOKENS = 10_000
-"""A batch is worth a rewrite of the cache; a single result seldom is."""
+"""A batch can pay for a cache rewrite; a single result seldom does."""
 
 
 @dataclass(slots=True)
 class CallStats:
-    """Counts over a session's history, kept up to date by `follow`."""
-
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
-    """When the last call that used the cache began; in imported sessions, when its answer arrived."""
+    """Start of the last call that used the cache; in imported sessions, arrival of its answer."""
     began_at: int = 0
     void_at: int = 0
     void_by: str = ""
     """The last entry that invalidated the whole cache, and why."""
     has_deleted: bool = False
-    """Some answer reported that cache edits were applied."""
     edits_failed: bool = False
     last_applied: Replied | None = None
-    """The last answer to a prompt that the provider shortened."""
+    """The last answer whose prompt the provider had shortened."""
     served_tokens: int = 0
-    """How many more tokens it cleared there than in the prompt before."""
+    """Tokens cleared there in addition to those cleared from the previous prompt."""
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
     _response: str = ""
@@ -126,7 +121,7 @@ class CallStats:
             self._serve(entry)
 
     def _serve(self, entry: Replied) -> None:
-        """Note what the provider cleared; it reports a running total per prompt."""
+        """Record server-side clearing. The provider reports a running total per prompt."""
         last = self.last_applied
         if last is None or not entry.response_id or last.response_id != entry.response_id:
             before = cleared_tokens(last.applied) if last else 0
@@ -134,20 +129,18 @@ class CallStats:
         self.last_applied = entry
 
     def is_void(self) -> bool:
-        """True if nothing that the last call left in the cache can be read."""
+        """True if nothing from the last call's prompt is still readable in the cache."""
         return self.void_at > self.began_at
 
 
 NEVER_CACHED = "nothing is cached"
 """Caching is off, so the cache is cold before every call."""
 STAND_IN_WEIGHT = 60.0
-"""About the weight of a placeholder with its frame."""
+"""The approximate weight of a placeholder with its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything about the moment before a call that clearing depends on."""
-
     history: Sequence[AnyEntry]
     full: Fullness
     scale: float
@@ -155,22 +148,21 @@ class Snapshot:
     frame_weight: float
     cached_tokens: int
     cold: str
-    """Why none of it can be read any more; "" if it can."""
+    """Why nothing cached can be read any more; "" if it can."""
     is_readable_from: float
-    """Prefixes used since then are still cached."""
+    """A timestamp: prefixes used since then are still cached."""
     lifetime: Lifetime
     listed: Prices | None
     outlook: Forecast
     cost: CostSettings = field(default_factory=CostSettings)
     warm_share: float = 0.0
     stake_usd: float = math.inf
-    """What a rewrite of the cache may cost."""
+    """The most that a cache rewrite may cost."""
     rounds: int = 0
-    """Answers in the view, by which the age of a result is counted."""
+    """The number of answers in the view; the age of a result is counted in answers."""
 
     @property
     def is_at_line(self) -> bool:
-        """True if the history will be compacted unless room is made."""
         return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
 
     def scale_tokens(self, tokens: int) -> int:
@@ -180,7 +172,6 @@ class Snapshot:
         return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
 
     def payback(self, batch: Batch) -> Payback | None:
-        """Price clearing a batch; None if the model has no price."""
         if self.listed is None or not batch.results:
             return None
         return payback(
@@ -192,10 +183,7 @@ class Snapshot:
         )
 
     def limit_to_stake(self, batch: Batch) -> Batch:
-        """Return the newest part of a batch whose rewrite costs no more than the stake.
-
-        The later the first change, the less is written again.
-        """
+        """Return the newest part of a batch whose rewrite is within the stake. Later is cheaper."""
         costs = self._costs()
         if costs is None or not batch.results or math.isinf(self.stake_usd):
             return batch
@@ -224,10 +212,10 @@ class Snapshot:
         return CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
 
     def _cache_state(self, first: Candidate) -> CacheState:
-        """Return what can still be read if everything from a result on changes.
+        """Return what can still be read from the cache if everything from `first` on changes.
 
-        Each call leaves its prompt in the cache, so the text before a round can be read as long as
-        a prefix from that time is alive.
+        Each call leaves its prompt in the cache, so the text before a round is readable while a
+        prefix from that time is alive.
         """
         if self.cold:
             return CacheState(lifetime=self.lifetime)
@@ -246,7 +234,7 @@ class Snapshot:
     def need_usd(
         self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
     ) -> float:
-        """Price the chance that a result is needed once it is gone, and so much else with it."""
+        """Return the expected cost of clearing a result together with `freed_tokens` others."""
         costs = self._costs()
         if costs is None:
             return 0.0
@@ -258,7 +246,6 @@ class Snapshot:
         return rate * need_usd(costs, prompt, tokens, self.cost)
 
     def keep_usd(self, result: Candidate) -> float:
-        """Price keeping a result until the session ends or the cache dies."""
         tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
         now = self.write_usd(tokens) if self.cold else 0.0
         return now + self.outlook.warm_calls * self.read_usd(tokens)
@@ -280,7 +267,7 @@ class Snapshot:
 
 
 def is_mostly_empty(full: Fullness, warm_share: float) -> bool:
-    """True while clearing what is cached would only lose information: there is room."""
+    """True while there is enough space that clearing cached results would only lose information."""
     return full.used_tokens < warm_share * full.window.base_tokens
 
 
@@ -325,7 +312,6 @@ def take_snapshot(
 
 
 def _why_cold(engine: Engine, stats: CallStats) -> str:
-    """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
         return NEVER_CACHED
@@ -350,30 +336,24 @@ Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStanding:
-    """What the cache and the provider allow before this call."""
-
     can_move: bool = True
-    """What was sent before may change."""
+    """The prefix that was already sent may change."""
     has_edits: bool = False
-    """The provider deletes inside its cache on request."""
     is_stale: bool = False
-    """It was asked to and did not, or no longer does."""
+    """The provider ignored cache edits, or no longer applies them."""
     is_served: bool = False
-    """The provider clears on its side."""
     asks_price: bool = True
     """Enough has changed since clearing was last found not to pay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearPlan:
-    """What to clear, how, and the line for the user."""
-
     way: Way
     batch: Batch
     why: str
     how: How = "rewritten"
     cost_usd: float = 0.0
-    """How much more the next call costs; negative if less."""
+    """The extra cost of the next call; negative if it is cheaper."""
 
 
 def plan_clearing(
@@ -390,7 +370,7 @@ def plan_clearing(
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
         is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
-        # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
+        # deleting fewer results pays if it avoids a compaction, because nothing is rewritten
         return (
             _plan_edits(batch, now)
             if is_due or _plan_at_line(batch, now, standing, settings)
@@ -405,14 +385,13 @@ def plan_clearing(
 
 
 def _plan_stale(edited: Batch, batch: Batch, now: Snapshot) -> ClearPlan | None:
-    """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
+    """Rewrite results a cache edit failed to delete, and more: the rest is rewritten anyway."""
     taken = _add_free(edited, batch, now)
     why = f"{_describe(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
 def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
-    """Clear old results while the cache is dead, including what the provider hid."""
     hidden = candidates.edited + candidates.served
     taken = _add_free(hidden, _spare_needed(batch, candidates, now), now)
     if not taken:
@@ -429,11 +408,10 @@ def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
 
 
 def _spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
-    """Leave out results whose keeping costs less than the chance of needing them.
+    """Leave out results that are cheaper to keep than the chance of needing them.
 
-    What was asked for again since is not needed as it was before; other parts of a file that was
-    read again are, but seldom. Getting a result again is cheaper with a shorter prompt, so what is
-    taken makes more worth taking.
+    Other parts of a file that was read again are needed, but seldom. The loop repeats because a
+    shorter prompt makes fetching cheaper, so more results become worth clearing.
     """
     newest = {_question(one): one.id for one in candidates.newest}
     reads = [one for one in candidates.newest if one.tool.kind == "read"]
@@ -469,7 +447,6 @@ def _plan_edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
 
 
 def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
-    """Clear a batch that saves more than the cache rewrite it causes costs."""
     batch = now.limit_to_stake(_spare_needed(batch, candidates, now))
     if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):
         return None
@@ -486,10 +463,7 @@ def _plan_paid(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan
 def _plan_at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Clear to avoid a compaction, if that makes room for a while.
-
-    This does not wait for bound thinking: a compaction would drop more of it.
-    """
+    """Clear to avoid a compaction, which would drop more thinking than this does."""
     if not batch or not _is_tight(now, standing):
         return None
     left = now.full.used_tokens - now.freed_tokens(batch)
@@ -503,7 +477,7 @@ def _plan_at_line(
 
 
 def _is_tight(now: Snapshot, standing: CacheStanding) -> bool:
-    """Return whether room must be made now: looked at first, since the rest reads every result."""
+    """True if space must be freed now. Cheap, unlike the checks that read every result."""
     return now.is_at_line or (now.full.is_blocked and standing.can_move)
 
 
@@ -553,7 +527,6 @@ def _iter_calls(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, R
 
 
 def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
-    """Describe what is new, with the provider's own token count where it reports one."""
     size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
     saved = now.read_usd(tokens or now.freed_tokens(found))
     money = f"; each call costs {exact_dollars(saved)} less" if saved > 0 else ""

@@ -1,1 +1,1 @@
-"""How history becomes a summary, a digest or notes, and what survives it."""
+"""Layer 4: replace history with a summary, a digest or notes, and keep what must survive."""

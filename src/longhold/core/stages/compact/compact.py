@@ -1,9 +1,8 @@
-"""Layer 4: past the line, history becomes a summary. `owner` has the stage that calls this.
+"""Compact history into a summary above the compaction threshold. `owner` has the stage.
 
-A compaction is planned on the view, written by the first way that works (`fallbacks`), combined with
-facts from the log and made to fit (`draft`), and only then recorded: until then nothing has changed,
-so cancelling is safe. The last way needs no model. If the floor alone is over the line, no call is
-made and the error itemises it.
+The summary is written by the first of `fallbacks` that works, combined with facts from the log and
+shortened to fit (`draft`). It is recorded last, so cancelling is safe. If the floor alone exceeds
+the threshold, no call is made and the error itemises the floor.
 """
 
 import asyncio
@@ -66,11 +65,10 @@ from longhold.errors import (
 )
 
 FAILURES = (OSError, LongholdError, ValueError)
-"""What may fail around a summary without losing the summary."""
+"""Errors around a summary that must not lose the summary."""
 AHEAD_RATIO = 0.9
-"""Of the auto line: from there a summary is prepared in the background."""
+"""Share of the threshold from which a summary is prepared in the background."""
 PROGRESS_SECONDS = 5.0
-"""How often a running compaction is reported."""
 
 
 class NothingToCompact(RequestRejected):
@@ -97,10 +95,9 @@ class Compaction:
         self._prefetch = Prefetch(background.job(PREFETCH))
         self._guard = Guard(self._past)
         self._refused_in = 0
-        """The message of the turn in which a hook's refusal was reported."""
 
     async def run(self, engine: Engine, full: Fullness) -> None:
-        """Compact past the line; before it, begin a summary for later if that is due."""
+        """Compact above the threshold. Below it, start a background summary if one is due."""
         if full.used_tokens < full.window.auto_tokens:
             self._look_ahead(engine, full)
             return
@@ -212,10 +209,7 @@ class Compaction:
     async def _noted(
         self, engine: Engine, request: CompactRequest, manner: Manner, line: int
     ) -> tuple[CompactionDraft | None, Before | None]:
-        """Return a draft from notes if they serve, and what hooks said if they were asked.
-
-        Notes do not serve if a person or a hook asks for something in particular.
-        """
+        """Return a draft from notes, unless a focus is given, and the hooks' answer if asked."""
         if (
             self._from_notes is None
             or request.focus
@@ -285,7 +279,7 @@ class Compaction:
         self._prefetch.begin(engine, write(), segment)
 
     def _is_taken_back(self, view: View) -> bool:
-        """True if a compaction of what is shown was undone: that vetoes another one for now."""
+        """True if the user undid a compaction of what is shown, which vetoes another for now."""
         if not view.in_force.vetoes:
             return False
         return any(
@@ -321,14 +315,14 @@ class Compaction:
             ticking.cancel()
 
     def close(self, engine: Engine) -> None:
-        with suppress(StoreError):  # what cannot be written must not keep it from closing
+        with suppress(StoreError):  # a failed write must not prevent closing
             dropped = self._prefetch.drop(engine, "the session ended before it was needed")
             if dropped:
                 self.hooks.tell(f"a summary prepared ahead was {dropped}")
 
 
 def _segment(engine: Engine, request: CompactRequest) -> Segment:
-    """Choose what to cover; past the line a lone summary may be shortened."""
+    """Choose the segment to cover. Automatic compactions may shorten a lone summary again."""
     if request.kind != "full":
         return partial_segment(engine.view, request.kind, request.pivot)
     segment = whole_segment(engine.view, again=request.trigger != "manual")

@@ -1,8 +1,7 @@
 """The text that replaces history after a compaction.
 
-In this order: the user's messages with their state, the model's summary, facts from the log, an
-index of exact names that would be missing, and where to find the rest. Without a model the digest
-replaces the first three. Survival of names is measured on the finished text.
+In order: the user's messages with their state, the model's summary, facts from the log, an index of
+missing exact names, and where to find the rest. A digest can replace the first three.
 """
 
 import re
@@ -34,7 +33,7 @@ from longhold.core.view.tokens import estimate_tokens
 
 UNKNOWN = "[not found in the log]"
 CHECKED = frozenset({"id", "path"})
-"""Kinds of names that cannot be a way of putting it."""
+"""Kinds of names that are never mere wording, so they can be checked against the log."""
 
 _FILE = re.compile(r"[\w-]\.\w{1,6}$")
 _PASS = re.compile(
@@ -46,7 +45,6 @@ _TESTS = re.compile(r"\b(?:test|pytest|tox|jest|vitest|rspec|ctest|check)\b", re
 
 
 def mark_contradictions(written: str, facts: Facts, items: Sequence[Item]) -> str:
-    """Mark what a summary says against the log."""
     for name in _find_unknown(written, facts, items):
         written = written.replace(name, f"{name} {UNKNOWN}", 1)
     failed = _find_failed_run(facts)
@@ -107,15 +105,13 @@ HEADINGS = {
     7: "Pending, from the log",
     8: "Latest work, from the log",
 }
-"""What the engine adds to a model's summary; the user's messages are in the ledger."""
+"""Sections the engine adds to a model's summary. The ledger has the user's messages."""
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
 
 
 @dataclass(frozen=True, kw_only=True)
 class DraftParts:
-    """What every draft of a compaction has in common, whatever its size; worked out once."""
-
     items: Sequence[Item]
     ledger: DirectiveLedger
     facts: Facts
@@ -131,19 +127,19 @@ class DraftParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What a compaction is made from, gathered once for every fallback."""
+    """The input of a compaction, gathered once for every fallback."""
 
     segment: Segment
     facts: Facts
-    """With secrets masked, and so is the ledger."""
+    """Secrets are masked, here and in the ledger."""
     ledger: DirectiveLedger
     parts: DraftParts
     budget_tokens: int
-    """For all of a digest."""
+    """The budget for a digest."""
     written_tokens: int
-    """For all of a model's summary and what is added to it."""
+    """The budget for a model's summary and the additions to it."""
     words_tokens: int
-    """Of either, for the user's messages, which nothing else can recover."""
+    """The part of either budget for the user's messages, which nothing else can recover."""
 
     def words(self) -> ShownWords:
         return render_user_messages(self.ledger, self.words_tokens)
@@ -152,7 +148,7 @@ class Material:
         return self._resize(int(self.words_tokens * words_share), share)
 
     def trim(self) -> "Material":
-        """Leave no room for what the user pasted, and for what is finished."""
+        """Leave no space for text the user pasted or for finished requests."""
         return self._resize(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
 
     def _resize(self, words: int, share: float) -> "Material":
@@ -171,7 +167,7 @@ class Judged(Protocol):
 
     @property
     def states(self) -> str:
-        """What it claims about the state of the user's requests; to be checked."""
+        """Its unchecked claims about the state of the user's requests."""
         ...
 
     def text(self) -> str: ...
@@ -179,12 +175,8 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How the text that replaces history is worded."""
-
     log: str = ""
-    """The path of the log; "" if there is none."""
     has_history: bool = False
-    """The model has the History tool."""
     is_auto: bool = True
     is_autonomous: bool = False
 
@@ -204,7 +196,7 @@ def gather_material(
     most_tokens: int = 0,
     fold: FactsFold | None = None,
 ) -> Material:
-    """Gather the material of a segment; `fold` is what earlier compactions read already."""
+    """Gather the material of a segment. `fold` has what earlier compactions already read."""
     facts, ledger = (fold or FactsFold()).gather(history, segment.items)
     words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
@@ -222,7 +214,7 @@ def gather_material(
 
 
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
-    """Assemble the parts; without a model's summary the digest is the body."""
+    """Assemble the parts. Without a model's summary, the digest is the body."""
     tokens = material.budget_tokens if written is None else material.written_tokens
     index_tokens = int(max(0, tokens - material.words_tokens) * LIMITS.index_ratio)
     if written is None:

@@ -1,8 +1,7 @@
 """The ledger of the user's requests, word for word, each with its state.
 
-Without a model every message is a directive and stays open until a command or a plain phrase of the
-user's says otherwise. A model may change a state only by citing a message. The ledger is folded
-from the log each time, so compactions cannot wear it down.
+A message is an open directive until the user's words or a command change it. A model may do so only
+by citing a message. The ledger is folded from the log, so compactions cannot degrade it.
 """
 
 import re
@@ -16,7 +15,7 @@ from longhold.core.messages.text import sentences
 from longhold.core.stages.facts.facts import WordsFact
 
 ENOUGH = 2 / 3
-"""The share of the naming words that the request must contain: users shorten."""
+"""The share of the naming words that the request must contain, because users abbreviate."""
 
 _LEAD = r"^\W*(?:(?:oh|ah|hmm+|ok(?:ay)?|no|wait|actually|sorry|please|so|and|also|well|right|on second thought|but)\b[\s,.:;!-]*)*(?:let'?s |please |you can |we can |could you )?"
 _BARE = re.compile(
@@ -33,19 +32,19 @@ _NAMING = re.compile(
     r"\s+(?P<what>[^.,!?;:\n—]+)",
     re.IGNORECASE,
 )
-"""`plain` phrases mean nothing else; a verb can also be work (`cancel buttons`) and needs an article."""
+"""`plain` is unambiguous. A verb may be work (`cancel buttons`), so it needs an article."""
 _ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our|your|all|both)\s+", re.IGNORECASE)
 _POINTS = re.compile(r"^(?:the|my|that|this|those|these|our|your|all|both)\s", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
 _CONDITION = re.compile(r"\b(?:when(?:ever)?|if|unless|until|once|while)\b", re.IGNORECASE)
-"""A condition describes behaviour to build, or is undecided."""
+"""A condition describes behaviour to build, or a decision still open."""
 _STATED = re.compile(
     r"\b(?:should|must|needs?|shall|can|cannot|could|will|would|may|might|is|are|was|were|has|have"
     r"|had|does|do|did|gets?|goes|works?|looks?|shows?|says?|fails?|breaks?|ha[sd]n'?t|isn'?t"
     r"|aren'?t|doesn'?t|don'?t|can'?t|won'?t)\b",
     re.IGNORECASE,
 )
-"""A verb that makes a statement about what seemed to be named: `the cancel page needs a title`."""
+"""A verb that makes a statement about the named thing: `the cancel page needs a title`."""
 _TAIL = re.compile(
     r"\b(?:any ?more|after all|for now|please|then|instead|because|since|as we)\b.*$", re.I
 )
@@ -60,7 +59,6 @@ _STOP = frozenset(
         *("work", "doing", "adding", "using"),
     ]
 )
-"""Words that identify no request."""
 
 LONGEST_CHARS = 1_500
 """A longer message contains a paste, whose words are not the user's."""
@@ -69,12 +67,11 @@ LONGEST_CHARS = 1_500
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelling:
     words: frozenset[str] = frozenset()
-    """The words that identify it; none for the previous request."""
+    """The words that identify the request; empty for the previous request."""
     phrase: str = ""
-    """Its exact wording: a request that contains it is meant."""
+    """Its exact wording. Requests that contain it are preferred."""
     number: int = 0
     is_replacing: bool = False
-    """Something else is wanted instead."""
 
 
 def cancellings(text: str) -> Iterator[Cancelling]:
@@ -91,7 +88,7 @@ def cancellings(text: str) -> Iterator[Cancelling]:
 
 
 def _read_naming(naming: re.Match[str]) -> Cancelling | None:
-    """Return what is named, if it is named by itself and nothing is said about it."""
+    """Return the named request, or None if the sentence makes a statement about it."""
     what = _TAIL.sub("", naming["what"]).strip()
     phrase = _ARTICLE.sub("", what)
     number = _NUMBERED.search(phrase)
@@ -100,7 +97,7 @@ def _read_naming(naming: re.Match[str]) -> Cancelling | None:
     if _STATED.search(phrase) or not (naming["plain"] or _POINTS.match(what)):
         return None
     named = find_stems(phrase)
-    least = 1 if naming["plain"] or naming["verb"] else 2  # a verb of many uses needs more
+    least = 1 if naming["plain"] or naming["verb"] else 2  # an ambiguous verb needs two words
     return Cancelling(words=named, phrase=phrase.lower()) if len(named) >= least else None
 
 
@@ -123,11 +120,9 @@ _ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
 
 
 _WRAPPED = re.compile(r"\n(?=[a-z])")
-"""A line that continues the sentence."""
 _REMARK = re.compile(
     r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
 )
-"""How a sentence begins that comments on a request without asking for more."""
 
 
 def _stem(word: str) -> str:
@@ -193,16 +188,14 @@ def keep_ledger(
 
 @dataclass(slots=True)
 class LedgerFold:
-    """The ledger as it grows: each message and each recorded change is taken in once."""
+    """The growing ledger. It reads each message and each recorded change once."""
 
     directives: dict[int, Directive] = field(default_factory=dict)
     _changed: int = 0
-    """The last recorded change that was taken in."""
 
     def follow(
         self, said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
     ) -> None:
-        """Take in messages, and between them the changes that were recorded since."""
         new = (entry for entry in directed if entry.n > self._changed)
         changes = deque(sorted(new, key=lambda entry: entry.n))
         for turn, words in said:
@@ -247,10 +240,10 @@ class LedgerFold:
             self.directives[target.message] = changed
 
     def _find_meant(self, cancelling: Cancelling) -> list[Directive]:
-        """Find what is taken back: the newest of the best matches.
+        """Find the cancelled directives: the newest of the best matches.
 
-        If two or more words match completely, every directive with those words is meant: a correction
-        of a request falls with the request.
+        If two or more words all match, every match is cancelled: corrections fall with their
+        request.
         """
         still_open = [each for each in self.directives.values() if each.state == "open"]
         if cancelling.number:
@@ -298,10 +291,9 @@ def accept(
     said: Collection[int],
     known: Collection[int],
 ) -> Iterator[Directed]:
-    """Yield entries for the claims that hold.
+    """Yield entries for the claims that hold: they cite an existing, later message.
 
-    The cited message must exist and come after the directive. Only the user cancels, replaces or
-    reopens, so for those states it must be one of the user's (`said`).
+    Only the user cancels, replaces or reopens, so those claims must cite one of `said`.
     """
     for claim in claims:
         directive = ledger.find(claim.message)

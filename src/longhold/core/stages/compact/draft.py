@@ -1,9 +1,8 @@
 """A compaction before it is recorded, and its recording.
 
-A draft is shrunk until the result is under the line: first with fewer restored files, then with a
-shorter summary, at last with a digest. If that is not enough, or the floor alone is over the line,
-`ContextOverflow` lists what weighs how much. `recorded` is the only place that writes a compaction;
-a manual one that would be no shorter is refused.
+A draft is shrunk until it is below the compaction threshold: first with fewer restored files, then
+with a shorter summary, finally with a digest. Otherwise `ContextOverflow` itemises the weights.
+Only `record_draft` writes a compaction.
 """
 
 import asyncio
@@ -48,33 +47,31 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
 SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
-"""Of their budgets: what a summary and the user's messages get while the result is over the line."""
+"""Shares of the budgets for a summary and the user's messages, tried until the result fits."""
 LESS_ROOMY, LEAST_ROOMY = 0.5, 0.25
-"""Of the budget beside the user's messages, while the result leaves little room to work."""
+"""Shares of the budget without the user's messages, tried while little working space is left."""
 ROOMY_WORDS_SHARES = (0.75, 0.5, 0.35)
-"""Of the budget for those."""
+"""Shares of the budget for the user's messages."""
 CROWDED_SHARE = 0.65
-"""Of the line: the user's messages are not shortened to fill less than this."""
+"""Share of the threshold up to which the user's messages are not shortened."""
 LEAST_SHARE = 0.25
-"""Of the room beside what stays as it is: a summary and what is restored may take this much."""
+"""Share of the space above the untouched part that a summary and restored files may take."""
 ROOM_SHARE = 0.85
-"""Of the line: fill it no further by restoring, or the next answers reach it again."""
+"""Share of the threshold that restored files may fill, or the next answers reach it again."""
 LINE_SHARE = 0.3
-"""Of the line: the most a summary may take."""
+"""Share of the threshold that a summary may take."""
 HIGH_FLOOR_SHARE = 0.5
-"""Of the line: with a higher floor, a digest is tried before any model is asked."""
+"""Share of the threshold. With a higher floor, a digest is tried before any model call."""
 OVERFLOW_SHARE = 0.8
-"""Of what is in use: the target after an overflow of unknown size."""
+"""Share of the used tokens: the target after an overflow of unknown size."""
 WORDS_TOKENS = 60_000
-"""The user's own messages are whole in a summary up to this; then the oldest are shortened."""
+"""The user's messages are kept whole up to this. Beyond it, the oldest are shortened."""
 FILLED_RATIO = 0.42
-"""Of the line, what may be filled after a compaction: in a window of 32K that leaves space for
-fifteen answers of ordinary length until the next one.
-"""
+"""Share of the threshold to fill. A 32K window then has space for fifteen ordinary answers."""
 
 
 class NotShorter(RequestRejected):
-    """A summary would be as long as what it replaces."""
+    """A summary would be as long as the text it replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +82,7 @@ class CompactionDraft:
     restored: SpokenContent = ()
     since: int = 0
     focus: str = ""
-    """What its summary was asked to dwell on."""
     is_edited: bool = False
-    """A person replaced its text."""
 
     @property
     def content(self) -> SpokenContent:
@@ -96,7 +91,7 @@ class CompactionDraft:
 
     @property
     def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
-        """Who wrote it; notes without anything written by a model count as a digest."""
+        """Who wrote it. Notes without any model-written text count as a digest."""
         if self.is_edited:
             return "person"
         if self.made.block is not None:
@@ -107,11 +102,7 @@ class CompactionDraft:
 
 
 def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
-    """Return the size that a compaction must get below, in tokens of our gauge.
-
-    A provider that reports an overflow has counted better than we did, so the line moves by our
-    error.
-    """
+    """Return the size to get below, in gauge tokens. An overflow error corrects the gauge."""
     full = engine.fullness()
     line, used = full.window.base_tokens, full.used_tokens
     if error is None:
@@ -124,12 +115,11 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
 
 
 async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Material:
-    """Gather the material of a segment, off the event loop."""
     return await asyncio.to_thread(make_gatherer(engine, segment, fold))
 
 
 def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
-    """Prepare `material_of` to be called in a thread."""
+    """Prepare `material_of` for a thread: read everything from the engine now."""
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     return partial(
@@ -165,7 +155,7 @@ def check_floor(engine: Engine, line: int) -> int:
 def check_helps(
     engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
 ) -> None:
-    """Raise unless the shortest digest would bring the context under the line."""
+    """Raise unless the shortest digest would bring the context below the threshold."""
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
         composed = compose(material.shrink(*SHARES[-1]), None, manner)
         fit_draft(
@@ -177,7 +167,7 @@ def check_helps(
 
 
 def check_shorter(engine: Engine, material: Material) -> None:
-    """Raise if not even a summary of no words could be shorter, before one is paid for."""
+    """Raise if even an empty summary would not be shorter, before a model call is paid for."""
     words = render_user_messages(material.ledger, material.trim().words_tokens).text
     least = _measure_rest(engine, material.segment) + measure_content((Text(text=words),))
     before, after = engine.fullness().used_tokens, engine.size_tokens(least)
@@ -193,7 +183,7 @@ def _explain_no_gain(before: int, after: int) -> str:
 
 
 def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
-    """Shrink a draft until the result leaves room to work, or at least is under the line."""
+    """Shrink a draft until the result leaves space to work, or at least is below the threshold."""
     fit = make_room(engine, draft, manner, line)
     if after_tokens(engine, fit, fit.restored) < line:
         return fit
@@ -208,16 +198,15 @@ def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
             draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
     if engine.make_weigher()(_total_after(engine, bare, ())) < line:
-        return bare  # by its share of the view; the gauge is off, and the next answer corrects it
+        return bare  # fits by weight; the gauge is off, and the next answer corrects it
     left = after_tokens(engine, bare, ())
     raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 
 
 def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
-    """Restore less, then tell less, until enough of the line is free to work in.
+    """Restore fewer files, then shorten the text, until enough space is free to work in.
 
-    What a model wrote stays. The user's messages stay whole where that leaves less room, but some;
-    only if they were over their budget already, or leave next to none, do they shrink as well.
+    The user's messages shrink only if they exceeded their budget or leave almost no space.
     """
     whole, target = draft.material, _target_for(engine, draft, line)
     if found := _fit_restored(engine, draft, target):
@@ -244,14 +233,13 @@ def _fit_restored(engine: Engine, draft: CompactionDraft, target: int) -> Compac
 
 
 def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
-    """Give up what the user pasted if a summary would be no shorter with it."""
     if after_tokens(engine, draft, draft.restored) < engine.fullness().used_tokens:
         return draft
     return _shrink(draft, draft.material.trim(), manner)
 
 
 def _target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
-    """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
+    """Return the target size; larger if the part that a compaction does not touch is heavy."""
     stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
     filled = max(FILLED_RATIO, share) * line
     return int(max(filled, stays + LEAST_SHARE * (line - stays)))
@@ -263,10 +251,9 @@ def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> Compa
 
 
 def lighten(restored: SpokenContent) -> Iterator[SpokenContent]:
-    """Yield the restored content with fewer and fewer files, oldest first, then nothing.
+    """Yield the restored content with fewer and fewer files, oldest dropped first, then nothing.
 
-    Todos, plan, skills and hook output weigh little and cannot be read again: they stay longest.
-    Files come first, the newest before the others.
+    Todos, plan, skills and hook output stay longest: they are small and cannot be read again.
     """
     texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
     starts = [i for i, text in texts if is_restored_file(text)]

@@ -1,8 +1,7 @@
-"""The facts and the ledger of a session as folds, kept up to date entry by entry like the view.
+"""The facts and the ledger of a session as folds, updated entry by entry like the view.
 
-What was compacted before is read, masked and shortened once, and carried from compaction to
-compaction; only what came since is read again. So a compaction costs what is new, however long the
-session is. A fold that has seen nothing yet reads the whole log: that is how a session goes on.
+Compacted history is read, masked and shortened once and then carried over, so the cost of a
+compaction depends only on new entries.
 """
 
 from bisect import bisect_left, bisect_right
@@ -33,13 +32,11 @@ from longhold.core.view.items import Item, Spoken
 
 class KnownFacts(NamedTuple):
     facts: Facts
-    """With secrets masked, and so is the ledger."""
+    """Secrets are masked, here and in the ledger."""
     ledger: DirectiveLedger
 
 
 class FactsFold:
-    """What a log says, up to the entries it was shown last."""
-
     def __init__(self, mask: Callable[[str], str] = mask_secrets) -> None:
         self._mask = mask
         self._lock = Lock()
@@ -47,7 +44,7 @@ class FactsFold:
         self._begin()
 
     def gather(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
-        """Return the facts of a segment, and of everything before it that it stands for."""
+        """Return the facts of a segment and of all history that its summaries replace."""
         with self._lock:
             self._follow(history)
             first = self._first or next((item.order for item in self._view.items), 0)
@@ -66,11 +63,11 @@ class FactsFold:
         self._read = 0
         self._view = View()
         self._first = 0
-        """The order of the first item that was let go; 0 if none was."""
+        """The order of the first item that was released; 0 if none was."""
         self._made_by: dict[int, str] = {}
         self._directed: list[Directed] = []
         self._settled = 0
-        """Items of a lower order are settled."""
+        """Items of a lower order have been carried over."""
         self._turns: list[TurnFacts] = []
         self._rounds: list[int] = []
         self._tasks: dict[str, TaskFact] = {}
@@ -80,7 +77,7 @@ class FactsFold:
         self._ledger = LedgerFold()
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
-        """Fold the entries that are new, as if nothing had been compacted or collapsed."""
+        """Fold new entries as if nothing had been compacted or collapsed."""
         new = history[self._read :]
         if len(history) < self._read or any(isinstance(e, Undone | Redone | Rewound) for e in new):
             self._begin()
@@ -104,7 +101,6 @@ class FactsFold:
         return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
 
     def _carry_on(self, fresh: int) -> None:
-        """Take what was compacted before into what is carried."""
         settled = self._slice_items(self._settled, fresh - 1)
         if not settled:
             return

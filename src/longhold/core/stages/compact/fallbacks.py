@@ -1,8 +1,7 @@
-"""The ways to get a summary, from the best to the one that cannot fail.
+"""The fallbacks for writing a summary, from the best to the one that cannot fail.
 
-A fork on the conversation's prefix; a direct call, which may drop the oldest rounds; a call per
-piece; and no call: the digest. A failure leaves an entry and the next way is tried. After several
-failures in a row models are asked only if a person wants it, until the breaker closes again.
+They are a fork on the conversation's prefix, a direct call, one call per piece, and the digest.
+After several failures in a row only manual compactions call a model.
 """
 
 import asyncio
@@ -31,16 +30,16 @@ from longhold.errors import (
 )
 
 PIECE_CHARS_PER_TOKEN = 2
-"""Cautious: code and non-Latin scripts have more tokens than prose."""
+"""Conservative, because code and non-Latin scripts have more tokens than prose."""
 PIECE_SHARE = 0.5
-"""Of the window; the rest is for the question, the answer and the margin."""
+"""Share of the window. The rest is for the question, the answer and a margin."""
 NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
-"""No model answers, so other ways would only wait."""
+"""No model answers, so the other fallbacks would only wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeSummary:
-    """A summary; without one in it, the digest is used."""
+    """A summary. If `written` is None, the digest is used."""
 
     written: Judged | None = None
     way: str = "digest"
@@ -79,7 +78,7 @@ class Fallbacks:
         return MadeSummary()
 
     async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
-        """Have the summary written on a fork of the current prefix, for later; raise if it fails."""
+        """Write a summary on a fork of the current prefix, for later. Raise if that fails."""
         written = await replace(self._writer(engine, asked), retries=None).ask_fork(prefix)
         return MadeSummary(written=written, way="ahead")
 
@@ -97,7 +96,6 @@ class Fallbacks:
 def _attempts(
     engine: Engine, writer: SummaryWriter, segment: Segment, error: PromptTooLong | None
 ) -> Iterator[tuple[str, Callable[[], Awaitable[Written | JsonObject]]]]:
-    """Yield the ways that are available, the best first; the provider gives a block of its own."""
     if error is None and _may_provide(engine, segment):
         yield "provider", lambda: writer.by_provider(_prefix_up_to(engine, segment))
     if error is None:
@@ -112,10 +110,7 @@ def _attempts(
 
 
 def _may_provide(engine: Engine, segment: Segment) -> bool:
-    """True if the provider should compact on its side and its block could be sent.
-
-    The block must be the very first message, so there must be no instructions before it.
-    """
+    """True if the provider should compact and its block can be the very first message."""
     return (
         engine.settings.compact.by_provider
         and capabilities(engine.model).compacts_on_demand
@@ -129,4 +124,4 @@ def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]
     cut = prefix.with_messages((*whole, message_to_wire(shown[-1])))
-    return replace(cut, before=None)  # a shorter conversation is another one
+    return replace(cut, before=None)  # a shorter conversation is a different one

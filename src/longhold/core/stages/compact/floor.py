@@ -1,8 +1,4 @@
-"""The floor: what every request holds however much is compacted, itemised by weight.
-
-If the floor is over the line, no compaction helps; the error names the heaviest parts and what to
-do about each.
-"""
+"""The floor: the part of every request that no compaction removes, itemised by weight."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -72,7 +68,7 @@ def _tool_advice(name: str) -> str:
 
 
 def _list_waiting(item: Item) -> Iterator[_Part]:
-    """Name what lies behind everything compactable; a summary can be shortened instead."""
+    """List items after everything compactable. A summary is omitted because it can be shortened."""
     match item:
         case Spoken(kind="summary"):
             return
@@ -85,10 +81,7 @@ def _list_waiting(item: Item) -> Iterator[_Part]:
 
 
 def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
-    """Explain why there is no room, and what to do.
-
-    `least_tokens` is what the shortest summary leaves, for when the floor alone is not the reason.
-    """
+    """Explain why compacting does not help. The shortest summary leaves `least_tokens`."""
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:
         why = f"compacting cannot help: what every request holds is about {total:,} tokens and the line is at {line_tokens:,}"

@@ -1,9 +1,7 @@
-"""Notes as the summary: the first thing tried, since it needs no call.
+"""Use the notes as the summary. This is tried first because it needs no model call.
 
-What the notes do not cover stays word for word, with enough of the latest messages before it. Notes
-by a model are combined with facts from the log; without a model the digest is used. The text is
-prepared with each update as the line comes nearer. If notes are off, empty or would leave too much,
-the next way is tried.
+Messages the notes do not cover stay word for word. The text is prepared with each update near the
+compaction threshold.
 """
 
 import asyncio
@@ -36,19 +34,13 @@ from longhold.errors import LongholdError
 WAY = "notes"
 SECTION_CHARS_PER_TOKEN = 4
 LEFT_RATIO = 0.85
-"""Of the auto line, what may still be filled afterwards; notes that leave more are out of date,
-and the line would be reached again immediately.
-"""
+"""Share of the threshold. Notes that leave more would soon need another compaction."""
 READY_RATIO = 0.6
-"""Of the auto line: from there the text is prepared with each update, so that nobody waits at the
-line.
-"""
+"""Share of the threshold from which each update prepares the text, so that nobody waits later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Notes written by a model and people, used as a summary."""
-
     page: NotesPage
     file: str
     states: str = ""
@@ -72,7 +64,7 @@ class Basis:
     cursor: int
     judgement: Judgement | None = None
     is_covering: bool = False
-    """It covers history up to the cursor; otherwise it only adds to what the log says."""
+    """True if it covers history up to the cursor; otherwise it only adds to the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +75,6 @@ class Ready:
     composed: Composed
 
     def holds(self, basis: Basis, manner: Manner) -> bool:
-        """True if the same text would be written now, up to its own end."""
         same = replace(basis, cursor=self.basis.cursor)
         return manner == self.manner and same == self.basis
 
@@ -103,7 +94,7 @@ class FromNotes:
         return settings.stand_in == "always" or not has_model or self._fresh_cursor(engine) > 0
 
     def waits(self, engine: Engine) -> bool:
-        """True if notes could serve and only the turn's thinking prevents it."""
+        """True if notes could be used and only the turn's thinking prevents it."""
         return self._ready is not None and self.serves(engine) and not may_move(engine)
 
     async def make_ready(self, engine: Engine, manner: Manner) -> None:
@@ -115,10 +106,7 @@ class FromNotes:
     async def draft(
         self, engine: Engine, manner: Manner, line: int, *, must: bool = False
     ) -> CompactionDraft | None:
-        """Return a compaction from notes without restored content, or None.
-
-        `must` means that the window is full, so thinking in progress does not prevent it.
-        """
+        """Return a compaction from notes, or None. `must` (a full window) overrides thinking."""
         settings, since = engine.settings.notes, len(engine.view.history)
         may_serve_soon = settings.on and settings.stand_in != "off" and self._notes.is_asking
         if not (self.serves(engine) or may_serve_soon):
@@ -129,7 +117,7 @@ class FromNotes:
         try:
             ready = await self._fresh(engine, manner)
         except LongholdError:
-            return None  # a page that cannot be read says nothing
+            return None  # an unreadable page counts as no notes
         segment = self._segment(engine, ready, line) if ready else None
         if ready is None or segment is None:
             return None
@@ -153,7 +141,6 @@ class FromNotes:
         return cursor if cursor and _shows(engine, cursor) else 0
 
     def _basis(self, engine: Engine) -> Basis:
-        """Use a model's notes up to their cursor, or the log up to its end."""
         file = self._notes.file(engine)
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
@@ -174,7 +161,7 @@ class FromNotes:
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
-        basis = replace(basis, cursor=segment.last)  # what waits for an answer is not covered yet
+        basis = replace(basis, cursor=segment.last)  # unanswered messages are not covered yet
         kept = segment.kept or (segment.last, segment.last)
         covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
         return await asyncio.to_thread(
@@ -182,7 +169,6 @@ class FromNotes:
         )
 
     def _segment(self, engine: Engine, ready: Ready, line: int) -> Segment | None:
-        """Choose what stays beside the notes: no more than leaves room to work."""
         item, settings = engine.view.item_of(ready.basis.cursor), engine.settings.notes
         if item is None:
             return None
@@ -210,9 +196,9 @@ class Enough:
 def find_kept_start(
     items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
 ) -> int:
-    """Return the first item that is kept; `start` is the first that the notes do not cover.
+    """Return the first item to keep; `start` is the first that the notes do not cover.
 
-    `enough` is to continue from; its upper limit applies only to what is kept before `start`.
+    The upper limit of `enough` applies only to items before `start`.
     """
     first, start = _skip_restored(items), max(start, _skip_summary(items))
     tokens = sum(weigh(item.measure) for item in items[start:])
@@ -243,8 +229,7 @@ def _skip_summary(items: Sequence[Item]) -> int:
 
 
 def _skip_restored(items: Sequence[Item]) -> int:
-    """Return the position before which nothing is kept again: messages kept by the last compaction
-    stand before what it restored, which is out of date by now."""
+    """Return where to start keeping: earlier messages precede outdated restored files."""
     behind = (i + 1 for i, item in enumerate(items) if _is_spoken(item, "summary", "restored"))
     return max(behind, default=0)
 
@@ -259,7 +244,7 @@ def _shows(engine: Engine, n: int) -> bool:
 
 
 def _compose_ready(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
-    """Compose the text. Pure, since it runs in a thread."""
+    """Compose the text. Pure, because it runs in a thread."""
     material, judgement = gather(), basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)
     if judgement is not None and not basis.is_covering:

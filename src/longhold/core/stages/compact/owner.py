@@ -1,6 +1,6 @@
-"""The compact stage of a session, what is asked of it, and what the session's owner adds.
+"""The compact stage of a session, its requests, and the hooks of the session's owner.
 
-Hooks default to doing nothing, so that a program with its own loop can compact without them.
+Hooks do nothing by default, so a program with its own loop can compact without them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 LOAD_SHARE = 0.5
-"""Of the line: from here on the code is loaded, because at the line no file may be free to open."""
+"""Share of the threshold from which the code is loaded: later, no file descriptor may be free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,16 @@ class CompactRequest:
     pivot: int = 0
     """The message a partial compaction begins or ends at."""
     error: PromptTooLong | None = None
-    """The whole conversation is known to be too long."""
+    """Set if the provider reported that the whole conversation is too long."""
     by_model: bool = True
     may_ask: bool = True
-    """Whether a model may be asked now; a prepared summary may be used either way."""
+    """Whether a model may be called now. A prepared summary may be used either way."""
 
 
 def manual_request(
     focus: str = "", *, start: int | None = None, end: int | None = None, by_model: bool = True
 ) -> CompactRequest:
-    """Ask by hand: for all of history, from message `start` on, or up to message `end`."""
+    """Request a compaction by hand: of all history, from message `start` on, or up to `end`."""
     if start is not None and end is not None:
         raise RequestRejected("start and end exclude each other; give one")
     asked = CompactRequest(trigger="manual", focus=focus, by_model=by_model)
@@ -58,7 +58,7 @@ class Before:
 
 
 class Blocked(RequestRejected):
-    """A hook blocks the compaction."""
+    """A hook blocked the compaction."""
 
 
 async def _say_nothing(trigger: Trigger, focus: str) -> Before:
@@ -75,14 +75,14 @@ async def _restore_nothing(*_: object) -> SpokenContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionHooks:
-    """What the owner of a session adds to its compactions."""
+    """Callbacks with which the owner of a session extends its compactions."""
 
     before: Callable[[Trigger, str], Awaitable[Before]] = _say_nothing
     after: Callable[[Compacted], Awaitable[None]] = _do_nothing
     restore: Callable[["Segment"], Awaitable[SpokenContent]] = _restore_nothing
     """Returns the files, skills, plan and todos to show again."""
     greet: Callable[[], Awaitable[SpokenContent]] = _restore_nothing
-    """Returns what hooks say to the new session; appended to what is restored."""
+    """Returns hook output for the new session, which is appended to the restored content."""
     renew: Callable[[], Awaitable[Framed | None]] = _do_nothing
     tell: Callable[[str], None] = lambda _: None
     progress: Callable[[str], None] = lambda _: None
@@ -90,7 +90,7 @@ class CompactionHooks:
 
 
 class CompactionStage:
-    """The compact stage of one session: past the line, after an overflow, and on request."""
+    """The compact stage of one session: above the threshold, after an overflow, and on request."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class CompactionStage:
         notes: Notes | None = None,
         background: Background | None = None,
     ) -> None:
-        """Without `ask` no model is asked; `notes` are tried before any summary."""
+        """Without `ask`, no model is called. `notes` are tried before any summary."""
         self.hooks = hooks or CompactionHooks()
         self._ask = ask
         self._notes = notes
@@ -109,7 +109,7 @@ class CompactionStage:
 
     def load(self) -> "Compaction":
         if self._loaded is None:
-            # Imported here because it is a fifth of a session's code, and short sessions need none.
+            # Imported here because it is a fifth of a session's code, unused in short sessions.
             from longhold.core.stages.compact.compact import Compaction
 
             self._loaded = Compaction(
@@ -125,27 +125,27 @@ class CompactionStage:
             await self.load().run(engine, full)
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
-        """Make room after an overflow; return whether that was possible."""
+        """Free space after an overflow. Return whether that was possible."""
         if not engine.makes_room or not isinstance(error, PromptTooLong):
             return False
         return await self.load().recover(engine, error)
 
     async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
-        """Replace history by a summary; raise, with nothing changed, if that is impossible."""
+        """Replace history with a summary. If that is impossible, raise and change nothing."""
         return await self.load().compact(engine, request)
 
     async def draft(self, engine: Engine, request: CompactRequest) -> "CompactionDraft":
-        """Do everything but record it."""
+        """Do everything except recording the compaction."""
         return await self.load().draft(engine, request)
 
     async def commit(
         self, engine: Engine, draft: "CompactionDraft", request: CompactRequest, *, seconds: float
     ) -> Compacted:
-        """Record a draft of the view as it still is; `seconds` is how long it took to make."""
+        """Record a draft of the unchanged view. `seconds` is how long the draft took."""
         return await self.load().commit(engine, draft, request, seconds=seconds)
 
     async def make_ready(self, engine: Engine) -> None:
-        """Prepare the text that notes would become, as the line comes nearer."""
+        """Prepare the summary from notes if the threshold is near."""
         await self.load().make_ready(engine)
 
     def close(self, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""A summary by fixed patterns: what the simulator answers and a replay uses in place of a model's."""
+"""A summary by fixed patterns, for the simulator and for replays without a model."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "new": ("new_string", "new_str", "new", "replace"),
     "content": ("content", "file_text", "text", "contents"),
 }
-"""What an input is for, by its name in the tool's schema."""
 
 
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
@@ -28,8 +27,6 @@ LINE_CHARS = 160  # of each tool result in a report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsTaken:
-    """A call that was made, and its result."""
-
     name: str
     input: JsonObject
     result: str
@@ -37,7 +34,7 @@ class StepsTaken:
 
 
 def summarise(messages: Sequence[JsonObject]) -> str:
-    """Summarise a conversation mechanically: requests, files, edits, commands, last words."""
+    """Summarise a conversation mechanically: requests, files, edits, commands, last answer."""
     calls = calls_in(messages)
     requests = [words[:QUOTE_CHARS] for m in messages if (words := said_by(m, "user"))]
     answers = [words for m in messages if (words := said_by(m, "assistant"))]
@@ -59,7 +56,6 @@ def _section(title: str, items: Sequence[str]) -> str:
 
 
 def said_by(message: JsonObject, role: str) -> str:
-    """Join a message's text, without reminders."""
     if message["role"] != role:
         return ""
     words = [str(b["text"]) for b in message["content"] if b.get("type") == "text"]
@@ -67,7 +63,7 @@ def said_by(message: JsonObject, role: str) -> str:
 
 
 def calls_in(messages: Sequence[JsonObject]) -> list[StepsTaken]:
-    """Pair tool calls with their results, in order."""
+    """Pair tool calls with their results, in order. Calls without a result are omitted."""
     blocks = [block for message in messages for block in message["content"]]
     results = {b.get("tool_use_id"): b for b in blocks if b.get("type") == "tool_result"}
     return [
@@ -92,7 +88,6 @@ def field_of(inputs: JsonObject, purpose: str) -> str | None:
 
 
 def subject_of(inputs: JsonObject) -> str:
-    """Name what a call was about."""
     for purpose in ("path", "command", "pattern"):
         if (found := field_of(inputs, purpose)) and found != ".":
             return found[:LINE_CHARS]

@@ -1,8 +1,6 @@
-"""A summary prepared in the background, so that nobody waits at the line.
+"""A summary prepared in the background, so that nobody waits at the compaction threshold.
 
-From a lower line on a fork writes the summary while work continues. At the line it is used if
-nothing it covers has changed since; later messages stay word for word behind it. Otherwise it is
-dropped, and its cost is recorded.
+It is used if nothing it covers has changed. Otherwise it is dropped and its cost is recorded.
 """
 
 import asyncio
@@ -60,7 +58,7 @@ class Prefetch:
         return self._find_covered(engine, one) is not None and not may_move(engine)
 
     async def take(self, engine: Engine) -> PreparedSummary | None:
-        """Return the summary if it can be used; it is gone afterwards."""
+        """Return the summary if it can be used. It can be taken only once."""
         one = self._under_way
         if one is None:
             return None
@@ -80,7 +78,7 @@ class Prefetch:
     async def _made(self, engine: Engine, task: "asyncio.Task[MadeSummary]") -> MadeSummary | None:
         try:
             await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
-        finally:  # whoever waits was cancelled, or it took too long
+        finally:  # the waiting caller was cancelled, or it took too long
             is_late = not task.done()
             task.cancel()
         if is_late:
@@ -95,7 +93,6 @@ class Prefetch:
         return None
 
     def _find_covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
-        """Return what it covers, unless an entry has changed that since."""
         since = engine.view.history[one.since :]
         if any(_can_move(entry, one.last) for entry in since):
             return None
@@ -105,7 +102,7 @@ class Prefetch:
         return segment_before(engine.view, engine.view.items.index(item) + 1)
 
     def drop(self, engine: Engine, why: str) -> str:
-        """Drop what is in progress, record what it cost, and return that; "" if there is nothing."""
+        """Drop the summary in progress. Return a line with its cost, or "" if there is none."""
         one, self._under_way = self._under_way, None
         if one is None:
             return ""
@@ -118,6 +115,6 @@ class Prefetch:
 
 
 def _can_move(entry: object, last: int) -> bool:
-    if isinstance(entry, Spilled):  # of a result that came with a later message
+    if isinstance(entry, Spilled):  # results of later messages do not matter
         return any(n <= last for n in entry.rests_on)
     return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)

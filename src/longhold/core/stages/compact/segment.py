@@ -1,7 +1,7 @@
-"""Which part of a view a compaction covers. Pure.
+"""Choose which part of a view a compaction covers. Pure.
 
-Items hold an answer with its results, so every edge of a segment is a legal cut. The user's
-unanswered message and a round whose tools still run stay, and the view keeps pinned messages.
+An item holds an answer with its results, so a segment can be cut between any two items. The user's
+unanswered message and a round with running tools are never covered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,12 +26,9 @@ FEWEST_ITEMS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Consecutive items to be replaced by a summary."""
-
     items: tuple[Item, ...]
     kind: SummaryKind = "full"
     kept: tuple[int, int] | None = None
-    """The first and last message kept beside the summary."""
     pivot: str = ""
     """The text of the message at which a partial compaction begins."""
 
@@ -45,10 +42,7 @@ class Segment:
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything that may be covered; None if that is next to nothing.
-
-    `again` also covers a lone summary, so that it can be shortened.
-    """
+    """Cover everything allowed; None if too little. `again` also covers a lone summary."""
     end = view.count_compactable()
     if again:
         summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
@@ -71,10 +65,7 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
-    """Cover everything from a message on, or up to and including it.
-
-    Raise if the message is no longer shown or leaves nothing to cover.
-    """
+    """Cover everything from a message on, or up to and including it, if that is enough."""
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and _is_summary(item)):
         raise RequestRejected(_explain_missing(view, pivot))
@@ -120,7 +111,7 @@ def kept_rounds(view: View, segment: Segment) -> list[Round]:
 
 
 def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
-    """Yield the files whose text is in these rounds: read there, or written whole."""
+    """Yield the files whose full text is in these rounds: read there, or written whole."""
     for item in rounds:
         for use in item.tool_uses():
             described, result = description_of(use.name), item.result_of(use.id)
@@ -132,5 +123,5 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
 
 
 def is_whole(result: Result) -> bool:
-    """True if a result is still shown in full and was more than a pointer."""
+    """True if a result is still shown in full and is not just a pointer to an earlier one."""
     return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

@@ -1,7 +1,7 @@
-"""The summary a model writes: the request for it, and parsing the answer. Pure.
+"""The model's summary: write the request for it and parse the answer. Pure.
 
-The model is asked for judgement only, in seven of nine sections; the engine adds files, commands and
-the user's messages. Parsing is strict enough that an apology or half an answer is not accepted.
+The model writes seven of nine sections; the engine adds files, commands and user messages. Parsing
+rejects an apology or half an answer.
 """
 
 import re
@@ -17,17 +17,15 @@ from longhold.core.stages.compact.directives import Directive
 from longhold.core.stages.compact.owner import SummaryKind
 
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
-"""Why an answer is not a summary."""
 
 HEADINGS = {n: SECTIONS[n] for n in (1, 2, 4, 5, 7, 8, 9)}
-"""The sections a model writes."""
 NEEDED = frozenset({1, 8})
-"""What was wanted and where the work stands: without them work cannot continue."""
+"""The request and the current work. Without them the work cannot continue."""
 ENOUGH_SECTIONS = 5
-"""One or two may be missing where there was nothing to say."""
+"""One or two sections may be missing if there was nothing to say."""
 PIVOT_CHARS = 120
 LISTED_MESSAGES = 80
-"""The latest messages; the state of older ones was asked for before."""
+"""Only the latest messages, because earlier requests asked about older ones."""
 LISTED_CHARS = 100
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -40,7 +38,7 @@ _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 class Written:
     sections: dict[int, str]
     states: str = ""
-    """Claims about the state of the user's requests, to be checked."""
+    """Unchecked claims about the state of the user's requests."""
 
     def text(self) -> str:
         return "\n\n".join(
@@ -52,7 +50,7 @@ _PROMPTS = {
     file.name.removesuffix(".md"): file.read_text("utf-8").strip()
     for file in (files("longhold.core.stages.compact") / "prompts").iterdir()
 }
-"""Read at once: where no more files can be opened, history must still be made shorter."""
+"""Read at import, because compaction must work even if no more files can be opened."""
 
 
 def prompt(name: str) -> str:
@@ -67,10 +65,7 @@ def ask_for_summary(
     shortened: Iterable[Directive] = (),
     pivot: str = "",
 ) -> str:
-    """Write the request for a summary; `focus` is the user's instruction, then those of hooks.
-
-    `shortened` are the user's messages that will not stand beside it word for word.
-    """
+    """Write the request. Messages in `shortened` will not be included word for word."""
     scope, work, next_step = prompt(kind).split("\n---\n")
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)
@@ -93,7 +88,6 @@ def _cite_start(directive: Directive) -> str:
 
 
 def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
-    """Parse an answer, or return why it is not a summary."""
     match stop_reason:
         case "max_tokens" | "model_context_window_exceeded":
             return "cut_off"
@@ -119,6 +113,6 @@ def _sections(body: str) -> Iterable[tuple[int, str]]:
 
 
 def _match_heading(number: int, title: str) -> str:
-    """Match a heading by its beginning: models word them differently."""
+    """Match a heading by its first characters, because models word them differently."""
     wanted = HEADINGS.get(number, "")
     return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

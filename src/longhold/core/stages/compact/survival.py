@@ -1,8 +1,6 @@
-"""Whether exact names in use survive a compaction; missing ones are indexed.
+"""Check whether exact names in use survive a compaction, and index the missing ones.
 
-Names in recent prompts, answers and tool inputs, and in open directives, are searched in the text
-letter for letter. Missing ones are indexed by kind within a budget. Names only in tool results are
-counted apart: running the tool again shows them.
+Names only in tool results are counted separately: running the tool again shows them.
 """
 
 import re
@@ -20,7 +18,7 @@ from longhold.core.view.tokens import estimate_tokens
 HEADING = "Names in use lately that are not above:"
 
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
-"""What cannot be guessed comes first, bare numbers last."""
+"""Names that cannot be guessed come first, bare numbers last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +27,6 @@ class Names:
 
     said: dict[str, NameKind]
     seen: dict[str, NameKind]
-    """Only in tool results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,6 @@ class Survival:
     names: int
     missing: int
     index: str
-    """The missing names, within the budget."""
     listed: int
 
     @property
@@ -96,7 +92,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
-    """Put what cannot be guessed first; paths whose file the text names come after names."""
+    """Sort names that cannot be guessed first. Paths whose file the text names follow all names."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {
         path
@@ -111,13 +107,13 @@ def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]
 
 
 _FILE = re.compile(r"\.\w+$|^[/~.]")
-"""Tells a path from two words joined by a slash: it has an extension or a root."""
+"""Distinguishes a path from two words joined by a slash: it has an extension or a root."""
 
 
 def _index(
     missing: list[tuple[str, NameKind]], budget_tokens: int, count: Count
 ) -> tuple[str, int]:
-    """List names by kind while they fit; skip one that is part of a listed name."""
+    """List names by kind while they fit. A name that is part of a listed name is skipped."""
     chosen: dict[NameKind, list[str]] = {}
     spent = count(HEADING)
     listed = 0

@@ -1,8 +1,8 @@
-"""The guard against compacting over and over because something refills the window.
+"""Guard against repeated compactions because something keeps refilling the window.
 
-If the window is full again after a few answers, several times in a row, the heaviest things that
-arrived or are always sent are named and acted on. The second time no model is asked for summaries
-for a while; the third time work stops with the reason. Work in between makes it forget.
+After a streak of quick compactions, the heaviest contents are named and acted on. After the second
+streak no model is called for summaries for a while; after the third, work stops. Normal work in
+between resets the count.
 """
 
 from collections import Counter
@@ -24,13 +24,12 @@ from longhold.core.view.items import Result, Round, Spoken
 from longhold.errors import ContextOverflow
 
 ANSWERED = Replied(response_id="", content=(), usage=Usage())
-"""Stands for every answer: only how many there were matters."""
 THRASH_TURNS = 3
-"""Answers: a window that is full again after so few was refilled by something."""
+"""If the window is full again after this many answers, something refilled it."""
 THRASH_RATIO = 0.1
-"""Of the line: if it is reached again after so little, the compaction was of no use."""
+"""Share of the threshold. If less work than this refills it, the compaction was useless."""
 THRASH_TIMES = 3
-"""How often in a row before the cause is looked for."""
+"""Quick compactions in a row before the cause is searched for."""
 
 
 class CompactionOutcomes:
@@ -54,16 +53,16 @@ class CompactionOutcomes:
 
 WHAT = "thrash"
 WITHOUT_MODELS = 2
-"""From this many streaks on no summaries are paid for."""
+"""After this many streaks, no model is called for summaries."""
 CALM = 6
-"""Compactions after which a stopped streak is forgotten: one more than a streak has, and some."""
+"""Compactions after which a stopped streak is forgotten. More than a streak has."""
 ENOUGH = 3
-"""From this many on a person has to act."""
+"""After this many streaks, a person has to act."""
 ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
 CLEARED = "This result filled the window again and again, and was cleared."
 ABOUT_CHARS = 80
 HEAVY_SHARE = 0.1
-"""Of the line: a single thing this heavy is worth acting on."""
+"""Share of the threshold: a single item this heavy is worth acting on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,6 @@ class Culprit:
     tokens: int
     ids: tuple[str, ...] = ()
     is_restored: bool = False
-    """It is what was restored after the last compaction."""
 
     @property
     def described(self) -> str:
@@ -83,19 +81,15 @@ class Culprit:
 class ThrashStopped:
     said: str
     has_room: bool
-    """The window is under the line now."""
 
 
 class Guard:
-    """Notices that the window keeps refilling, and acts on what refills it."""
-
     def __init__(self, past: CompactionOutcomes) -> None:
         self._past = past
         self.restores = True
-        """Whether files and plans are restored after a compaction."""
 
     def stop(self, engine: Engine) -> ThrashStopped:
-        """Find what refills the window, act on it and describe that; raise if nothing helps."""
+        """Find and act on what refills the window, and describe it. Raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
         culprits = _find_culprits(engine.view, engine.make_weigher(), line)
         by = culprits[0].described if culprits else "many small things"
@@ -129,7 +123,7 @@ class Guard:
 
 
 def _times_stopped(history: Sequence[AnyEntry]) -> int:
-    """Count the streaks that were stopped; enough compactions without one, and they are forgotten."""
+    """Count the streaks that were stopped. Enough compactions without a streak reset the count."""
     stopped = calm = 0
     for entry in history:
         match entry:
@@ -146,10 +140,9 @@ def may_ask_models(history: Sequence[AnyEntry]) -> bool:
 
 
 def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness) -> bool:
-    """True if the line was reached again at once, several times in a row.
+    """True if the threshold was reached again quickly, several times in a row.
 
-    At once: after a few answers, or after so little work that the compaction was of no use. One
-    that was undone (`dead`) does not count: its history came back with it.
+    An undone compaction (`dead`) does not count, because undoing it brought its history back.
     """
     little = THRASH_RATIO * full.window.auto_tokens
     streak, answers, left = 0, None, 0
@@ -179,7 +172,6 @@ def _find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> 
 
 
 def _itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
-    """Itemise what the window holds: by tool, by speaker, and by kind of what is always sent."""
     sizes: Counter[str] = Counter()
     for weight in floor(view, weigh):
         if weight.kind in ("instructions", "tools", "system"):
@@ -236,18 +228,17 @@ def _name_call(item: Round, result: Result) -> str:
 
 
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
-"""The ways that ask a model while somebody waits."""
 STAGE = "compact: "
 FAILURES = 3
-"""After this many in a row no model is asked automatically for a while."""
+"""After this many failures in a row, no model is called automatically for a while."""
 RETRY_SECONDS = 1_800.0
-"""Until one is asked again: most outages are over by then."""
+"""When a model is called again. Most outages are over by then."""
 RETRY_COMPACTIONS = 5
-"""Or after this many compactions made from the log: a summary is worth another try."""
+"""A model is also called again after this many compactions from the log."""
 
 
 def is_broken(history: Sequence[AnyEntry], now: float) -> bool:
-    """True if no model is asked now unless a person wants it."""
+    """True if only manual compactions may call a model now."""
     in_a_row, since, failed_at, has_failed = 0, 0, 0.0, False
     for entry in history:
         match entry:
@@ -260,6 +251,6 @@ def is_broken(history: Sequence[AnyEntry], now: float) -> bool:
             case Compacted(by="digest"):
                 since += 1
     is_open = in_a_row >= FAILURES
-    waited_seconds = abs(now - failed_at)  # a clock that was set back must not keep it open
+    waited_seconds = abs(now - failed_at)  # a clock that was set back must not block retries
     has_waited = waited_seconds >= RETRY_SECONDS or since >= RETRY_COMPACTIONS
     return is_open and not has_waited

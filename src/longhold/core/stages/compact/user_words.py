@@ -1,8 +1,7 @@
-"""The user's messages as they stand in a summary: whole until their budget is spent.
+"""The user's messages in a summary: whole until their budget is spent.
 
-Then, oldest first: what is done or taken back shrinks to its first words, what was pasted loses its
-middle, a request its own, then all but its first words; at last the oldest are left out. Whatever is
-shortened says so and where all of it is, and the model that writes the summary is asked to cover it.
+Then, oldest first: finished requests shrink to their first words, pastes and open requests lose
+their middle, then all but their first words. Finally the oldest are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +16,10 @@ from longhold.core.stages.facts.user_text import without_pastes
 from longhold.core.view.tokens import estimate_tokens
 
 BRIEF_CHARS = 480
-"""For a request: its first and last sentences."""
+"""Enough for the first and last sentences of a request."""
 POINTER_CHARS = 80
-"""For what is finished."""
 FITTING = 4
-"""How often a message's size is corrected until it fills the room that is left."""
+"""How often a message's size is corrected to fill the space left."""
 
 HEADING = (
     "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
@@ -31,9 +29,8 @@ SHORTENED = (
     f"Where {CUT} stands words are left out; all of them are in the message cited before it."
 )
 LEAST_LINE_TOKENS = 10
-"""What the shortest message takes with its turn and number: so many more cannot be shown."""
+"""The size of the shortest message with its turn and number. It limits how many are shown."""
 LEFT_OUT_TOKENS = 30
-"""For the line that says which messages are left out."""
 
 
 tokens = remember_counts(estimate_tokens)
@@ -43,7 +40,6 @@ tokens = remember_counts(estimate_tokens)
 class ShownWords:
     text: str = ""
     shortened: tuple[Directive, ...] = ()
-    """Those that are not there word for word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,6 @@ class _Shorter:
     directive: Directive
     text: str
     fills: bool = False
-    """It may be as long as the room allows."""
 
 
 def render_user_messages(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
@@ -93,7 +88,7 @@ def words_tokens(ledger: DirectiveLedger) -> int:
 
 
 def trimmed_tokens(ledger: DirectiveLedger) -> int:
-    """Return what they take once nothing pasted and nothing finished is left in them."""
+    """Return the size of the messages without pastes and finished requests."""
     texts = (
         _line(each, without_pastes(each.text.strip("\n"), cite(each.message)))
         if each.state == "open"
@@ -106,7 +101,7 @@ def trimmed_tokens(ledger: DirectiveLedger) -> int:
 def _choose_oldest(
     directives: Sequence[Directive], sizes: Mapping[int, int], excess: int
 ) -> Sequence[Directive]:
-    """Choose what is left out if even the first words of all are too much; the latest stays."""
+    """Choose the messages to omit if even all first words are too long. The latest stays."""
     if excess <= 0:
         return ()
     freed = accumulate(sizes[each.message] for each in directives)
@@ -136,7 +131,7 @@ def _shorter_forms(directives: Sequence[Directive]) -> Iterator[_Shorter]:
 
 
 def _fill_room(directive: Directive, brief: str, room_tokens: int) -> str:
-    """Return as much of a message as its room holds, but no less than its brief form."""
+    """Return as much of a message as fits, but at least its brief form."""
     text, pointer = directive.text, cite(directive.message)
     chars = int(len(text) * room_tokens / max(estimate_tokens(text), 1))
     for _ in range(FITTING):

@@ -1,8 +1,7 @@
-"""Ways to have a summary written: on a fork, by a direct call, truncated, or in pieces.
+"""Have a model write a summary: on a fork, by a direct call, truncated, or in pieces.
 
-Each returns a `Written` or raises: `NoSummary` for an answer that is not one, `ModelError` for a
-failed call. A fork reads the conversation from the cache and changes nothing in it; a direct call
-has a short prompt, no tools, no images and as little thinking as the model accepts.
+`NoSummary` is raised for an invalid answer, `ModelError` for a failed call. A direct call has a
+short prompt, no tools, no images and as little thinking as the model accepts.
 """
 
 from bisect import bisect_left
@@ -36,23 +35,20 @@ from longhold.errors import Aborted, LongholdError, PromptTooLong
 
 SOURCE = "compact"
 OUTPUT_TOKENS = 20_000
-"""99.99 % of summaries are shorter than 17,400."""
+"""99.99% of summaries are shorter than 17,400 tokens."""
 OUTPUT_SHARE = 0.2
-"""Of the window, if that is small."""
+"""Share of the window, which limits the output in small windows."""
 SOON = Retries(attempts=2, obey_seconds=3.0)
-"""While the user waits: one more try, since the digest is always available."""
+"""While the user waits there is only one retry, because the digest is always available."""
 ON_DEMAND_BETA = "compact-2026-09-04"
 COMPACTION = "compaction"
 TRUNCATIONS = 3
-"""How often the oldest part is dropped before giving up."""
 TRUNCATED_SHARE = 0.2
-"""Of the items, if the provider does not report the excess."""
 PIECES = 12
-"""More would cost more than they are worth; the digest reads everything."""
+"""More pieces would cost more than they are worth. The digest reads everything."""
 NOTICE_CHARS = 64
-"""The line that says how much of a message was left out."""
 PIECE_RESULT_CHARS = 2_000
-"""Enough of a tool's result to see what came of the call."""
+"""Enough of a tool result to see the outcome of the call."""
 
 
 class NoSummary(LongholdError):
@@ -80,16 +76,15 @@ class SummaryWriter:
     asked: str
     window_tokens: int = PLAIN_WINDOW_TOKENS
     is_wanted: bool = False
-    """The user asked for the summary."""
     retries: Retries | None = SOON
-    """None if nobody waits: then as many as for the conversation itself."""
+    """None if nobody waits: then as many retries as for the conversation itself."""
 
     async def ask_fork(self, prefix: Prefix | None = None) -> Written:
         request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
         return await self._summary(replace(request, least_output_tokens=self._output_tokens()))
 
     async def by_provider(self, prefix: Prefix) -> JsonObject:
-        """Have the provider compact on its side; return its signed block."""
+        """Have the provider compact on its side. Return its signed block."""
         options = {k: v for k, v in prefix.frame.options.items() if k != "context_management"}
         frame = structs.replace(
             prefix.frame,
@@ -114,7 +109,6 @@ class SummaryWriter:
         return await self._ask_once(bare_messages(left), self.asked)
 
     async def ask_in_pieces(self, items: Sequence[Item], piece_chars: int) -> Written:
-        """Have notes taken of each piece, then a summary written from the notes."""
         texts = pieces(items, piece_chars)
         if len(texts) > PIECES:
             raise PromptTooLong(f"{len(texts)} pieces are more than {PIECES}")
@@ -181,7 +175,7 @@ def least_thinking(able: Capabilities) -> JsonObject:
 
 
 def bare_messages(items: Iterable[Item]) -> list[Message]:
-    """Render items as plain text: no images, thinking or reminders."""
+    """Render items as plain text, without images, thinking and reminders."""
     shown = (item for item in items if not (isinstance(item, Spoken) and item.kind == "restored"))
     bare: list[Message] = []
     for message in render(shown):
@@ -218,7 +212,7 @@ def _describe_block(block: Block) -> str:
 
 
 def truncate(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
-    """Drop the oldest items: by the overflow if known, else a fifth; keep at least one."""
+    """Drop the oldest items: by the overflow if known, otherwise a fifth. Keep at least one."""
     if len(items) < 2:
         raise error
     if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:
@@ -241,7 +235,6 @@ def _results_chars(item: Item) -> int:
 
 
 def pieces(items: Iterable[Item], piece_chars: int) -> list[str]:
-    """Render items as text in pieces of at most this length, split between messages."""
     made: list[str] = []
     for text in _render_parts(items, piece_chars):
         if made and len(made[-1]) + len(text) + 2 <= piece_chars:

@@ -1,6 +1,5 @@
-"""What a log says of a session without a model: turns, steps, files, commands, errors, todos.
+"""Facts about a session, extracted from its log without a model.
 
-`extract` reads items into `facts`; `calls` and `user_text` know how other agents write tool calls
-and messages; `outcome`, `gist` and `names` pick what matters out of long texts. The digest and the
-notes are both written from these facts.
+The digest and the notes are written from them. `calls` and `user_text` know the formats of other
+agents; `outcome`, `gist` and `names` select the important parts of long texts.
 """

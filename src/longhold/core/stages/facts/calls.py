@@ -1,8 +1,6 @@
-"""Tool calls and their results as steps, and the todo list they maintain.
+"""Read tool calls and their results as steps, and the todo list they maintain.
 
-The kind of a tool comes from its description; inputs are named differently by each agent, so every
-purpose has a list of names. A call that fits nothing is a `Report`. A result can carry the user's
-words. Some agents write the whole todo list each time, others change single entries.
+Agents name inputs differently, so every purpose has a list of names.
 """
 
 import re
@@ -42,7 +40,7 @@ from longhold.core.view import fold
 from longhold.core.view.items import NO_RESULT, Item, Result, Round, Spoken
 
 TASK_CHARS = 2_000
-"""A tool that starts something gives its name near the beginning."""
+"""A tool that starts a background task prints the task's name near the beginning."""
 
 _OLD = ("old_string", "oldText", "old_str", "old", "search")
 _NEW = ("new_string", "newText", "new_str", "new", "replace", "content", "file_text", "contents")
@@ -107,7 +105,6 @@ def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterato
 
 
 def _read_patch(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
-    """Read the files from a patch, which names them in its text."""
     patch = _text(use.input, _PATCH)
     parts = _PATCHED.split(patch)
     for verb, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
@@ -230,11 +227,9 @@ def originals(entries: Iterable[AnyEntry]) -> list[Item]:
 
 
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
-    """Gather the facts of a segment, including what was compacted within it before.
+    """Gather the facts of a segment from the log, including history compacted within it.
 
-    Everything still in the log is read from there, and turns are counted from its beginning. A
-    summary in the segment is carried beside that in its own words, since a model or a person
-    wrote it; a digest is not, since it was made from the same facts.
+    A summary is kept in its own words, except a digest, which was made from the same facts.
     """
     if not items:
         return Facts()
@@ -252,7 +247,6 @@ def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
 
 
 def extract(items: Sequence[Item], first_turn: int = 1, todos: Todos | None = None) -> Facts:
-    """Gather the facts of some items; `todos` is the list as it was before them."""
     gathered = _Gathering(first_turn, todos or Todos())
     for item in items:
         gathered.take(item)

@@ -1,7 +1,6 @@
-"""Facts of history that was compacted before, as they are carried on: shorter, and not too many.
+"""Facts of compacted history as they are carried over: shortened and limited in number.
 
-Whatever is said of them later takes a line or two, so the texts are cut once; the user's words stay
-whole. Past a number of steps the oldest turns keep only what the user said and which files changed.
+The user's words stay whole. The oldest turns keep only those and the changed files.
 """
 
 import re
@@ -26,9 +25,8 @@ from longhold.core.stages.facts.gist import conclusions, gist
 from longhold.core.stages.facts.outcome import error_head, telling_lines
 
 LINE_CHARS = 240
-"""A longer line is cut where a sentence ends."""
+"""A longer line is cut at the end of a sentence."""
 SCANNED_LINES = 600
-"""A longer document is a book, represented by its beginning."""
 
 _BINDS = re.compile(
     r"\b(?:must|never|do not|don'?t|shall|only|exactly|at most|at least|always|no|cannot|may not"
@@ -67,7 +65,7 @@ def is_document(text: str) -> bool:
 
 
 def demands(text: str, chars: int) -> str:
-    """Keep the lines that bind most, within a length, in their order."""
+    """Keep the most binding lines that fit into `chars`, in their order."""
     weighed = [*_weigh_lines(text)]
     lines = [*{_identify(line): line for line in reversed(weighed)}.values()][::-1]
     if any(line.weight for line in lines):
@@ -87,7 +85,7 @@ def demands(text: str, chars: int) -> str:
 
 
 def _identify(line: _Line) -> str | int:
-    """Tell by what a line is the same as another: a heading only by where it stands."""
+    """Return the key for removing duplicate lines. A heading is identified only by its position."""
     return line.number if line.number == line.heading else line.text
 
 
@@ -125,13 +123,11 @@ ANSWER_CHARS = 480
 THOUGHT_CHARS = 320
 OUTPUT_CHARS = 320
 LISTED_CHARS = 2_000
-"""Of what version control listed: hashes and authors are looked for in it."""
 DOCUMENT_CHARS = 8_000
 CODE_CHARS = 1_000
 MOST_STEPS = 400
-"""Of all settled turns; the recorded sessions have fewer."""
+"""In all carried turns. The recorded sessions have fewer."""
 MOST_PATHS = 60
-"""Changed files of turns that lost their steps, the newest."""
 
 
 def shorten_turn(turn: TurnFacts) -> TurnFacts:
@@ -170,7 +166,6 @@ def _output(step: CommandFact) -> str:
 
 
 def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
-    """Take the steps of the oldest turns away until few enough are left."""
     left, kept = MOST_STEPS, list[TurnFacts]()
     paths = set[str]()
     for turn in reversed(turns):

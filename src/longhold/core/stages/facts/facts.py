@@ -1,7 +1,6 @@
-"""The facts of a segment: turns, each with what the user said and the steps that followed.
+"""The facts of a segment: turns, each with the user's words and the steps that followed.
 
-Steps are kept in order and uncut: how much of them is shown is decided by whoever writes a text
-from them. Every fact has the number of its message, so that a reader can open it.
+Steps are uncut. Every fact has the number of its message, so that a reader can open it.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,20 +11,18 @@ from longhold.core.messages import JsonObject
 from longhold.core.stages.facts.outcome import has_failed, only_looks
 
 Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
-"""How the user's words arrived: typed, as a command or shell line, or in a tool's result."""
+"""How the user's words arrived: typed, as a command or shell line, or in a tool result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordsFact:
-    """Something the user said, word for word."""
-
     id: int
     text: str
     via: Via = "message"
     about: str = ""
-    """What was asked or refused, if the words are from a tool's result."""
+    """The question or the refused call, if the words are from a tool result."""
     error: str = ""
-    """The result itself, if it reports a refusal."""
+    """The tool result that reports a refusal."""
     images: int = 0
 
 
@@ -43,8 +40,6 @@ class Thought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFact:
-    """A file was written, edited or deleted, or that was tried."""
-
     id: int
     path: str
     action: Literal["edited", "wrote", "deleted"] = "edited"
@@ -55,14 +50,11 @@ class ChangeFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A file was read, or files were searched."""
-
     id: int
     path: str
     kind: Literal["read", "search"] = "read"
     pattern: str = ""
     span: str = ""
-    """Which lines were read, if not all."""
     text: str = ""
     error: str = ""
 
@@ -74,7 +66,7 @@ class CommandFact:
     output: str = ""
     is_error: bool = False
     task: str = ""
-    """The name under which it goes on in the background."""
+    """Its name if it continues in the background."""
 
     @property
     def has_failed(self) -> bool:
@@ -102,8 +94,6 @@ class PlanFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """The user stopped the work."""
-
     id: int
 
 
@@ -158,7 +148,7 @@ def times(n: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """What the user said and the steps that followed; work before the first message is turn 0."""
+    """The user's words and the steps that followed. Work before the first message is turn 0."""
 
     number: int
     words: WordsFact | None = None
@@ -189,7 +179,6 @@ class PriorSummary:
 
 
 _TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
-"""The fields that can hold secrets."""
 
 _Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
 _Step = TypeVar("_Step", bound=StepFact)
@@ -212,7 +201,7 @@ class Facts:
     tasks: tuple[TaskFact, ...] = ()
     prior: tuple[PriorSummary, ...] = ()
     since: int = 0
-    """Messages before this one were compacted before; they are kept shorter."""
+    """Messages before this one were compacted before and are kept shorter."""
 
     def steps(self) -> Iterator[tuple[int, StepFact]]:
         for turn in self.turns:
@@ -223,7 +212,7 @@ class Facts:
         return ((turn, step) for turn, step in self.steps() if isinstance(step, kind))
 
     def words(self) -> Iterator[tuple[int, WordsFact]]:
-        """Yield everything the user said, wherever it arrived, with the number of the turn."""
+        """Yield all words of the user, typed or from tool results, with the turn number."""
         for turn in self.turns:
             if turn.words is not None:
                 yield turn.number, turn.words
@@ -232,7 +221,7 @@ class Facts:
                     yield turn.number, step
 
     def mask_secrets(self, mask: Callable[[str], str]) -> "Facts":
-        """Mask secrets in every text, before anything is cut: half a secret is not recognised."""
+        """Mask secrets in every text before it is cut, because half a secret is not recognised."""
         turns = tuple(
             replace(
                 turn,

@@ -1,7 +1,6 @@
-"""The sentences that carry a text: what was found, decided or asked.
+"""Select the key sentences of a text: findings, decisions and questions.
 
-Sentences that name a cause or a choice come first, then those that name things; announcements and
-headings come last. A question at the end is always kept, since the user's next message answers it.
+A question at the end is always kept, because the user's next message answers it.
 """
 
 import re
@@ -11,15 +10,12 @@ from longhold.core.messages.text import CUT, cut, one_line, sentences, without_c
 from longhold.core.stages.facts.names import find_names, has_name
 
 REMEMBERED = 4_096
-"""Texts whose gist is remembered: more than a long session's answers have, or each compaction
-would work out all of them anew."""
+"""Cached texts. More than the answers of a long session, which each compaction reads again."""
 CONCLUSIONS = 2
-"""Per thought."""
 LEAST_CHARS = 40
-"""Anything shorter concludes nothing."""
 QUESTION_CHARS = 160
 WEIGHED_SENTENCES = 60
-"""A text with more is a document, represented by its beginning."""
+"""A longer text is a document, represented by its beginning."""
 
 _CONCLUDES = re.compile(
     r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
@@ -35,7 +31,6 @@ _STRONG = re.compile(
 _PLANS = re.compile(
     r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.IGNORECASE
 )
-"""Beginnings of sentences about what comes next."""
 _ANNOUNCES = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
@@ -44,10 +39,9 @@ _LIMITS = re.compile(
     r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
     re.IGNORECASE,
 )
-"""Words of a sentence that says what holds and what does not."""
 _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
-"""A shorter sentence carries nothing by itself."""
+"""A shorter sentence says nothing by itself."""
 MOST_NAMES = 3
 """More names than this are a list."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
@@ -72,7 +66,6 @@ def conclusions(text: str, chars: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def remark(text: str, chars: int) -> str:
-    """Pick what an answer in mid-turn found, without what it announces."""
     said = [s for s in sentences(text) if not announces(s) or has_name(s)]
     strong = [s for s in said if is_strong(s)]
     return cut(one_line(" ".join((strong or said)[:2])), chars)
@@ -86,7 +79,7 @@ def question(text: str) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def gist(text: str, chars: int, *, with_question: bool = True) -> str:
-    """Pick the sentences that carry an answer, in order, with marks where some are missing."""
+    """Select the key sentences of an answer, in order. `CUT` replaces omitted ones."""
     body = without_code(text)
     said = [_strip_marks(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
@@ -104,12 +97,10 @@ def gist(text: str, chars: int, *, with_question: bool = True) -> str:
 
 
 def _strip_marks(sentence: str) -> str:
-    """Drop the marks of lists and of emphasis, which cost room and say nothing."""
     return one_line(_MARKS.sub("", sentence)).replace("**", "")
 
 
 def _weight(said: list[str], place: int) -> float:
-    """Weigh a sentence: causes and choices, what limits something, names and numbers."""
     sentence, before = said[place], said[place - 1] if place else ""
     names_cause = is_strong(sentence)
     follows = before.endswith(":") and is_strong(before)

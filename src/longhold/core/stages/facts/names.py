@@ -1,7 +1,4 @@
-"""Exact names in a text (paths, identifiers, flags, numbers, ids, URLs) and what edits did to them.
-
-Names are what a reader needs letter for letter to continue the work; they are recognised by shape.
-"""
+"""Find exact names in a text, by shape: paths, identifiers, flags, numbers, ids and URLs."""
 
 import re
 from collections import Counter
@@ -40,7 +37,6 @@ _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.it
 
 TOUCHED = 10
 NEIGHBOURS = 2
-"""On either side of a definition."""
 PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
 """Files structured by headings, not definitions."""
 
@@ -48,19 +44,14 @@ _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 LONGEST_CHARS = 200
 """Anything longer is data."""
 SCANNED_CHARS = 200_000
-"""Per text; names that matter appear earlier."""
+"""Per text. Names that matter appear earlier."""
 REMEMBERED = 2_048
-"""Texts whose names are remembered: edits and messages that one compaction after another tells of."""
+"""Cached texts: edits and messages that every compaction reads again."""
 REMEMBERED_CHARS = 2_000
-"""A longer text is read each time."""
 
 
 def last_name(path: str) -> str:
-    """Return the last part of a path.
-
-    A `PurePosixPath` for each would be interned part by part, and forgotten at once: at every turn
-    of a long session that makes Python's table of names grow and be copied.
-    """
+    """Return the last part of a path. `PurePosixPath` would grow Python's interned strings."""
     return path.rstrip("/").rpartition("/")[2]
 
 
@@ -86,7 +77,7 @@ _remembered_names = lru_cache(maxsize=REMEMBERED)(_names_of)
 
 
 def has_name(text: str) -> bool:
-    """Faster than `named_in` for a yes or no."""
+    """Faster than `find_names` for a yes or no."""
     return bool(_NAME.search(text))
 
 
@@ -124,7 +115,7 @@ def settings_in(text: str) -> dict[str, str]:
 
 
 def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
-    """Name the definitions, or in prose the headings, that edits touched."""
+    """List the definitions, or in prose the headings, that edits touched."""
     found: Counter[str] = Counter()
     for change in changes:
         text = f"{change.removed}\n{change.added}"
@@ -134,7 +125,6 @@ def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def list_neighbours(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
-    """Name the neighbours of the definitions that edits touched, in the code that was read."""
     names = list_touched(changes)
     found: dict[str, None] = {}
     for text in shown:
@@ -159,7 +149,6 @@ def list_values(changes: Iterable[ChangeFact]) -> list[str]:
 
 
 def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
-    """List what edits added: quoted strings, flags and names that were not there before."""
     found: dict[str, None] = {}
     for change in changes:
         strings = [s for s in find_quoted(change.added) if s not in change.removed]

@@ -1,7 +1,6 @@
-"""How a command ended, in the few lines of its output that say so.
+"""Extract the lines of a command's output that show how it ended.
 
-Failures, totals, commits and the last line; short output is kept whole. The patterns are common to
-compilers, test runners, linters and version control.
+The patterns cover compilers, test runners, linters and Git.
 """
 
 import re
@@ -11,12 +10,11 @@ from itertools import islice
 from longhold.core.messages.text import CUT, cut, one_line
 
 TELLING_LINES = 2
-"""Of failures, and of totals."""
 HEAD_CHARS = 90
-"""Enough to recognise an error, leaving room for the line that matters."""
+"""Enough to recognise an error, leaving space for the line that names the problem."""
 PLACES = 2
 VERDICT_CHARS = 8
-"""A shorter line says that it failed, but not what."""
+"""A shorter line reports a failure, but not which one."""
 LINE_CHARS = 160
 """Anything longer is data."""
 
@@ -26,7 +24,6 @@ _FAILURE = re.compile(
     r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
 )
 _PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
-"""`file:line:` at the beginning of a diagnostic."""
 _TOTAL = re.compile(
     r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
@@ -71,7 +68,7 @@ def commits_in(output: str) -> list[CommitLine]:
 
 
 def find_listed_commits(output: str) -> list[CommitLine]:
-    """Return the commits that a log or a comparison lists, with their authors where it says so."""
+    """Return the commits in the output of `git log` or `git show`, with authors if given."""
     found = (*_SHOWN_COMMIT.finditer(output), *_LISTED_COMMIT.finditer(output))
     listed = (each.groupdict() for each in found)
     return [CommitLine(**each | {"subject": each["subject"].strip()}) for each in listed]
@@ -88,12 +85,11 @@ def has_failed(output: str) -> bool:
 
 
 def only_looks(command: str) -> bool:
-    """True if a command only shows something, so that its output is no verdict."""
+    """True if a command only displays something, so that its output is not a verdict."""
     return bool(_LOOKING.match(command))
 
 
 def telling_lines(output: str, chars: int) -> str:
-    """Return the lines that say how a command ended, on one line."""
     output = unwrap(output)
     if len(output) <= chars:
         return one_line(output)

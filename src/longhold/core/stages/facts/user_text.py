@@ -1,8 +1,6 @@
-"""The user's own words, separated from what a harness wraps around them.
+"""Separate the user's own words from the text that an agent wraps around them.
 
-Other agents wrap commands, shell lines, reminders and notices in tags, and put answers to questions
-into tool results. The patterns for that are here and in `messages.wrapped`; what matches none of
-them is the user's.
+Text that matches no pattern here or in `messages.wrapped` is the user's.
 """
 
 import re
@@ -22,11 +20,10 @@ FEWEST_LINES = 12
 HEAD_LINES, TAIL_LINES = 4, 3
 LONG_LINE_CHARS = 1_500
 LINE_HEAD_CHARS = 300
-"""Of a line that is data."""
 SPACE_SHARE = 0.08
-"""A long line with fewer spaces is no prose."""
+"""A long line with fewer spaces is not prose."""
 PACKED_SHARE = 0.1
-"""One that can be packed this small says the same over and over; prose packs to a third."""
+"""A line that compresses below this is repetitive. Prose compresses to a third."""
 
 _MACHINE = re.compile(
     r"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d\d:\d\d:\d\d"
@@ -41,7 +38,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
 def without_pastes(text: str, pointer: str) -> str:
-    """Shorten what was pasted to its first and last lines, and say where all of it is."""
+    """Shorten pastes to their first and last lines, with a pointer to the full text."""
     shown: list[str] = []
     lines = text.split("\n")
     for is_pasted, run in groupby(zip(_marks(lines), lines, strict=True), key=itemgetter(0)):
@@ -51,7 +48,6 @@ def without_pastes(text: str, pointer: str) -> str:
 
 
 def _marks(lines: list[str]) -> Iterator[bool]:
-    """Tell for each line whether it was pasted."""
     in_fence, before = False, ""
     for line in lines:
         is_fence = bool(_FENCE.match(line))
@@ -146,7 +142,7 @@ def is_interruption(content: Content) -> bool:
 
 
 def is_summary(content: Content) -> bool:
-    """True if a message is another agent's summary of what came before it."""
+    """True if a message is another agent's summary of earlier history."""
     return bool(_SUMMARY.match(text_of(content)))
 
 

@@ -1,5 +1,1 @@
-"""Notes kept while a session runs: one page of sections, by the engine, a model and people.
-
-`notes` decides when it is updated, `update` does it, `page` reads and writes it, and `account` is
-what the log says.
-"""
+"""Layer 3: notes on one page of sections, written by the engine, a model and people."""

@@ -1,8 +1,6 @@
-"""A running account of a session, from the log alone, and the lines of the notes it becomes. Pure.
+"""A running account of a session from the log alone, and its lines in the notes. Pure.
 
-Items are counted once, as they are finished, so the cost is that of what is new. Facts are those of
-the digest, with secrets masked before anything is cut. Each section of the notes has a budget. Lines
-are taken in order of value and shown in reading order; `[#n]` is message n of the log.
+Items are counted once, so an update costs only new items. Secrets are masked before cutting.
 """
 
 from collections import Counter
@@ -49,7 +47,7 @@ _Key = TypeVar("_Key")
 _Known = TypeVar("_Known")
 
 COMMANDS = 60
-"""The latest are remembered; a workflow has fewer."""
+"""Only the latest are kept. A workflow has fewer."""
 ERRORS = 40
 LEARNT = 40
 OUTCOME_CHARS = 160
@@ -68,8 +66,6 @@ class File:
 
 @dataclass(slots=True, kw_only=True)
 class CommandRun:
-    """One command line, however often it was run."""
-
     text: str
     times: int = 0
     failed: int = 0
@@ -96,7 +92,7 @@ class SessionAccount:
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
     mistakes: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The last message, by what went wrong and its error."""
+    """The number of the last message, keyed by subject and error."""
     learnt: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
     plans: list[PlanFact] = field(default_factory=list)
@@ -117,7 +113,7 @@ class SessionAccount:
         return account
 
     def follow(self, items: Sequence[Item]) -> None:
-        """Count new items, up to a last round whose tools still run."""
+        """Count new items, except a last round whose tools are still running."""
         new: list[Item] = []
         for item in reversed(items):
             if item.order <= self.upto:
@@ -126,7 +122,7 @@ class SessionAccount:
         new.reverse()
         rounds = [i for i, item in enumerate(new) if isinstance(item, Round)]
         if rounds and isinstance(last := new[rounds[-1]], Round) and last.missing():
-            new = new[: rounds[-1]]  # one before it that lacks a result was interrupted
+            new = new[: rounds[-1]]  # an earlier round without a result was interrupted
         self._take(new)
 
     def _take(self, items: Sequence[Item]) -> None:
@@ -205,7 +201,6 @@ class SessionAccount:
 
 
 def _put_last(known: dict[_Key, _Known], key: _Key, value: _Known, most: int) -> None:
-    """Put the newest last, and drop the oldest beyond `most`."""
     known.pop(key, None)
     known[key] = value
     while len(known) > most:
@@ -214,7 +209,6 @@ def _put_last(known: dict[_Key, _Known], key: _Key, value: _Known, most: int) ->
 
 TITLE_CHARS = 72
 MESSAGE_CHARS = 1_200
-"""A longer message is a paste."""
 QUOTE_CHARS = 300
 ANSWER_CHARS = 600
 ANSWERS = 5
@@ -224,11 +218,11 @@ NAMES = 8
 RECENT = 5
 OUTLINE_CHARS = 800
 MISSES = 20
-"""Lines in a row that find no room: a session of a thousand turns has as many more."""
+"""Stop after this many lines in a row that do not fit: a long session has many more of them."""
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
-    """Write every section for which the log has something, within a budget each."""
+    """Write every section for which the log has content, each within `section_tokens`."""
     writers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
         "Title": _title,
         "Current state": _state,
@@ -251,11 +245,11 @@ def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, s
 
 
 NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key results", "Worklog"})
-"""Sections in order of time; the oldest lines are dropped first."""
+"""Sections in order of time. Their oldest lines are dropped first."""
 
 
 def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
-    """Take lines while there is room, the most valuable first."""
+    """Take lines while they fit. `lines` must be sorted by value, highest first."""
     taken: list[str] = []
     left, missed = budget_tokens, 0
     for line in lines:
@@ -264,7 +258,7 @@ def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
             taken.append(line)
             left, missed = left - price, 0
         elif (missed := missed + 1) == MISSES:
-            break  # the room is spent, however many lines there are
+            break  # the budget is spent, however many lines are left
     return "\n".join(reversed(taken) if newest_last else taken)
 
 

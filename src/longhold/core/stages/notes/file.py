@@ -1,7 +1,6 @@
-"""The file of a session's notes: private, replaced atomically, never written through a link.
+"""The file of a session's notes: private, replaced atomically, never written through a symlink.
 
-A page saved between reading and writing is not overwritten: `Overtaken` is raised and the writer
-reads again. A draft is a file of the same kind, for a fork to edit.
+If the page was saved between reading and writing, the writer reads again.
 """
 
 import os
@@ -23,7 +22,6 @@ from longhold.errors import StoreError
 NAME = "notes.md"
 DRAFT = "notes.draft.md"
 TRIES = 3
-"""How often a page is read again because it was saved meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ class NotesFile:
         self._last: NotesOnDisk | None = None
 
     def read(self) -> NotesOnDisk:
-        """Read the page; a missing one is the empty template."""
+        """Read the page. A missing file is the empty template."""
         _check_no_link(self.path)
         try:
             status = self.path.stat()
@@ -61,7 +59,7 @@ class NotesFile:
         return self._last
 
     def write(self, page: NotesPage, found: NotesOnDisk) -> str:
-        """Replace the page that was read; return the hash of the new one."""
+        """Replace the page that was read. Return the hash of the new page."""
         text = page.render()
         if text == found.text:
             return found.sha256
@@ -76,7 +74,7 @@ class NotesFile:
         return _hash_text(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
-        """Change the page; if it was saved meanwhile, change the newer one."""
+        """Change the page. If it was saved in the meantime, apply the change to the newer page."""
         for _ in range(TRIES):
             found = self.read()
             page = change(found)
@@ -87,7 +85,7 @@ class NotesFile:
         raise StoreError(f"{self.path} kept being saved by another program; nothing was written")
 
     def begin_draft(self, page: NotesPage) -> SeenFile:
-        """Write a draft for a fork to edit; return what it should know of the file."""
+        """Write a draft for a fork to edit. Return the fork's record of having read it."""
         text = page.as_written().render()
         try:
             self.draft.unlink(missing_ok=True)
@@ -99,7 +97,6 @@ class NotesFile:
         return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()))
 
     def end_draft(self) -> NotesPage:
-        """Read what a fork made of the draft, and delete it."""
         try:
             text = self.draft.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
@@ -118,7 +115,7 @@ class NotesFile:
 
 
 class KeptNotes(NotesFile):
-    """Notes of a log that is in no file: kept with it, written by its one writer."""
+    """Notes stored with a log that is not a file. The log's only writer writes them."""
 
     def __init__(self, log: OpenLog, template: NotesPage) -> None:
         super().__init__(log.path.with_suffix(""), template)
@@ -162,7 +159,7 @@ def _hash_text(text: str) -> str:
 
 
 def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    """True if the file was not saved since; saving changes at least its time."""
+    """True if the file was not saved since. Saving changes at least its timestamp."""
     saved = attrgetter("st_ino", "st_size", "st_mtime_ns")
     return other is not None and saved(one) == saved(other)
 
@@ -177,7 +174,7 @@ LINE_CHARS = 160
 
 
 LOG_TOKENS = 800
-"""Of what the engine writes into a section; the log has the rest."""
+"""The limit for the engine's lines in a section; the log has the rest."""
 
 
 def rebuild_page(found: NotesOnDisk, history: Iterable[AnyEntry]) -> NotesPage:
@@ -205,7 +202,6 @@ def _logs(page: NotesPage) -> dict[str, str]:
 
 
 def make_edit_entry(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
-    """Make the entry for a person's edit; the cursor stays."""
     return Noted(
         cursor=last.cursor if last else 0,
         by="person",

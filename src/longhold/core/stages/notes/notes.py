@@ -1,8 +1,7 @@
-"""Layer 3: notes kept while the session runs, in the background, after answers.
+"""Decide when notes are updated, and run updates in the background after answers.
 
-When enough has happened the page is updated: by the engine from the log, and by a fork that edits a
-draft if a model can be asked. The draft is merged with what people wrote into the page meanwhile.
-One update runs at a time; a newer one replaces the queued one. Failures become entries.
+The engine writes lines from the log. A fork may edit a draft, which is merged with people's edits.
+One update runs at a time, and a newer one replaces the queued one.
 """
 
 import asyncio
@@ -27,22 +26,16 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
 NEAR_RATIO = 0.85
-"""Of the auto line: from there a model's notes pay. What comes after them can stay word for word,
-so one update is enough.
-"""
+"""Share of the threshold from which a model's notes pay: later messages can stay whole."""
 PAUSED_RATIO = 0.6
-"""The same when work continues after a pause: the next one may end the session."""
+"""The same after a pause, because the next pause may end the session."""
 TOOL_CALLS = 3
-"""Calls since the last update, unless the model is at rest: half-done steps are not worth noting.
-"""
+"""Not needed if the model is at rest: half-done steps are not worth noting."""
 WAIT_SECONDS = 15.0
-"""How long compacting waits for an update in progress."""
 STALE_SECONDS = 60.0
-"""An update that has run this long is not waited for: it hangs."""
+"""An update that has run this long is assumed to hang."""
 KEEP_MOST_TOKENS = 40_000
-"""Of the latest messages, when notes replace history; what the notes do not cover yet stays in any
-case.
-"""
+"""Of the latest messages when notes replace history. Messages not yet noted always stay."""
 
 if TYPE_CHECKING:
     from longhold.core.stages.notes.file import NotesFile
@@ -58,11 +51,7 @@ def is_due(
     calls: int,
     is_at_rest: bool,
 ) -> bool:
-    """True if there is enough to note for the first time, or enough new since.
-
-    `before_tokens` is how full the context was then, None if notes were never updated. Growth is
-    that of the context: after a compaction it counts anew.
-    """
+    """True for a first update, or after enough growth. `before_tokens` is None before the first."""
     if before_tokens is None:
         return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
     if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
@@ -71,10 +60,9 @@ def is_due(
 
 
 def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
-    """True if a model's notes pay: they then stand for history in place of a summary.
+    """True if a model's notes pay because they can replace the next summary.
 
-    Each update reads the whole context, so one is made for each time that the line is reached: near
-    it, or when work goes on after a pause, if the model's last notes have fallen behind.
+    Each update reads the whole context, so there should be only one per compaction.
     """
     near = PAUSED_RATIO if is_after_pause else NEAR_RATIO
     if full.used_tokens < near * full.window.base_tokens:
@@ -94,7 +82,6 @@ class UpdatePoint:
     cursor: int
     used_tokens: int
     prefix: Prefix | None = None
-    """What a fork would share; None if no model is asked."""
 
 
 async def _do_nothing(engine: Engine) -> None:
@@ -109,7 +96,7 @@ class Notes:
         can_edit: bool = False,
         background: Background | None = None,
     ) -> None:
-        """A model writes them if `ask` is given and `can_edit` allows a fork to run the session's tools."""
+        """A model writes notes if `ask` is given and `can_edit` lets a fork use the tools."""
         self.ask = ask
         self._can_edit = can_edit
         self._on_update: Callable[[Engine], Awaitable[None]] = _do_nothing
@@ -118,19 +105,17 @@ class Notes:
         self._baseline_tokens: int | None = None
         self._calls = 0
         self._cursor = LogCursor()
-        """How many entries were read."""
         self._job = (background or Background()).job(WHAT)
         self._began = 0.0
         self._asks = False
-        """The update in progress asks a model."""
         self._judged_tokens = self._judged_upto = 0
-        """How full the context was when a model last wrote notes on it, and the last message."""
+        """The context size and the last message of the model's last notes."""
         self._asked_at = 0.0
         self._is_after_pause = False
-        """The cache has died since, so that nobody expects an answer at once."""
+        """The cache has expired since, so the user is not expecting an immediate answer."""
 
     def subscribe(self, on_update: Callable[[Engine], Awaitable[None]]) -> None:
-        """Await this after each update, in the background."""
+        """Await `on_update` after each update, in the background."""
         self._on_update = on_update
 
     def file(self, engine: Engine) -> "NotesFile":
@@ -178,7 +163,6 @@ class Notes:
             self._begin(engine, point)
 
     def _asks_model(self, engine: Engine, full: Fullness, *, is_due: bool) -> bool:
-        """True if a model's notes pay now, and may be paid for."""
         settings = engine.settings.notes
         if not self._can_ask(engine) or (self.is_asking and settings.model_when == "paying"):
             return False
@@ -198,7 +182,6 @@ class Notes:
         return {str(tool.get("name")) for tool in engine.frame.tools}.issuperset(TOOLS)
 
     async def wait(self) -> None:
-        """Wait for an update in progress, unless it has run so long that it hangs."""
         if self.is_running and time.monotonic() - self._began < STALE_SECONDS:
             await self._job.wait(WAIT_SECONDS)
 
@@ -210,7 +193,7 @@ class Notes:
             await self._update_safely(engine, point)
 
     def close(self, engine: Engine) -> None:
-        """Stop an update in progress; still write the engine's own lines."""
+        """Stop an update in progress, but still write the engine's own lines."""
         self._job.cancel()
         if self._before is None or not engine.settings.notes.on:
             return
@@ -251,7 +234,7 @@ class Notes:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return  # nobody could wait for it; the log tells the same later
+            return  # without a loop it cannot run; the log has the same facts later
         if not self.is_running:
             self._baseline_tokens, self._calls = point.used_tokens, 0
             self._began, self._asks = time.monotonic(), point.prefix is not None
@@ -291,6 +274,6 @@ def last_whole(items: Sequence[Item]) -> Item | None:
 
 
 def tell_failure(engine: Engine, error: BaseException) -> None:
-    """Record a failure; if the log cannot be written, the conversation goes on."""
+    """Record a failure. If the log cannot be written, the conversation continues."""
     with suppress(StoreError, OSError):
         engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))

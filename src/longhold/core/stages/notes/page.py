@@ -1,8 +1,7 @@
-"""A page of notes: its sections, read from Markdown and written back. Pure.
+"""A page of notes: its sections, parsed from Markdown and written back. Pure.
 
-A section has a heading, a fixed description, what a model or a person wrote, and what the engine
-wrote between two comments. The first comment has a checksum: if it does not match, someone edited
-the engine's part, and their text is kept. Unknown headings stay where they are.
+The engine's lines are between two comments. The first has a checksum: if it does not match, someone
+edited those lines, and their text is kept.
 """
 
 import re
@@ -31,17 +30,13 @@ class NotesSection:
     heading: str
     description: str = ""
     text: str = ""
-    """What a model or a person wrote."""
+    """Written by a model or a person."""
     log: str = ""
-    """What the engine wrote."""
+    """Written by the engine."""
     is_edited: bool = False
-    """Someone changed what the engine wrote."""
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
-        """Replace the engine's lines; keep what someone wrote between them.
-
-        `before` are the engine's previous lines, where known: those were not written by anyone else.
-        """
+        """Replace the engine's lines (`before`: the previous ones), keeping others' text."""
         fresh = _escape(log)
         text = self.text
         if self.is_edited:
@@ -51,7 +46,7 @@ class NotesSection:
         return replace(self, text=text, log=fresh, is_edited=False)
 
     def written(self) -> str:
-        """Return what a model or a person wrote, including edits between the engine's lines."""
+        """Return the text by a model or a person, including edits between the engine's lines."""
         return "\n".join(filter(None, (self.text, self.log))) if self.is_edited else self.text
 
     def render(self) -> str:
@@ -87,10 +82,7 @@ class NotesPage:
         return replace(self, sections=tuple(sections))
 
     def with_written(self, written: Mapping[str, str]) -> "NotesPage":
-        """Replace what a model or a person wrote, by heading; others stay.
-
-        That includes edits between the engine's lines, which are therefore not kept there too.
-        """
+        """Replace text by a model or a person, including their edits between the engine's lines."""
         sections = [
             replace(
                 each,
@@ -127,7 +119,7 @@ def read_template(text: str) -> NotesPage:
 
 
 def read_page(text: str, template: NotesPage) -> NotesPage:
-    """Parse notes; put back sections of the template that are missing."""
+    """Parse notes and restore missing sections of the template."""
     text = text.replace("\r\n", "\n")
     heads = list(_HEADING.finditer(text))
     lead = text[: heads[0].start()] if heads else text
@@ -142,11 +134,7 @@ def read_page(text: str, template: NotesPage) -> NotesPage:
 def merge_texts(
     base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
-    """Merge two versions that began from `base`, section by section.
-
-    Where both changed a section, `theirs` stays as it is and the lines added in `mine` follow it:
-    what a person wrote is never lost.
-    """
+    """Merge two versions of `base` by section. Lines of `mine` are appended, so none is lost."""
     headings = dict.fromkeys((*theirs, *mine))
     return {
         h: _merged_section(base.get(h, ""), mine.get(h, ""), theirs.get(h, "")) for h in headings
@@ -191,7 +179,7 @@ def _add(sections: list[NotesSection], new: NotesSection) -> None:
 
 
 def _restore_missing(sections: list[NotesSection], template: NotesPage) -> list[NotesSection]:
-    """Put back missing sections, each before the next one of the template that the page has."""
+    """Insert each missing section before the next template section that the page has."""
     placed = list(sections)
     for i, missing in enumerate(template.sections):
         if all(each.heading != missing.heading for each in sections):

@@ -1,8 +1,7 @@
 """One update of the notes page: the engine's lines, and a draft that a fork edits.
 
-Users can replace the template and the wording of the request: `~/.longhold/notes/template.md`
-replaces the sections, `prompt.md` the wording, in which `{path}` and `{notes}` are filled in.
-Sections that are too long are named in it.
+Users can replace the sections with `~/.longhold/notes/template.md` and the request with
+`prompt.md`, in which `{path}` and `{notes}` are filled in.
 """
 
 import asyncio
@@ -30,15 +29,12 @@ from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
 
 TAIL_TOKENS = 5_000
-"""With more than this since the last cache marker the fork caches it, for its own later answers
-and for the parent's next call.
-"""
+"""A longer uncached tail is written to the cache, for the fork and the parent's next call."""
 UPDATE_TURNS = 4
-"""Answers a model may give for one update; one is enough unless an edit fails."""
+"""Answers per update. One is enough unless an edit fails."""
 SECTION_TOKENS = 2_000
-"""Of each section; past it the model is asked to condense, and compacting cuts."""
+"""Above this, the model is asked to condense the section, and compacting cuts it."""
 TOTAL_TOKENS = 12_000
-"""Of all sections together."""
 PATH = "file_path"
 FAVOURED = '"Current state" and "Errors and corrections"'
 
@@ -50,18 +46,15 @@ class WrittenPage:
 
 
 class PageWriter:
-    """Writes the notes page of one session."""
-
     def __init__(self, engine: Engine, ask: AskFork | None) -> None:
         self.file = notes_of(engine.log, template(home()))
         self._engine = engine
         self._ask = ask
         self._account: SessionAccount | None = None
         self._last_lines: Mapping[str, str] = {}
-        """What the engine last wrote, by heading."""
 
     def prepare(self) -> Callable[[], WrittenPage]:
-        """Work out the engine's lines; return what writes them, which may run in a thread."""
+        """Compute the engine's lines. Return a function that writes them, also in a thread."""
         lines, before = self._lines(), self._last_lines
 
         def write() -> WrittenPage:
@@ -72,7 +65,7 @@ class PageWriter:
         return write
 
     async def ask(self, prefix: Prefix) -> Usage | None:
-        """Have a fork edit a draft; return its usage, None if it changed nothing."""
+        """Have a fork edit a draft. Return its usage, or None if it changed nothing."""
         assert self._ask is not None
         engine, file = self._engine, self.file
         base = _separate(file.read().page, self._lines(), self._last_lines)
@@ -98,7 +91,7 @@ class PageWriter:
         return await self._take(base, reply)
 
     async def _take(self, base: NotesPage, reply: ForkReply) -> Usage | None:
-        """Merge a fork's draft into the page; discard it if the fork was stopped."""
+        """Merge a fork's draft into the page. Discard it if the fork was stopped."""
         if reply.reason == "aborted":
             self.file.drop_draft()
             return None
@@ -129,7 +122,7 @@ def _separate(page: NotesPage, lines: Mapping[str, str], before: Mapping[str, st
 
 
 def permit_only(file: Path) -> Permit:
-    """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
+    """Let a fork edit only this plain file, by Longhold's path instead of the model's."""
     refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -155,7 +148,7 @@ def _is_same_path(path: str, file: Path) -> bool:
 
 
 def is_plain(file: Path) -> bool:
-    """True if a path leads, without links, to a file that has no other name."""
+    """True if the path is a regular file without symlinks and other hard links."""
     try:
         found = file.lstat()
         return (
@@ -184,7 +177,7 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
         "path": str(file),
         "section_tokens": f"{SECTION_TOKENS:,}",
         "reminders": "\n".join(reminders(page)),
-        "notes": page.as_written().render().strip(),  # last: nothing in it is replaced
+        "notes": page.as_written().render().strip(),  # last: notes are not expanded
     }
     for name, value in values.items():
         words = words.replace(f"{{{name}}}", value)
@@ -192,7 +185,6 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
 
 
 def reminders(page: NotesPage) -> list[str]:
-    """List the sections that must be condensed, and whether the whole page must be."""
     sizes = {heading: estimate_tokens(text) for heading, text in page.written().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'

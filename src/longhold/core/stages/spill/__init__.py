@@ -1,1 +1,1 @@
-"""Layer 1: results over their budget go to disk, and a preview stays."""
+"""Layer 1: move results over their size limit to disk and show a preview."""

@@ -1,8 +1,7 @@
-"""Which of the results that arrived and were not sent yet are too long. Pure.
+"""Choose the new tool results that are too long to be sent. Pure.
 
-Limits depend on the tool, the settings and the model's window; they are for 200K tokens and shrink
-with smaller windows. A result counts as sent once a request was made or an answer came after it;
-from then on it stays as it was sent.
+Limits are for 200K tokens and shrink with smaller windows. A result counts as sent after a request
+or an answer, and then never changes.
 """
 
 import re
@@ -21,7 +20,7 @@ from longhold.core.view.items import Round, last_round
 from longhold.core.view.window import scale_tokens
 
 LOOKED_AT_CHARS = 200
-"""Agents print it in the first line or the last."""
+"""Agents print the exit status in the first or the last line."""
 
 _FIRST = re.compile(r"\s*(?:exit code|exit status)[: ]\s*(-?\d{1,3})\b", re.IGNORECASE)
 _HEADER = re.compile(r"^(?:exit code: |process exited with code )(\d{1,3})$", re.IGNORECASE | re.M)
@@ -69,7 +68,7 @@ def _tool_of(owner: Round, tool_use_id: str) -> str:
 def find_unsent(view: View, owner: Round) -> dict[str, Arrived]:
     """Return the newest answer's unsent results that are shown whole, by id.
 
-    Takes time proportional to what arrived since the last request. Skips what the user undid.
+    Takes time proportional to the entries since the last request. Skips spills the user undid.
     """
     shown = {
         result.id for result in owner.results if result.spilled is None and result.cleared is None
@@ -96,21 +95,19 @@ def exit_status_in(text: str) -> int | None:
 
 
 FAILED_CHARS = 10_000
-"""Limit for a command that failed: its ends and its errors tell more than its middle."""
+"""For a failed command, whose ends and errors say more than its middle."""
 CEILING_CHARS = 400_000
-"""No result stays whole above this, whoever asks for more: half of a 200K window."""
+"""Half of a 200K window. No setting and no tool can exceed it."""
 PREVIEW_BYTES = 2_000
-"""How much of a spilled result is shown: enough to see what it is."""
 FAILED_PREVIEW_BYTES = 6_000
-"""The same for a command that failed, which is looked at more closely."""
+"""Larger, because failed commands are examined more closely."""
 ERROR_BYTES = 2_000
-"""Lines of a command's output that look like errors, in addition to the preview."""
+"""For error lines of a command's output, in addition to the preview."""
 SMALLEST_LIMIT_CHARS = 1_000
 """Shorter results are no longer than their previews."""
 SMALLEST_PREVIEW_BYTES = 300
-"""Less does not show what a result is."""
+"""A smaller preview does not show what a result is."""
 MCP = "mcp__"
-"""Tools of MCP servers have a limit of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +121,13 @@ class Budgets:
     settings: SpillSettings
     window_tokens: int
     declared: Mapping[str, int | None]
-    """The limits that tools declare, by name."""
 
     def limit_chars(self, tool: str) -> int | None:
         wanted = self._wanted(tool)
         return None if wanted is None else self._scale(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
-        """Return how long this result may be: less for a failed command, the user's words any."""
+        """Return the size limit, or None for the user's own words. Failed commands get less."""
         if arrived.ran.refused:
             return None
         limit = self.limit_chars(arrived.tool)
@@ -154,10 +150,9 @@ class Budgets:
         return max(least, scale_tokens(constant, self.window_tokens))
 
     def _wanted(self, tool: str) -> int | None:
-        """Choose a tool's limit: its own "never", the user's setting, its declaration, its name.
+        """Choose a tool's limit: its own "never", then the user's setting, declaration and name.
 
-        A tool known only by name to read files has just the ceiling: unlike ours it may be unable to
-        show a file in parts.
+        A read tool known only by name may be unable to show a file in parts: it gets the ceiling.
         """
         settings = self.settings
         is_declared = tool in self.declared
@@ -191,7 +186,7 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results of a message that is too long as a whole, each with the reason."""
+    """Choose unsent results of a message whose total is too long, each with the reason."""
     owner = last_round(view.items)
     if owner is None:
         return []
@@ -212,10 +207,7 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 def plan_message(
     chars: Mapping[str, int], unsent: Collection[str], limit_chars: int
 ) -> tuple[str, ...]:
-    """Choose results to spill, the longest first, until the rest is within the limit.
-
-    What was sent stays as it was sent, even if that alone is over the limit.
-    """
+    """Choose results to spill, longest first. Sent results never change, even over the limit."""
     total, chosen = sum(chars.values()), []
     for id in sorted((id for id in chars if id in unsent), key=lambda id: -chars[id]):
         if total <= limit_chars:
@@ -227,6 +219,6 @@ def plan_message(
 
 @lru_cache(maxsize=8)
 def overrides(text: str) -> tuple[tuple[str, int], ...]:
-    """Parse limits by tool from `spill.tools`; the first matching pattern counts."""
+    """Parse limits by tool from `spill.tools`. The first matching pattern wins."""
     pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
     return tuple((name.strip(), int(chars)) for name, _, chars in pairs)

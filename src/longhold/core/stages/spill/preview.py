@@ -1,8 +1,7 @@
-"""The preview of a result that is on disk. Pure.
+"""The preview of a result that is stored on disk. Pure.
 
-For a file, its beginning; for a command, beginning and end and the lines between that look like
-errors, with their numbers. Always within the given bounds, and masked before it is cut. A line with
-counts is an error unless all are zero: "2 failed, 0 errors" is one, "0 failed" is not.
+Text is masked before it is cut. A line with counts is an error unless all are zero: "2 failed, 0
+errors" is one, "0 failed" is not.
 """
 
 import re
@@ -17,17 +16,16 @@ from longhold.core.tools.describe import HISTORY, description_of
 
 LINE_CHARS = 200
 READ_CHARS = 2_000
-"""How much of a longer line is searched and masked."""
 LINE_GUARD_CHARS = 400
-"""Dropped from the end of a cut line: a secret may begin there."""
+"""Dropped from the end of a cut line, because a secret may begin there."""
 SCANNED_CHARS = 2 << 20
-"""Twice what a command's output is kept whole."""
+"""Twice the size up to which a command's output is kept whole."""
 
 _HINT = re.compile(
     "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
     "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
 )
-"""Every line that looks like an error contains one of these."""
+"""Every line that looks like an error contains one of these. Faster than `_ERROR`."""
 _FAILURES = r"(?:errors?|fail(?:ed|ing|ures?|s)?|exceptions?)"
 _ERROR = re.compile(
     rf"^E  +\S"
@@ -41,15 +39,14 @@ _FINE = re.compile(
     rf"|\b(?:tests?\s+)?{_FAILURES}\s*[:=]?\s*0\b(?![.,]\d)",
     re.IGNORECASE,
 )
-"""The absence of problems."""
 
 
 def error_lines(
     text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
 ) -> tuple[list[str], int]:
-    """Find lines that look like errors; return those that fit, numbered, and the total count.
+    """Find lines that look like errors. Return those that fit, numbered, and the total count.
 
-    If not all fit, the first ones (the cause) and the last ones (the totals) are returned.
+    If not all fit, the first (the cause) and the last (the totals) are returned.
     """
     found = list(_matching_lines(text, first_line))
     sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
@@ -60,14 +57,12 @@ def error_lines(
 
 
 def _is_complaint(line: str) -> bool:
-    """True if a line reports a problem, not the absence of one."""
     return bool(_ERROR.search(_FINE.sub(" ", line)))
 
 
 def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
-    """Yield distinct lines that look like errors, each with its first line number."""
     text = f"\n{text[:SCANNED_CHARS]}"
-    lowered = text.replace("İ", "I").lower()  # the one letter that grows when lowered
+    lowered = text.replace("İ", "I").lower()  # the only letter whose lower case is longer
     place, number = 0, first_line - 1
     known: set[str] = set()
     for match in _HINT.finditer(lowered):
@@ -96,9 +91,9 @@ def _count_fitting(sizes: Iterable[int], limit_bytes: int) -> int:
 
 TAG = "spilled"
 SLACK_CHARS = 8_000
-"""Read past a cut so that no secret is split; the longest private keys fit."""
+"""Text read past a cut so that no secret is split. The longest private keys fit."""
 GUARD_CHARS = 1_000
-"""Dropped at the cut of what was read: a secret may begin there."""
+"""Dropped at the cut of the text read, because a secret may begin there."""
 
 
 def preview(
@@ -121,7 +116,7 @@ def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str
 
 
 def head_of(text: str, limit_bytes: int) -> str:
-    """Take the beginning, up to a line end if one lies past half of the limit."""
+    """Return the beginning, cut at a line end if that keeps more than half of the limit."""
     cut = first_bytes(text, limit_bytes)
     if len(cut) == len(text):
         return text
@@ -130,7 +125,7 @@ def head_of(text: str, limit_bytes: int) -> str:
 
 
 def tail_of(text: str, limit_bytes: int) -> str:
-    """Take the end, from a line start if one lies before half of the limit."""
+    """Return the end, cut at a line start if that keeps more than half of the limit."""
     if limit_bytes <= 0:
         return ""
     cut = text[-limit_bytes:].encode("utf-8", "replace")[-limit_bytes:].decode("utf-8", "ignore")

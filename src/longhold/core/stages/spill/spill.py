@@ -1,8 +1,7 @@
-"""Layer 1: a tool result over its budget goes to disk, and a preview stays.
+"""The spill stage: a tool result over its size limit goes to disk, and a preview is shown.
 
-`arrive` handles every result before it is ever sent; `stage` handles the results of one message
-together, and what a crash left undone. What was sent never changes. Each decision is an entry, so a
-resumed or forked session shows the same bytes. If the disk refuses, the whole result stays.
+Each decision is an entry, so a resumed or forked session shows the same bytes. If the disk refuses,
+the whole result stays in the context.
 """
 
 from dataclasses import dataclass, field
@@ -33,21 +32,18 @@ from longhold.core.view.window import window_for
 from longhold.errors import StoreError
 
 REPEAT_BYTES = 256
-"""A result that was there before, byte for byte, is named instead from this size on; below, naming
-it costs as much.
-"""
+"""A reference to an identical earlier result costs as much as a smaller result."""
 
 
 @dataclass(slots=True)
 class Repeats:
-    """Which shown result a new one repeats: by hash, then by comparing the contents."""
+    """Finds the shown result that a new one repeats, by hash and then by content."""
 
     _first: dict[int, str] = field(default_factory=dict)
-    """The first tool use by content hash."""
     _is_built: bool = False
 
     def first_of(self, view: View, ran: Ran) -> Result | None:
-        """Return the shown result that a new one repeats; else remember the new one."""
+        """Return the shown result that a new one repeats. Otherwise remember the new one."""
         if not self._is_built:
             self._build(view)
         key = key_of(ran.content)
@@ -91,12 +87,12 @@ class Spill:
 
     _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
-    """Results the disk would not take; not tried again."""
+    """Results the disk refused. They are not tried again."""
     _lying_bytes: int | None = None
-    """What is on disk by now; None until it was counted."""
+    """Bytes on disk; None until counted."""
 
     def arrive(self, engine: Engine, ran: Ran) -> tuple[Ran, Spilled | Failed | None]:
-        """Return a result as the log keeps it, and the decision about how it is shown."""
+        """Return a result as the log keeps it, and the entry that decides how it is shown."""
         body, kept = engine.results.shorten(ran, engine.settings)
         arrived = find_arrived(engine.view, ran)
         if arrived is None:
@@ -114,7 +110,7 @@ class Spill:
         return kept, entry
 
     async def stage(self, engine: Engine) -> None:
-        """Bring the next message within its budget: each result, then all together."""
+        """Bring the next message within its limits: each result, then all together."""
         self._sweep(engine)
         if not engine.settings.spill.on or is_short(engine.view):
             return
@@ -127,7 +123,7 @@ class Spill:
         if arrived.id in self._refused:
             return
         ran = arrived.ran
-        if ran.file:  # a crash came between the result and its preview
+        if ran.file:  # a crash happened between the result and its preview
             try:
                 content = engine.results.read(ran.file.rpartition("/")[2])
             except StoreError as error:
@@ -142,10 +138,9 @@ class Spill:
             engine.record(failed or structs.replace(entry, rests_on=(ran.n,)))
 
     def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
-        """Return an entry naming the shown result that this one repeats, if that is shorter.
+        """Return an entry that refers to the shown result this one repeats, if that is shorter.
 
-        The first may leave the view later, so this one must be recoverable: by the history, or by
-        calling again.
+        The first may leave the view, so this one must be recoverable by History or a new call.
         """
         ran, size = arrived.ran, byte_count(arrived.text)
         if size < REPEAT_BYTES:
@@ -204,7 +199,6 @@ def _plan_arrived(engine: Engine, arrived: Arrived) -> tuple[Body, Spilled] | No
 def _plan_spill(
     engine: Engine, arrived: Arrived, budgets: Budgets, why: str
 ) -> tuple[Body, Spilled] | None:
-    """Prepare a result's body and preview; None if the preview would weigh more."""
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
     cap_bytes = BODY_FILE_BYTES
     body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
@@ -233,7 +227,7 @@ def _budgets_of(engine: Engine) -> Budgets:
 
 
 def _readers_of(engine: Engine) -> tuple[str, ...]:
-    """Name the tools with which the model can read on: one for files, else a shell; the history."""
+    """Return the tools that can read a spilled result: a file reader or a shell, and History."""
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
     kinds = ("read", "shell") if engine.shows_paths else ()
     files = [name for kind in kinds for name in names if description_of(name).kind == kind]

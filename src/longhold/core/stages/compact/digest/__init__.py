@@ -1,7 +1,6 @@
-"""A summary of a segment without a model: nine sections, from the log alone.
+"""A summary of a segment without a model: nine sections, from the log alone. Pure.
 
-`FactPieces.digest` writes all nine, `engine_part` only what goes beside a model's summary.
-Pure: the same facts give the same text.
+`FactPieces.digest` writes all nine; `engine_part` writes only additions to a model's summary.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,21 +46,16 @@ OPENING_ALONE = (
     "Told from the messages themselves, without a model. T1, T2 … are the user's turns; [#n] was "
     "message n. They are kept nowhere else."
 )
-"""For when there is no log."""
 NOTHING = "Nothing to tell."
 TOKEN_CHARS = 4
 """Average for prose; only used to size carried summaries."""
 COVERED_SHARE = 0.8
-"""Of its worth: what a piece loses if the summary beside it has all of its names."""
+"""The share of its value a piece loses if the model's summary has all of its names."""
 LEAD_TOKENS = 12
-"""The turn, number and state before each message."""
 
 
 def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.words_tokens) -> int:
-    """Return the token budget for a digest: a share of the segment, and the user's own words.
-
-    Ordinary messages are part of the share; what long ones have beyond that comes on top.
-    """
+    """Return a digest's token budget: a share of the segment plus the excess of long messages."""
     share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
     spoken = _spoken_tokens(facts, remember_counts(estimate_tokens))
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
@@ -76,7 +70,7 @@ def _spoken_tokens(facts: Facts, count: Count) -> int:
 def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
-    """Choose the messages that are kept whole, the newest of those that still ask for something."""
+    """Choose the messages to keep whole: open requests before finished ones, newest first."""
     said = sorted(
         (words for _, words in facts.words()),
         key=lambda words: (not is_finished(marks.get(words.id, "")), words.id),
@@ -90,7 +84,7 @@ def _choose_whole(
 
 @dataclass(frozen=True, kw_only=True)
 class FactPieces:
-    """What facts give to tell, worked out once however often a draft is shortened."""
+    """The digest pieces for some facts, computed once however often a draft is shortened."""
 
     facts: Facts
     marks: Mapping[int, str] = field(default_factory=dict)
@@ -103,10 +97,7 @@ class FactPieces:
         has_log: bool = True,
         words_tokens: int = 0,
     ) -> str:
-        """Write all nine sections; a budget below the bare headings yields only those.
-
-        `words_tokens` of it are for long messages of the user's before anything else.
-        """
+        """Write all nine sections. `words_tokens` of the budget are for long user messages."""
         count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
         hidden = context.hidden_turns
@@ -128,7 +119,7 @@ class FactPieces:
             room -= excess
 
     def engine_part(self, budget_tokens: int, written: str = "") -> dict[int, str]:
-        """Write what the log knows and `written`, a model's summary, does not cover."""
+        """Write the facts from the log that `written`, a model's summary, does not cover."""
         beside = (_discount_covered(piece, written) for piece in self._beside_written)
         return fit((*self._state, *beside), budget_tokens, estimate_tokens)
 
@@ -144,7 +135,6 @@ class FactPieces:
 
     @cached_property
     def _context(self) -> DigestContext:
-        """For everything but the user's words, whatever the budget."""
         return DigestContext(facts=self.facts, marks=self.marks)
 
     @cached_property
@@ -195,7 +185,7 @@ def _discount_covered(piece: DigestPiece, written: str) -> DigestPiece:
 
 
 def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
-    """Carry over summaries of history that is not in the log, each with an equal share of room."""
+    """Carry over summaries of history that is not in the log, each with an equal share of space."""
     prior = context.facts.prior
     if not prior:
         return

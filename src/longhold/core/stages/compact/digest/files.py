@@ -1,7 +1,6 @@
 """Section 3, files and code: changed and read files, ordered by use.
 
-A changed file is listed with the number of changes, the definitions touched, and the names and
-strings put in or taken out. Files only read are listed by directory.
+Changed files list the definitions touched and the names and strings added or removed.
 """
 
 import re
@@ -37,26 +36,25 @@ from longhold.core.stages.facts.names import (
 )
 
 SPEC_CHARS = 200
-"""A file shorter than this is no specification."""
+"""A shorter file is not a specification."""
 NAME_CHARS = 5
-"""Anything shorter may appear in a message by chance."""
+"""A shorter name may appear in a message by chance."""
 
 _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
-"""Read by every session; they need no outline."""
+"""Every session reads these files, so they need no outline."""
 _NAME = re.compile(r"(?<![\w./-])[\w#][\w./:#-]*[\d./:#_-][\w./:#-]*")
-"""An argument that may be the name of something: it has more than letters in it."""
+"""An argument that may be a name, because it contains more than letters."""
 _LINE_NUMBER = re.compile(r"^\s*\d+[→\t:|] ?", re.MULTILINE)
 
 
 class _Document(NamedTuple):
     what: str
     names: tuple[str, ...]
-    """What somebody would call it."""
     text: str
 
 
 def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 1: what plans and documents demand."""
+    """Section 1: the demands of approved plans and of documents the user pointed at."""
     for turn, step in context.facts.find(PlanFact):
         if step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
@@ -70,7 +68,7 @@ def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn, step in context.facts.steps():
         while said and said[0][0] <= turn:
             heard += f"\0{said.popleft()[1].text}"
-        if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
+        if isinstance(step, ChangeFact):  # the agent's own work, even if the user names it
             written.add(last_name(step.path))
         document = _document(context, step)
         if document is None or document.what in told or written & set(document.names):
@@ -110,27 +108,23 @@ def _demand_piece(context: DigestContext, rank: int, id: int, lead: str, text: s
 
 
 def _without_numbers(text: str) -> str:
-    """Strip line numbers from a file as a tool shows it, and a harness's reminder after it."""
+    """Strip the line numbers that a tool adds to a file, and a client's reminder after it."""
     return _LINE_NUMBER.sub("", text.partition("<system-reminder>")[0])
 
 
 CHANGED = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.PUT_IN)
 PUT_IN = 12
 BESIDE = 6
-"""Neighbours of what was changed: they are what it is compared with next."""
+"""Neighbours of changed definitions, which are often compared with them next."""
 SETTINGS = 6
-"""Constants with their values: the ones set last."""
 TAKEN_OUT = 5
-"""Enough to know that they are gone."""
 SEARCHES = 12
-"""The last ones show what was being looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
     path: str
     changes: tuple[tuple[int, ChangeFact], ...]
-    """With the number of the turn of each."""
     reads: int = 0
 
     @property
@@ -139,7 +133,6 @@ class Edits:
 
 
 def group_edits(facts: Facts) -> list[Edits]:
-    """Group successful changes by file, the most changed first."""
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
     reads = _read_counts(facts)
     for turn, step in facts.find(ChangeFact):

@@ -1,9 +1,8 @@
-"""Numbered headings of summaries, and what is carried over from an older summary.
+"""Parse numbered headings of summaries, and carry over parts of an older summary.
 
-A line is a heading by its words, or by its mark (`#` or `**`) if its number rises and no other line
-has the words for it; so a list within a section is not mistaken for headings. Carried over are the
-sections that cannot be rebuilt: what was wanted, learnt, decided and solved. A text without known
-sections is carried whole.
+A line is a heading if its title is known, or by its `#` or `**` mark if its number rises and no
+line has the known title. So a list in a section is not taken for headings. Only sections that the
+log cannot rebuild are carried over.
 """
 
 import re
@@ -30,7 +29,6 @@ _NAMES = {
     8: re.compile(r"current work|latest work, from the log", re.IGNORECASE),
     9: re.compile(r"(?:optional )?next step", re.IGNORECASE),
 }
-"""How headings of summaries begin, ours and other agents'."""
 _PAST = re.compile(
     r"user messages|(?:current|latest) work|next step|pending|files and code|from the log",
     re.IGNORECASE,
@@ -56,7 +54,7 @@ class HeadedPart:
 
 
 def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
-    """Split a summary at its headings; return the text before the first one separately."""
+    """Split a summary at its headings. The text before the first heading is returned separately."""
     lines = [
         (line, naming(int(line["number"]), line["title"])) for line in _NUMBERED.finditer(text)
     ]
@@ -96,7 +94,6 @@ def judgement(text: str) -> str:
 
 
 def shorten_sections(text: str, chars: int) -> str:
-    """Shorten a summary, giving each section an equal share."""
     body = judgement(text)
     if len(body) <= chars:
         return body

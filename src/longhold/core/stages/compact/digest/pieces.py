@@ -1,8 +1,7 @@
-"""Fitting pieces of text into a budget, by what each is worth to a reader.
+"""Fit pieces of text into a token budget by their value to the reader.
 
-A piece has one or more forms, from the shortest to the fullest, and each form adds something to
-the one before it. The form that gains most for its tokens is taken first, whatever its section, so
-that the short form of everything that matters comes before the full form of anything.
+The form with the highest gain per token is taken first, in any section, so the short form of
+everything important precedes the full form of anything.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,17 +14,14 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 Count: TypeAlias = Callable[[str], int]
-"""Counts tokens with the tokenizer the budget is in."""
 
 AGEING = 0.4
-"""Of its worth: what the oldest of a kind loses against the newest."""
+"""The share of its value that the oldest piece of a kind loses against the newest."""
 
 
 REMEMBERED = 4_096
-"""Lines whose tokens are remembered: those of a draft that is written several times, and the
-user's messages, which every compaction counts again."""
+"""Cached token counts: lines of a draft that is rewritten, and the user's messages."""
 REMEMBERED_CHARS = 2_000
-"""A longer text is counted each time."""
 
 
 @cache
@@ -35,15 +31,14 @@ def remember_counts(count: Count) -> Count:
 
 
 class Worth(IntEnum):
-    """What a form adds for whoever goes on with the work, compared with the other kinds.
+    """The value of each kind of form to the agent that continues the work.
 
-    Tuned on the questions of `benchmarks/exam.py` that are not set aside, and on what
-    `benchmarks/retention.py` counts. The user's words and the state are worth their price always.
+    Tuned with `benchmarks/exam.py`, except its held-out questions, and `benchmarks/retention.py`.
     """
 
     LAST_WORDS = 2_000_000
     FIRST_WORDS = 1_000_000
-    """So that no message is missing entirely."""
+    """Ensures that no message is missing entirely."""
     NEXT_STEP = 500_000
     RUNNING = 490_000
     WORDS = 400_000
@@ -52,7 +47,6 @@ class Worth(IntEnum):
     CHANGED_FILES = 40_000
     LAST_ANSWER = 30_000
     LAST_OUTCOME = 20_000
-    """The last command, what it printed, and what waits for an answer."""
     EXPLANATIONS = 2_500
     EARLIER_EXPLANATIONS = 1_000
     PRIOR = 3_000
@@ -60,17 +54,14 @@ class Worth(IntEnum):
     PASTES = 2_001
     LONG_LAST_ANSWER = 1_500
     DEMANDS = 1_600
-    """What a plan or a document that the user pointed at demands, most of all."""
     MORE_DEMANDS = 1_700
     OUTLINES = 1_400
-    """The rest of it."""
     READ_FILES = 900
     BRIEF_ANSWERS = 800
     OPEN_ERRORS = 801
-    """Recent errors that were not seen to work since."""
+    """Recent errors that did not work later."""
     LONG_ANSWERS = 500
     OLD_FIRST_WORDS = 600
-    """The same for messages that were compacted before."""
     COMMITS = 500
     ANSWERS = 501
     CURRENT_CODE = 300
@@ -78,17 +69,13 @@ class Worth(IntEnum):
     RECENT_ERRORS = 450
     TOUCHED = 403
     CLEAR_ERRORS = 404
-    """The line that names the problem."""
     CONCLUSIONS = 440
-    """Causes and choices."""
     BRIEF_REPORTS = 351
     TOLD_REPORTS = 300
     WHOLE_ANSWERS = 301
     CURRENT_WORK = 250
     BESIDE = 251
-    """The neighbours of what was changed."""
     SEEN = 400
-    """Commits that were looked at, with their authors."""
     WHOLE_REPORTS = 150
     RECENT_COMMANDS = 310
     RECENT_OUTCOMES = 151
@@ -105,13 +92,12 @@ class Worth(IntEnum):
     OLD_COMMANDS = 63
     DONE_TODOS = 64
     OLD_TURNS = 50
-    """What was done about messages that were compacted before."""
     OLD_CODE = 51
     OLD_OUTCOMES = 40
 
 
 def lower_by_age(worth: float, age: float) -> float:
-    """Lower a worth with age: 0 is the newest, 1 the oldest."""
+    """Lower a value by age: 0 is the newest, 1 the oldest."""
     return worth * (1 - AGEING * age)
 
 
@@ -122,22 +108,20 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DigestPiece:
-    """One thing to include, in forms from the shortest to the fullest."""
-
     section: int
     place: tuple[float, ...]
-    """Its sort key within the section."""
+    """The sort key within the section."""
     forms: tuple[str, ...]
     gains: tuple[float, ...]
-    """What each form is worth beyond the one before it."""
+    """The value each form adds to the previous one."""
     _steps: dict[Count, list[_Step]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
     def steps(self, count: Count) -> list[_Step]:
-        """Return the price and the worth of each form, after those of none at all."""
+        """Return the cumulative price and value of each form, after a first entry for no form."""
         if count not in self._steps:
-            prices = (count(form) + 1 for form in self.forms)  # the line's end
+            prices = (count(form) + 1 for form in self.forms)  # newline
             self._steps[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(self.gains))]
         return self._steps[count]
 
@@ -147,7 +131,7 @@ def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -
 
 
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
-    """Take the forms that gain most for their tokens; return the text of each section."""
+    """Choose the forms with the highest gain per token. Return the text of each section."""
     ordered = sorted(pieces, key=attrgetter("section", "place"))
     ladders = [piece.steps(count) for piece in ordered]
     taken = [0] * len(ladders)
@@ -172,7 +156,7 @@ def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict
 
 
 def _best(ladder: list[_Step], start: int, end: int) -> tuple[float, int]:
-    """Return which step before `end` gains most for its tokens, and how much, negated for a heap."""
+    """Return the highest gain per token, negated for a heap, and its step before `end`."""
 
     def rate(step: int) -> float:
         price = ladder[step].price - ladder[start].price

@@ -1,6 +1,6 @@
-"""Sections 1, 2, 4, 5, 7, 8 and 9: request, means, errors, findings, pending, current work, next step.
+"""Sections 1, 2, 4, 5, 7, 8 and 9: request, tools, errors, findings, pending, current, next step.
 
-Nothing here judges. The request is quoted, conclusions are the model's own sentences, and the next step is what either side said last.
+Nothing is judged here: requests are quoted and conclusions are the model's own sentences.
 """
 
 import re
@@ -44,14 +44,13 @@ from longhold.core.stages.facts.outcome import (
 COMMAND_CHARS = 100
 SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
-"""The message is given in full in section 6."""
+"""Short, because section 6 has the whole message."""
 PARTS = 3
-"""Programs named per command line; filters follow."""
+"""Programs named per command line. Later ones are usually filters."""
 FINAL_CONCLUSIONS = 2
-"""Per turn; earlier ones were often given up."""
+"""Per turn. Earlier conclusions were often abandoned."""
 GONE = 8
 HASH_CHARS = 7
-"""How version control shortens a hash."""
 SUFFIXES = 5
 PROGRAMS = 8
 
@@ -122,7 +121,7 @@ def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _commit_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Name the commits that were listed or compared, if the conversation mentions them."""
+    """List commits that were displayed or compared, if the conversation mentions them."""
     spoken = _find_spoken_hashes(context)
     known: dict[str, DigestPiece] = {}
     for number, step in context.facts.find(CommandFact):
@@ -139,7 +138,6 @@ def _commit_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _find_spoken_hashes(context: DigestContext) -> set[str]:
-    """Return the beginnings of the hashes in messages, answers, thoughts and commands."""
     texts = [words.text for _, words in context.facts.words()]
     texts += [
         step.text
@@ -150,7 +148,6 @@ def _find_spoken_hashes(context: DigestContext) -> set[str]:
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """Report the conclusions of a turn; only the last ones rank high."""
     chars = context.limits.thought_chars
     thought = [
         (step.id, text)
@@ -231,11 +228,7 @@ def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One error, however often it occurred.
-
-    It counts as mended when the same command passed later, or the same file was changed later
-    without one.
-    """
+    """One error. It counts as fixed if the same command or change succeeded later."""
 
     turn: int
     id: int
@@ -243,9 +236,8 @@ class Failure:
     error: str
     times: int = 1
     mended: int = 0
-    """The message that shows it works now."""
     is_refusal: bool = False
-    """The user refused it; their words are in section 6."""
+    """The user refused the call. Section 6 has their words."""
 
 
 def failures(facts: Facts) -> list[Failure]:
@@ -270,7 +262,7 @@ def failures(facts: Facts) -> list[Failure]:
 
 
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 4: repeated errors once, each with the message that shows it works now."""
+    """Section 4: each distinct error once, with the message that shows it works now."""
     for failure in failures(context.facts):
         chars = context.limits.error_chars
         forms = tuple(_describe_failure(context, failure, most) for most in chars)
@@ -297,11 +289,10 @@ def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> s
 
 
 LAST = float("inf")
-"""Sorts behind everything else in its section."""
 EXPLANATIONS = 6
-"""The latest; older ones were given up or are known."""
+"""The latest; older ones were abandoned or are known."""
 FEWEST_EXPLANATIONS = 2
-"""A single one needs no order."""
+"""A single explanation needs no order."""
 
 _CAUSE = re.compile(
     r"root cause|turns out|\bactual(?:ly)? (?:cause|issue|problem|bug|reason)"
@@ -312,7 +303,7 @@ _CAUSE = re.compile(
 
 
 def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 8: what was run last, where, and with what in mind."""
+    """Section 8: the last command, the branch and the last thought."""
     commands = [command for _, command in context.facts.find(CommandFact)]
     if commands:
         line = f"- last command {cite(commands[-1].id)}: {_describe_end(context, commands[-1])}"
@@ -328,7 +319,7 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def explanation_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 5: causes as they were given, so that none is taken for the one that stands."""
+    """Section 5: causes in the order they were given, so that an outdated one is recognised."""
     given = [
         f"- T{turn} {cite(step.id)} {cut(cause, context.limits.remark_chars)}"
         for turn, step in context.facts.find(AnswerFact)

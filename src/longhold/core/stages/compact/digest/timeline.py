@@ -1,8 +1,6 @@
-"""Section 6: all user messages word for word, and what was done about each.
+"""Section 6: all user messages word for word, and the work done on each.
 
-The user's words are placed first and cut last: what was pasted loses its middle before they lose a
-word, and says where the rest is. Below each message are the answers (the last one long), commands with their outcome, and
-other steps, in order.
+Pastes lose their middle, with a pointer to the rest, before the user's own words are cut.
 """
 
 from collections import Counter
@@ -41,13 +39,13 @@ from longhold.core.stages.facts.user_text import without_pastes
 
 ABOUT_CHARS = 120
 MOST_READ = 3
-"""More files are counted, and listed in section 3."""
+"""More files are only counted here; section 3 lists them."""
 REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
 
 
 def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """What the user said, as far as the budget could show it at all."""
+    """Yield the user's messages. The oldest are left out if the budget cannot show them at all."""
     left_out = context.left_out
     if left_out:
         first, last = left_out[0], left_out[-1]
@@ -72,7 +70,7 @@ def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece
 
 
 def work_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """What was done in each turn, for when the user's words stand elsewhere."""
+    """Yield the work of each turn, for texts that have the user's words elsewhere."""
     for turn in context.facts.turns:
         for piece in _steps(context, turn):
             yield replace(piece, forms=tuple(f"T{turn.number} {form}" for form in piece.forms))
@@ -204,7 +202,6 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
 
 
 def _remark_worth(context: DigestContext, turn: int, found: str) -> Worth:
-    """Worth a cause or a choice as a conclusion; an unfinished turn has only remarks."""
     if is_strong(found):
         return Worth.CONCLUSIONS
     is_unfinished = turn == context.last_turn and not announces(found)
@@ -217,7 +214,7 @@ def _cut_about(context: DigestContext, about: str) -> str:
 
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_cut_about(context, step.about)}"
-    if step.task:  # it goes on elsewhere, and reports again
+    if step.task:  # it continues in the background and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
     limits, body = context.limits, remove_blank_lines(step.text)
     texts = (
