@@ -56,6 +56,7 @@ def project(
             sent.append(_render_item(following, dialect))
             following = next(waiting)
         shown = patch.apply(message, end)
+        # Untouched messages are the same objects, so identity is enough and costs nothing.
         is_changed = is_changed or shown is not message
         if shown is not None:
             sent.append(shown)
@@ -102,6 +103,7 @@ class _Patch:
         is_touched = owner.drops_thinking or owner.inputs
         if self._dialect != "anthropic" or not is_touched or not isinstance(content, list):
             return message
+        # The log renames ids that were taken, but the client still uses the ones it was given.
         given = {given: own for own, given in owner.renamed.items()}
         blocks: list[Json] = []
         for block in content:
@@ -200,6 +202,7 @@ class Conversation:
         self._engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         before = self._engine.view.configured
         registry = ToolRegistry(before.tools if before else {})
+        # No `ask`: summaries are digests, because no model is asked on the client's credential.
         self._layers = build_layers(
             spill, describe=registry.describe, telemetry=Telemetry(self._engine)
         )
@@ -242,6 +245,7 @@ class Conversation:
         self._engine.record(
             structs.replace(
                 frame((), (), {}),
+                # The other dialects have no markers: their providers cache by themselves.
                 cached=bool(marks) or call.endpoint.dialect != "anthropic",
                 lifetime="1h" if lasting else "5m",
             )
@@ -261,6 +265,7 @@ class Conversation:
             self._program.follow(call.messages, _system_of(call), call.tools)
             sent: list[list[JsonObject] | None] = []
 
+            # Runs after the stages, because only then is it settled what changes in the request.
             def build() -> Request:
                 shown = self._project_call(call)
                 if shown is not None and call.endpoint.dialect == "anthropic":
@@ -272,6 +277,7 @@ class Conversation:
             await self._engine.prepare(self.stages, max_output_tokens=limit, build=build)
             view = self._engine.view
             decisions = self._decisions.in_force(view, call.model)
+            # A conversation in flight must not be closed before its answer is recorded.
             self._in_flight += 1
         body = None
         if sent[-1] is not None:
@@ -343,6 +349,7 @@ class Conversation:
         view, ends = self._engine.view, self._program.followed.ends
         new = self._cursor.advance(view.history)
         self._has_cleared = self._has_cleared or any(isinstance(one, Cleared) for one in new)
+        # Most sessions never clear, and looking at every message before each call takes time.
         if not self._has_cleared:
             return 0
         for at in range(len(ends), 0, -1):

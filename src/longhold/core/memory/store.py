@@ -86,6 +86,7 @@ class MemoryStore:
         self.refresh()
 
     def refresh(self) -> None:
+        # While the shared commits cannot be reached, this node works with what it has.
         with suppress(StoreError):
             if self._replica.pull():
                 self._checkout.bring_up()
@@ -146,6 +147,7 @@ class MemoryStore:
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
         """Add to the use counts. The most used memories keep their place in the index."""
+        # A lost count does no harm, so a turn does not wait for the disk.
         with self.database.writing(is_lasting=False):
             for file, count in counts.items():
                 self.database.all(
@@ -162,6 +164,8 @@ class MemoryStore:
             self.check(change)
         refuse_secret("the reason for this", why)
         self.adopt()
+        # Edits by hand were adopted first, so a change made from an older version gets a conflict
+        # instead of overwriting them.
         return self._commit(changes, by=by, why=why)
 
     def check(self, change: MemoryChange) -> None:
@@ -191,11 +195,13 @@ class MemoryStore:
         """Revert a commit, the last one by default. Undoing an undo re-applies it."""
         self.adopt()
         reverted = self.history.commit(id or self.history.head)
+        # Later commits rebuilt the index, so its old text is only right for the last one.
         is_last = reverted.id == self.history.head
         changes = [
             MemoryChange(
                 file=one.file,
                 text=self.history.text(one.before) if one.before else None,
+                # A file that was changed since is a conflict, and not undone silently.
                 expected=one.after,
                 reason=f"commit {reverted.id} was undone",
             )
@@ -239,6 +245,7 @@ class MemoryStore:
             )
 
         done = self._publish(self._replica.committed(record))
+        # A person may arrange the index by hand, but every session loads it, so its limits hold.
         if indexes and not self._is_sound(indexes[0]):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done

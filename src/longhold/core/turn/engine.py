@@ -78,6 +78,7 @@ class Fullness(Struct, frozen=True, kw_only=True):
     def is_blocked(self) -> bool:
         """True if nothing may be sent before space is freed."""
         used, most = self.used_tokens, self.window.blocking_tokens
+        # The rough bound first, because computing the margin is slow.
         return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
 
 
@@ -127,6 +128,7 @@ class Engine:
         written = self.log.append(entry)
         misfits = len(self.view.damage)
         self.view.apply(written)
+        # Not for `Failed` itself, which would report its own failure without end.
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):
             why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
             self.record(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
@@ -192,6 +194,7 @@ class Engine:
         if repairs:
             self.repair()
         self.take_reports()
+        # A torn last line is what a crash leaves: it is in the log, but the user need not act.
         is_torn = all(found.torn for found in self.log.damage) and not self.view.damage
         return [damaged.error] if damaged is not None and not is_torn else []
 
@@ -233,6 +236,7 @@ class Engine:
         try:
             return await work()
         except ContextOverflow:
+            # A provider's wrong count must not end a session.
             if not self.doubt_report():
                 raise
             return await work()
@@ -288,6 +292,8 @@ class Engine:
         self.record(
             self.monitor.track_request(request, self.view.history, source=source, names=names)
         )
+        # Before it is sent: after a crash the log must give the same prefix as the provider's cache
+        # has.
         await self.log.committed()
         return request
 
@@ -324,6 +330,7 @@ class Engine:
         first = first_messages(self.frame)
         messages = self._wire.render(self.view)
         messages = first + messages if first else messages
+        # A process that has just resumed knows no markers, but the log says which ones were sent.
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
             return messages, len(messages)
@@ -337,6 +344,8 @@ class Engine:
             frame=self.frame,
             messages=tuple(messages),
             model=self.model,
+            # The same as in the last request: another limit can change how much a model may think,
+            # and with it the prefix.
             max_output_tokens=self._max_output_tokens or self.output_limit(),
             cached_to=self._markers.cached_in(messages, unmoved),
             before=self.monitor.last(self._asked_as),

@@ -152,6 +152,7 @@ class View:
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
         if isinstance(entry, Undone | Redone | Rewound):
+            # Folding again is right by definition; it is affordable because undo is rare.
             entries = list(self.history)
             self._begin(find_in_force(entries))
             for earlier in entries:
@@ -171,6 +172,7 @@ class View:
         act = _ACTS.get(type(entry))
         if act is None or entry.n in self.in_force.dead:
             return
+        # Items are found by bisection on their order, so a number that goes back cannot be placed.
         if 0 < entry.n <= self._newest:
             self.damage.append((entry.n, f"it comes after entry {self._newest}"))
             return
@@ -183,6 +185,8 @@ class View:
     def _said(self, entry: Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
         if not is_hidden and not capabilities(self.model).keeps_thinking:
+            # These models drop the thinking of a turn when the user speaks, so the prompt shrinks
+            # here.
             self._turn_end = self._list.end_turn(self._turn_end)
         self._speak(entry, "said", hidden=is_hidden)
 
@@ -283,6 +287,7 @@ class View:
         known = owner.result_of(entry.tool_use_id)
         if known is not None and known.content == entry.content:
             return
+        # What was sent must stay as it was sent, because the provider has it cached.
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
             self._list.append(make_late(entry))
             return
@@ -344,6 +349,7 @@ class View:
             lo += 1
         still_open = self.open_round()
         if still_open is not None:
+            # A result that arrives for a covered round would have no place.
             hi = min(hi, self._list.span(still_open.id, still_open.id)[0])
         if lo >= hi:
             return
@@ -372,9 +378,12 @@ class View:
     def _asked(self, entry: Asked) -> None:
         self.asked = entry
         if entry.source == "main" and self.open_round():
+            # The missing results were sent as interrupted; filling them in later would move the
+            # prefix.
             self._sealed = self._last_round
 
     def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
+        # Some models bind thinking to the exact prefix it was produced under.
         if entry.drops_thinking and changed is not None:
             self._list.drop_thinking(self.items[changed + 1 :])
 
@@ -391,6 +400,7 @@ def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
     history = list(entries)
     view = View(EntryList(history), find_in_force(history))
     for entry in history:
+        # Not `apply`, because that would fold everything again at each undo.
         view._take(entry)
         yield view
 

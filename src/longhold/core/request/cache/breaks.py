@@ -83,6 +83,7 @@ def find_undeclared(
     """Return the first move that no entry announced. After a model switch, anything may move."""
     if before.model != after.model and "switched" in expected:
         return None
+    # A marker changes what is cached, not what the prompt says.
     found = (move for move in moves(before, after) if move.what != "marker")
     return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
@@ -123,6 +124,7 @@ def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> f
     if listed is None:
         return 0.0
     paid = listed.select_tier(usage.prompt_tokens)
+    # Only tokens that this call wrote or sent again can have cost anything.
     lost = min(lost, usage.cache_write_tokens + usage.input_tokens)
     written = min(lost, usage.cache_write_tokens)
     long_share = usage.written_1h_tokens / usage.cache_write_tokens if written else 0.0
@@ -145,11 +147,14 @@ def _cause(
     first = moved[0] if moved else None
     by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
     over = find_expired(before.model, before.lifetimes, seconds)
+    # Expiry explains the loss even if something else moved meanwhile. A compaction is different: it
+    # would not have read a living cache either.
     if over and by in ("", AFTER_EXPIRY):
         limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
         meanwhile = format_others(moved).replace("; also", "; meanwhile also", 1)
         detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
         return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
+    # The request itself only grew, because the provider shortened its own copy.
     if first is None and SERVED in expected:
         detail = "the provider cleared old results on its side"
         return CacheBroke(cause="clearing", detail=detail, expected="cleared")
@@ -214,6 +219,7 @@ def _type(block: Json) -> str:
 
 def _has_image(messages: Collection[JsonObject]) -> bool:
     blocks = [block for message in messages for block in blocks_of(message)]
+    # Screenshots arrive inside tool results.
     results = (block.get("content") for block in blocks if _type(block) == "tool_result")
     shown = (part for content in results if isinstance(content, list) for part in content)
     return any(_type(block) == "image" for block in chain(blocks, shown))

@@ -81,6 +81,7 @@ class InputShortener(NamedTuple):
     def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
         answers = [item for item in view.items if isinstance(item, Round)]
         calls = [(item, use) for item in answers for use in item.tool_uses()]
+        # The calls of the last answer stay, however many: no answer has followed them yet.
         unread = len(answers[-1].tool_uses()) if answers else 0
         found = [
             self._shorten(item, use)
@@ -92,6 +93,7 @@ class InputShortener(NamedTuple):
     def _shorten(self, item: Round, use: ToolUse) -> OldInput | None:
         meant = unwrap_call(use)
         tool = self.describe(meant.name)
+        # The long text of a write is in the file, so the model can read it there.
         if tool.kind != "write" or any(map(self.is_kept, tool.paths_in(meant.input))):
             return None
         long = [text for text in _texts(use.input) if self._is_long(text)]
@@ -196,6 +198,7 @@ def _plan_beside(
         return Beside()
     vetoes = view.in_force.vetoes
     rewritten = plan.batch.results if plan is not None and not is_dead else ()
+    # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
     start = min((one.order for one in rewritten), default=0)
     inputs = shortener.old_inputs(view, settings.keep_results, vetoes) if settings.inputs else []
     taken = tuple(one for one in inputs if one.order >= start)
@@ -291,6 +294,7 @@ class Clearing:
     async def __call__(self, engine: Engine) -> None:
         settings = engine.settings.clear
         self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        # Even if clearing is off here: the provider clears as the frame says, and the view follows.
         self._record_served(engine)
         if not settings.on or (not engine.view.edits and is_at_ease(engine, self._stats)):
             return
@@ -298,9 +302,11 @@ class Clearing:
         self._lines.make_ready(candidates.heavy.results, engine.view.history)
         now = take_snapshot(engine, candidates, self._stats, stake_usd=self._stake_usd(engine))
         if now.full.is_blocked and engine.view.in_force.vetoes:
+            # An undo is a veto only as long as something can be sent without breaking it.
             candidates.follow(engine.view, is_forced=True)
         standing = self._standing(engine, candidates, now)
         if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
+            # Recorded so that this provider is not asked again, in a resumed session either.
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         plan = plan_clearing(candidates, now, standing, settings)
         beside = _plan_beside(engine.view, plan, now, settings, self._shortener(engine))
@@ -363,6 +369,7 @@ class Clearing:
             return
         engine.record(entry)
         self._refused = 0.0
+        # `Read` must not answer "unchanged" about a text that the model no longer sees.
         gone = frozenset(entry.ids)
         for result in plan.batch.results:
             if result.id in gone and result.tool.kind == "read":
@@ -393,6 +400,7 @@ def make_cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cl
         measures=tuple(measure for _, measure in made),
         how=plan.how,
         inferred=plan.how == "server",
+        # An edit is sent again with every call, at the place where it was first sent.
         place=engine.view.items[-1].order if plan.how == "edited" else 0,
         drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
         why=plan.why,

@@ -114,6 +114,7 @@ class CallStats:
                 self.edits_failed = True
 
     def _answer(self, entry: Replied) -> None:
+        # An answer may be logged in several pieces with one id; together they are one call.
         self.calls += not entry.response_id or entry.response_id != self._response
         self._response = entry.response_id
         self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
@@ -194,6 +195,7 @@ class Snapshot:
             cost = edit_cost_usd(costs, self._edit(part), self.full.used_tokens, cache)
             return cost <= self.stake_usd
 
+        # A later start only gets cheaper, so the first affordable one can be found by bisection.
         starts = range(len(batch))
         return batch.since(bisect_left(starts, True, key=is_affordable))
 
@@ -300,6 +302,8 @@ def take_snapshot(
         outlook=expect(
             calls=stats.calls,
             cold_calls=stats.cold_calls,
+            # What was cleared had been added as well: without it, clearing would look like slow
+            # growth.
             grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
             removable_tokens=round(candidates.heavy.weight * scale) + cleared,
             lifetime=lifetime,
@@ -361,11 +365,14 @@ def plan_clearing(
 ) -> ClearPlan | None:
     """Decide what to clear before the next call, by the first method that applies."""
     batch = candidates.batch(settings.keep_results)
+    # First, because the provider still counts results that the view treats as gone.
     if standing.is_stale and standing.can_move:
         return _plan_stale(candidates.edited, batch, now)
+    # Not without caching: every call is cold then, so this would clear before each of them.
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
         return _plan_idle(candidates, batch, now)
     if standing.is_stale:
+        # A rewrite would drop the thinking of the running tool loop; a compaction would drop more.
         return _plan_at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
@@ -392,6 +399,7 @@ def _plan_stale(edited: Batch, batch: Batch, now: Snapshot) -> ClearPlan | None:
 
 
 def _plan_idle(candidates: Candidates, batch: Batch, now: Snapshot) -> ClearPlan | None:
+    # The provider left these out of its own copy; they are still in the text that is sent anew.
     hidden = candidates.edited + candidates.served
     taken = _add_free(hidden, _spare_needed(batch, candidates, now), now)
     if not taken:

@@ -101,6 +101,7 @@ class Compaction:
         if full.used_tokens < full.window.auto_tokens:
             self._look_ahead(engine, full)
             return
+        # Below the blocking limit the next request still fits, so waiting loses nothing.
         if not full.is_blocked and self._waits(engine):
             return
         past = self._past.follow(engine.view.history)
@@ -118,12 +119,15 @@ class Compaction:
         except NothingToCompact:
             return
         except ContextOverflow:
+            # Otherwise the next request still fits, so a failed compaction does not end the
+            # session.
             if full.is_blocked:
                 raise
 
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
         asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
         turn = max(asked, default=0)
+        # The stage runs before every call; the user needs to hear of a refusal once per turn.
         if turn != self._refused_in or not turn:
             self._refused_in = turn
             self.hooks.tell(f"not compacted: {refusal}")
@@ -157,6 +161,7 @@ class Compaction:
     async def commit(
         self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
     ) -> Compacted:
+        # Awaited before anything is recorded, so that cancelling leaves the session as it was.
         frame = await self._renew_frame(engine)
         entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
@@ -178,10 +183,13 @@ class Compaction:
         since = len(engine.view.history)
         focus: tuple[str, ...] = ()
         async with self._progress():
+            # A prepared summary has no focus and covers everything, so it only serves a plain
+            # request.
             is_plain = replace(request, may_ask=True) == CompactRequest()
             prepared = await self._prefetch.take(engine) if is_plain else None
             if prepared is not None:
                 material = await material_of(engine, prepared.segment, self._facts)
+                # Its calls were made earlier, and they belong on the bill of this compaction.
                 since = prepared.since
                 made = MadeSummary(written=prepared.written, way="ahead")
             else:
@@ -255,6 +263,7 @@ class Compaction:
         settings = engine.settings.compact
         if not (settings.ahead and settings.model) or self._ask is None:
             return
+        # A compaction from notes costs no call, so none has to be prepared.
         if self._from_notes is not None and self._from_notes.serves(engine):
             return
         if self._prefetch.is_under_way or engine.settings.collapse.on:
@@ -337,5 +346,6 @@ def _segment(engine: Engine, request: CompactRequest) -> Segment:
 
 
 def _is_same_frame(frame: Framed, now: Framed) -> bool:
+    # Every reading has its own number and time; only the rest says whether the prompt differs.
     plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
     return structs.replace(frame, **plain) == structs.replace(now, **plain)

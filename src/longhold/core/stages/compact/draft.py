@@ -108,6 +108,7 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
     if error is None:
         return line
     needed, allowed = error.needed_tokens, error.allowed_tokens
+    # A provider may report no figures, or figures that contradict its own refusal.
     if not needed or not allowed or needed <= allowed:
         return min(line, max(1, int(used * OVERFLOW_SHARE)))
     safe = line / full.window.limit_tokens
@@ -124,6 +125,7 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     return partial(
         gather_material,
+        # A thread reads it while the session may go on appending.
         engine.view.history.copy(),
         segment,
         tokens,
@@ -156,6 +158,7 @@ def check_helps(
     engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
 ) -> None:
     """Raise unless the shortest digest would bring the context below the threshold."""
+    # A digest costs no call: if even that does not fit, no model's summary is paid for.
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
         composed = compose(material.shrink(*SHARES[-1]), None, manner)
         fit_draft(
@@ -216,6 +219,7 @@ def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
         less = _shrink(draft, whole.shrink(LESS_ROOMY), manner)
         return _fit_restored(engine, less, target) or _fit_restored(engine, least, target) or least
     draft = replace(least, restored=())
+    # The user's messages are still whole, and less free space is better than shortening them.
     if not whole.words().shortened:
         target = _target_for(engine, draft, line, CROWDED_SHARE)
     for words_share in ROOMY_WORDS_SHARES:
@@ -277,6 +281,7 @@ def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 def _measure_rest(engine: Engine, segment: Segment) -> Measure:
     gone = NOTHING
     for item in segment.items:
+        # A compaction keeps pinned items verbatim, so they free nothing.
         if not engine.view.is_pinned(item):
             gone = gone + item.measure
     return engine.view.total - gone
@@ -316,6 +321,7 @@ def record_draft(
     if draft.restored:
         engine.record(Restored(compaction=entry.n, content=draft.restored))
     if frame is not None:
+        # It rests on the compaction, so that undo brings the old frame back with the history.
         engine.record(structs.replace(frame, rests_on=(entry.n,)))
     for directed in _states(draft):
         engine.record(directed)
@@ -355,4 +361,5 @@ def _states(draft: CompactionDraft) -> Iterator[Directed]:
     ledger, items = draft.material.ledger, draft.material.segment.items
     said = {each.message for each in ledger.directives}
     known = {item.id for item in items} | said
+    # A claim that a request is done counts only if it cites a message that shows it.
     yield from accept(read_claims(draft.made.written.states), ledger, said=said, known=known)

@@ -57,6 +57,7 @@ class Repeats:
         return known if is_same and known.tool_use_id != ran.tool_use_id else None
 
     def _build(self, view: View) -> None:
+        # A resumed session already shows results that a new one may repeat.
         self._is_built = True
         for item in view.items:
             for result in item.results if isinstance(item, Round) else ():
@@ -76,6 +77,7 @@ def key_of(content: ResultContent) -> int | None:
 def _find_shown(view: View, tool_use_id: str) -> Result | None:
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner else None
+    # Naming a result that is not shown itself would send the model from one line to another.
     if result is None or result.cleared is not None:
         return None
     return None if result.spilled and result.spilled.same_as else result
@@ -95,6 +97,7 @@ class Spill:
         """Return a result as the log keeps it, and the entry that decides how it is shown."""
         body, kept = engine.results.shorten(ran, engine.settings)
         arrived = find_arrived(engine.view, ran)
+        # The view does not have its call, so there is nothing to show a preview in.
         if arrived is None:
             return keep_long(engine, ran)
         entry: Spilled | None = None
@@ -104,6 +107,8 @@ class Spill:
             if entry is None and (spilling := _plan_arrived(engine, arrived)):
                 body, entry = spilling
         if body is not None:
+            # If the log only has the head of a result, the file is the only copy and must reach the
+            # disk.
             failed = self._keep(engine, arrived, body, is_only_copy=kept is not ran)
             if failed is not None:
                 return ran, failed
@@ -115,6 +120,7 @@ class Spill:
         if not engine.settings.spill.on or is_short(engine.view):
             return
         budgets = _budgets_of(engine)
+        # Together after alone, because what was spilled alone no longer counts.
         for plan in (plan_alone, plan_together):
             for arrived, why in plan(engine.view, budgets):
                 self._spill_again(engine, arrived, budgets, why)
@@ -182,6 +188,7 @@ class Spill:
 
     def _sweep(self, engine: Engine) -> None:
         cap_bytes = engine.settings.spill.session_bytes
+        # Counting reads the directory, so it is done once; `_keep` adds what comes after.
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
             for swept in engine.results.sweep(engine.settings.spill):
                 engine.record(swept)
