@@ -24,11 +24,11 @@ from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import DirectiveLedger, keep_ledger
 from longhold.core.stages.compact.user_words import render_user_messages, words_tokens
-from longhold.core.stages.facts.calls import gather
 from longhold.core.stages.facts.facts import Facts
+from longhold.core.stages.facts.tool_steps import gather
 from longhold.core.view import fold
 from longhold.core.view.tokens import O200K, weigh
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 TURNS = 9
 """Between two compactions; recorded segments have a median of thirteen."""

@@ -12,7 +12,7 @@ from re import escape
 
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages import JsonObject, Text, Thinking, ToolResult, ToolUse
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 PARTS = ("billing", "ledger", "catalogue", "scheduler", "gateway", "archive", "mailer", "roster")
 PEOPLE = ("Ines Albrecht", "Tomasz Reyes", "Noor Haddad", "Paula Lindqvist", "Kofi Mensah")

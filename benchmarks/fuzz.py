@@ -46,7 +46,7 @@ from longhold.errors import LongholdError
 from longhold.gateway.endpoints import ENDPOINTS, read_call
 from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript
 from longhold.session.dialects import guessed_dialect
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 SLOW_SECONDS = 1.0
 SAMPLES = (

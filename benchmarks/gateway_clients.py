@@ -33,7 +33,7 @@ from harness import make_parser, print_result
 from longhold import load
 from longhold.core.http import serve_in_thread, server_of
 from longhold.core.messages import JsonObject
-from longhold.core.request.billing.request import ApiRequest, Caller
+from longhold.core.request.billing.api_request import ApiRequest, Caller
 from longhold.core.settings import load_settings
 from longhold.gateway.server import GatewayOptions, running
 from longhold.gateway.wrapping import environment_for, with_options

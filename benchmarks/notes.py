@@ -44,9 +44,9 @@ from longhold.core.settings import (
     WindowSettings,
 )
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
+from longhold.core.stages.layers import build_layers
 from longhold.core.stages.notes.update import ask_for_update
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.stages.standard import build_layers
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix

@@ -39,7 +39,7 @@ from longhold.core.stages.compact.directives import keep_ledger
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.stages.compact.survival import check_survival, recent_names
 from longhold.core.stages.compact.user_words import words_tokens
-from longhold.core.stages.facts.calls import gather
+from longhold.core.stages.facts.tool_steps import gather
 from longhold.core.stages.facts.user_text import read_typed
 from longhold.core.tools.describe import description_of
 from longhold.core.view import fold_stepwise

@@ -13,7 +13,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.steady import Patience
-from longhold.core.request.billing.errors import ERROR_TYPES
+from longhold.core.request.billing.api_error import ERROR_TYPES
 from longhold.core.turn.loop import Loop, Stopped
 from longhold.errors import LongholdError
 from longhold.session.session import Session

@@ -1,6 +1,6 @@
 """Lines for the user: at once where someone listens, kept otherwise."""
 
-from longhold.agent.notices import Notices
+from longhold.agent.user_notices import Notices
 
 
 def test_lines_are_kept_until_taken_each_once():

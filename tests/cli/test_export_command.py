@@ -18,7 +18,7 @@ from longhold.cli.export_command import command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Said
 from longhold.core.messages import Text
-from longhold.core.settings.files import write_new
+from longhold.core.settings.private_files import write_new
 
 SMALL_BYTES = 4_096
 """Room for the beginning of an export, not for all of it."""

@@ -8,7 +8,7 @@ import pytest
 
 from command_line import longhold
 from generated_sessions import write
-from longhold.insight.places import newest_session
+from longhold.insight.session_files import newest_session
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from longhold.core.log import load
 from longhold.core.log.entries import Swept
 from longhold.core.log.results import Results
 from longhold.core.log.store import FileStore
-from longhold.insight.index import open_index
+from longhold.insight.session_index import open_index
 
 
 def prune(*words):

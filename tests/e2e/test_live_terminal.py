@@ -7,7 +7,7 @@ import pytest
 
 from casting import until
 from lazy import needs
-from longhold.cli.slash import SLASH
+from longhold.cli.slash_table import SLASH
 from longhold.core.log.entries import Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import Image, text_of

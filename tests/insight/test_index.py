@@ -14,9 +14,9 @@ from longhold.core.log.entries import Forked, Replied, Said, Switched
 from longhold.core.messages import Text, Usage
 from longhold.core.settings import home
 from longhold.errors import StoreError
-from longhold.insight.index import NAME, open_index
-from longhold.insight.places import default_roots, find_sessions
 from longhold.insight.report import make_report
+from longhold.insight.session_files import default_roots, find_sessions
+from longhold.insight.session_index import NAME, open_index
 
 DAY = 86_400.0
 JANUARY = 1_767_225_600.0

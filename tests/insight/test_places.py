@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from longhold.insight.places import find_sessions
 from longhold.insight.read_session import read_session
+from longhold.insight.session_files import find_sessions
 
 LINE = '{"type":"user","uuid":"u","sessionId":"s","cwd":"/","message":{"role":"user","content":"hi"}}\n'
 

@@ -37,7 +37,7 @@ from longhold.errors import (
 )
 from longhold.gateway.answer import events_in
 from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 MANY = 20_000
 LIMIT_SECONDS = 5

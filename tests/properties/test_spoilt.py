@@ -13,7 +13,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.view import fold
 from longhold.errors import TranscriptError
 from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 from properties.samples import LINES, spoilt
 
 _log_line = msgspec.json.Decoder(AnyEntry)

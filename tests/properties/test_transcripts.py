@@ -10,7 +10,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.view import fold
 from longhold.core.view.items import NO_RESULT
 from longhold.insight.transcripts import claude_code
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 from properties.records import odd_lines, transcripts
 from properties.strategies import sequences
 

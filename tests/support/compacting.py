@@ -18,8 +18,8 @@ from longhold.core.settings import (
     WindowSettings,
 )
 from longhold.core.stages.compact.owner import CompactionHooks
+from longhold.core.stages.layers import build_layers
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.stages.standard import build_layers
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import make_placeholders

@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from longhold.agent.hook_events import HookEvents
-from longhold.agent.notices import Notices
 from longhold.agent.parts import AgentParts, Equipment
 from longhold.agent.permissions import Gate
 from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.running import MAIL_POLL_SECONDS
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.toolkit import Toolkit
+from longhold.agent.user_notices import Notices
 from longhold.core.log.entries import Compacted
 from longhold.core.log.spending import Budget
 from longhold.core.memory.dream import DreamReport

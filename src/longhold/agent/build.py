@@ -18,7 +18,6 @@ from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import Hooks, load_hooks
 from longhold.agent.instructions import Nearby, ground
 from longhold.agent.mcp import McpServer, McpTools, load_servers
-from longhold.agent.notices import Notices, RoomWarning
 from longhold.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from longhold.agent.permissions import (
     AskUser,
@@ -35,6 +34,7 @@ from longhold.agent.toolkit import Toolkit, references_in
 from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from longhold.agent.tools.skills import skills_at
 from longhold.agent.tools.standard import STANDARD
+from longhold.agent.user_notices import Notices, RoomWarning
 from longhold.core.log.entries import Ran, Replied
 from longhold.core.log.spending import Budget, sum_spending
 from longhold.core.log.store import Store
@@ -45,9 +45,9 @@ from longhold.core.models.capabilities import is_simulated
 from longhold.core.models.protocol import Model
 from longhold.core.request.tool_references import is_deferred
 from longhold.core.settings import Settings, home, load_settings
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
+from longhold.core.stages.layers import Layers, build_layers
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.tools.context import PlanMode, ToolContext
 from longhold.core.tools.describe import MEMORY
 from longhold.core.tools.environment import shell_variables

@@ -7,8 +7,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from longhold.agent.hooks import HookContext, Hooks, HookVerdict
-from longhold.agent.notices import Notices
 from longhold.agent.permissions import Gate
+from longhold.agent.user_notices import Notices
 from longhold.core.messages import JsonObject
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.abort import run_unless_aborted

@@ -14,11 +14,11 @@ from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import Hooks
 from longhold.agent.instructions import Nearby
 from longhold.agent.mcp import McpTools
-from longhold.agent.notices import Notices
 from longhold.agent.permissions import Gate
 from longhold.agent.subagents.ledger import Delivery
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.tool_guard import ToolGuard
+from longhold.agent.user_notices import Notices
 from longhold.core.log.entries import Section
 from longhold.core.log.spending import Budget
 from longhold.core.stages.spill.spill import Spill

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 
-from longhold.agent.instructions.places import LOCAL, SHARED
+from longhold.agent.instructions.instruction_files import LOCAL, SHARED
 from longhold.agent.tools.plan import EXIT_PLAN, plan_file
 from longhold.agent.tools.read import MAX_LINES, READ
 from longhold.agent.tools.shells import BackgroundCommand
@@ -27,7 +27,6 @@ from longhold.core.stages.compact.segment import (
     tokens_of,
 )
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.files import Files, SeenFile
 from longhold.core.tools.protocol import Outcome
 from longhold.core.tools.recovered import (
     TODO_NAME,
@@ -36,6 +35,7 @@ from longhold.core.tools.recovered import (
     recall,
     restored_head,
 )
+from longhold.core.tools.seen_files import Files, SeenFile
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round

@@ -2,7 +2,7 @@
 
 import click
 
-from longhold.agent.subagents import notices
+from longhold.agent.subagents import receipts as notices
 from longhold.agent.subagents.registry import AgentRegistry, Known
 from longhold.agent.subagents.supervisor import Wish, request_file
 from longhold.cli import options
@@ -13,7 +13,7 @@ from longhold.core.log.log import AGENTS
 from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
 from longhold.core.messages.text import clean_line, clean_text
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import ConfigError, LogLocked
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
 

@@ -16,7 +16,7 @@ from longhold.agent.terminal.slash import SessionMove
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
 from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import say
-from longhold.cli.slash import SLASH
+from longhold.cli.slash_table import SLASH
 from longhold.core.messages.text import human_size
 from longhold.core.models.capabilities import known_models
 from longhold.core.models.local import CATALOG, installed_path

@@ -19,7 +19,7 @@ from longhold.cli.output import report
 from longhold.core.messages.text import human_size
 from longhold.core.models.local import CATALOG, installed_path
 from longhold.core.settings import home, load_settings
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import LongholdError
 
 LEAST_FREE_BYTES = 500_000_000

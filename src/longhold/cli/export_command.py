@@ -10,7 +10,7 @@ from longhold.cli import options
 from longhold.cli.import_command import malformed_lines
 from longhold.cli.output import encoded_out, report, say
 from longhold.cli.target import OURS, open_target
-from longhold.core.settings.files import write_new
+from longhold.core.settings.private_files import write_new
 from longhold.errors import StoreError
 from longhold.insight.resume import client_session
 from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format, losses

@@ -21,8 +21,8 @@ from longhold.core.settings import load_settings
 from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
 from longhold.errors import LongholdError
-from longhold.insight.places import agent_roots, default_roots, find_sessions, newest_session
-from longhold.insight.search import FoundSessions, search_sessions
+from longhold.insight.session_files import agent_roots, default_roots, find_sessions, newest_session
+from longhold.insight.session_search import FoundSessions, search_sessions
 from longhold.insight.words import SessionWords
 
 

@@ -16,7 +16,7 @@ from longhold.core.messages.text import human_size, pluralize
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.claude_code.agents import agent_files, agent_name
 from longhold.insight.transcripts.formats import decode_path, open_transcript
-from longhold.session.importing.writer import ImportAccount
+from longhold.session.importing.transcript_writer import ImportAccount
 
 SHOWN_LINES = 5
 

@@ -14,11 +14,11 @@ from longhold.core.log.reading import open_to_read
 from longhold.core.messages.text import human_size, pluralize
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import PageSettings, Settings, load_settings
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.errors import LongholdError, TranscriptError
 from longhold.insight.pages.html import DOCTYPE, render, row_of
 from longhold.insight.pages.session_data import SessionData, session_data
-from longhold.insight.places import SessionFile, find_sessions
+from longhold.insight.session_files import SessionFile, find_sessions
 
 
 @click.command(epilog="Example: longhold inspect newest --html session.html")

@@ -27,7 +27,7 @@ from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.messages.text import ago, clean_text, list_some
 from longhold.core.settings import home, load_settings
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 
 SHOWN_COMMITS = 20
 FOUND = 10

@@ -12,11 +12,11 @@ from longhold.cli import options
 from longhold.cli.output import progress_bar, report, say
 from longhold.core.messages.text import clean_text, dollars, percent, pluralize, tokens
 from longhold.errors import ConfigError, TranscriptError
-from longhold.insight.places import find_sessions
 from longhold.insight.replay.policies import POLICIES, select_policies
 from longhold.insight.replay.result import Figures, PolicyFigures, PolicyStanding, standings
 from longhold.insight.replay.run import AS_RECORDED, ReplayOptions, ReplayReport
 from longhold.insight.replay.run import replay as replay_all
+from longhold.insight.session_files import find_sessions
 
 OURS = "ours"
 HEADS = (

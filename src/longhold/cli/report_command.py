@@ -24,8 +24,6 @@ from longhold.core.messages.text import (
     tokens,
 )
 from longhold.core.messages.usage import Tally
-from longhold.insight.index import SessionIndex, open_index
-from longhold.insight.places import SessionFile, default_roots, find_sessions
 from longhold.insight.report import (
     DIMENSIONS,
     SpendingGroup,
@@ -33,6 +31,8 @@ from longhold.insight.report import (
     make_report,
     spending_json,
 )
+from longhold.insight.session_files import SessionFile, default_roots, find_sessions
+from longhold.insight.session_index import SessionIndex, open_index
 
 RECENT_DAYS = 30
 """Days covered by default; without a path, older sessions need --since."""

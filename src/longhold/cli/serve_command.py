@@ -15,11 +15,11 @@ from longhold.cli.report_command import fresh_index
 from longhold.cli.target import open_target
 from longhold.core.settings import Settings, load_settings
 from longhold.errors import ConfigError
-from longhold.insight.index import select_below
 from longhold.insight.pages.followed import FollowedSessions, ListedSession, ReadSession
 from longhold.insight.pages.html import SessionRow
 from longhold.insight.pages.tables import sanitise
-from longhold.insight.places import default_roots, find_sessions, index_path
+from longhold.insight.session_files import default_roots, find_sessions, index_path
+from longhold.insight.session_index import select_below
 from longhold.insight.transcripts.claude_code.agents import session_name
 
 TITLE_CHARS = 200

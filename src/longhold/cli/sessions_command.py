@@ -20,9 +20,9 @@ from longhold.core.log.stores import default_store
 from longhold.core.messages.text import dollars, pluralize
 from longhold.core.settings import SpillSettings, load_settings
 from longhold.errors import LogLocked
-from longhold.insight.index import open_index
-from longhold.insight.places import OURS, find_sessions, index_path
 from longhold.insight.report import SessionSummary, summarise
+from longhold.insight.session_files import OURS, find_sessions, index_path
+from longhold.insight.session_index import open_index
 from longhold.insight.words import SessionWords
 
 

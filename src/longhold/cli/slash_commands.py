@@ -23,7 +23,7 @@ from longhold.cli.compact_command import edited_text, preview_lines, seam_lines
 from longhold.cli.context_command import lines as context_lines
 from longhold.cli.cost_command import bill_lines
 from longhold.cli.sessions_command import session_facts, session_summary
-from longhold.cli.slash import SLASH
+from longhold.cli.slash_table import SLASH
 from longhold.cli.target import OURS, CommandTarget
 from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import Compacted, Said

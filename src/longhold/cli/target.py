@@ -16,8 +16,8 @@ from longhold.core.settings import home
 from longhold.core.view import View, fold
 from longhold.core.view.gauge import Follower, load_calibration
 from longhold.errors import SessionNotFound, TranscriptError
-from longhold.insight.places import OURS as OURS
-from longhold.insight.places import find_sessions, newest_session
+from longhold.insight.session_files import OURS as OURS
+from longhold.insight.session_files import find_sessions, newest_session
 from longhold.insight.transcripts.formats import is_log, open_transcript
 
 NEWEST = "newest"

@@ -6,7 +6,7 @@ import click
 
 from longhold.agent.instructions import ground, list_waiting_imports
 from longhold.agent.permissions import load_trusted, read_sections, trust, vouch
-from longhold.agent.subagents.catalogue import load_definitions
+from longhold.agent.subagents.definition_files import load_definitions
 from longhold.cli.output import ask_yes_no, json_out, json_text, say
 from longhold.core.messages.text import clean_text
 from longhold.core.settings import load_settings

@@ -19,8 +19,8 @@ from longhold.core.request.cache.fingerprint import blocks_of
 from longhold.core.request.frame import frame
 from longhold.core.request.markers import LOOK_BACK_BLOCKS, SLOTS, add_markers, distance, last_place
 from longhold.core.settings import Settings
+from longhold.core.stages.layers import build_layers
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.stages.standard import build_layers
 from longhold.core.turn.engine import Engine, Stage
 from longhold.core.turn.telemetry import Telemetry
 from longhold.core.view import View

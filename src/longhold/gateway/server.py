@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from longhold.core.http import LOOPBACK, is_loopback, listen, new_token, serve_in_thread, server_of
 from longhold.core.settings import GatewaySettings, Settings, home, load_settings
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.errors import ConfigError
 from longhold.gateway.conversations import Conversations
 from longhold.gateway.endpoints import Upstream

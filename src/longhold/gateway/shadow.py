@@ -15,11 +15,11 @@ from msgspec import structs
 from longhold.core.messages import JsonObject, Usage
 from longhold.core.messages.usage import Tally, add_fields
 from longhold.core.models.prices import price_call
+from longhold.core.request.billing.api_request import Caller, parse_request
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
-from longhold.core.request.billing.request import Caller, parse_request
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.view.tokens import estimate_tokens
 from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint

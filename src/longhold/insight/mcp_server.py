@@ -30,9 +30,9 @@ from longhold.core.log import load_header
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.stores import default_store
 from longhold.core.memory.branch import Direct
+from longhold.core.memory.memory_tool import MemoryInput, memory_tool
 from longhold.core.memory.paths import memory_place
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import MemoryInput, memory_tool
 from longhold.core.messages import Image, JsonObject, ResultContent, Text
 from longhold.core.settings import home, load_settings
 from longhold.core.stages.notes.file import NotesFile, load_page
@@ -44,8 +44,8 @@ from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Input, Outcome, Tool, make_tool
 from longhold.core.view import View, fold
 from longhold.errors import LongholdError
-from longhold.insight.places import newest_session
 from longhold.insight.read_session import read_entries
+from longhold.insight.session_files import newest_session
 from longhold.insight.transcripts.formats import is_log
 from longhold.session.program import newest_in
 

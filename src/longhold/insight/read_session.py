@@ -39,7 +39,7 @@ from longhold.insight.cost import (
     unrecorded_summaries,
     words_of,
 )
-from longhold.insight.places import OURS, SessionFile
+from longhold.insight.session_files import OURS, SessionFile
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, is_log, open_transcript
 
 KEPT_CHARS = 600

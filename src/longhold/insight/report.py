@@ -11,8 +11,8 @@ from msgspec import structs
 from longhold.core.messages import JsonObject
 from longhold.core.messages.usage import Tally
 from longhold.insight.cost import kinds_json
-from longhold.insight.index import SessionIndex, select_below
 from longhold.insight.remedies import Loss, Remedy, is_avoidable, losses, remedies
+from longhold.insight.session_index import SessionIndex, select_below
 
 DIMENSIONS = ("day", "month", "project", "model", "agent", "source", "session")
 

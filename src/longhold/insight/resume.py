@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from longhold.core.log.cursor import clamp_time
-from longhold.insight.places import agent_roots
+from longhold.insight.session_files import agent_roots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry
 from longhold.core.tools.history.history import History
 from longhold.errors import LongholdError
-from longhold.insight.places import OURS
 from longhold.insight.read_session import title_of_history
+from longhold.insight.session_files import OURS
 from longhold.insight.transcripts.formats import is_log, open_transcript
 from longhold.insight.words import SearchedRecord, TextJob
 

@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from longhold.core.settings import home
-from longhold.core.tools.history.index import Index
+from longhold.core.tools.history.log_index import Index
 from longhold.core.tools.history.question import PASSAGE_BITS, HistoryQuestion, TermRows
-from longhold.insight.places import (
+from longhold.insight.session_files import (
     Advance,
     SessionFile,
     each_in_processes,

@@ -22,7 +22,7 @@ from longhold.errors import ConfigError
 from longhold.session.arguments import as_list, to_plain_object
 from longhold.session.importing import anthropic, openai
 from longhold.session.importing.provider import provider_of
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 from longhold.session.scratch_session import draft_compaction, open_scratch, take
 from longhold.session.session import Session
 

@@ -47,9 +47,9 @@ from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.request.server_side import declare_clearing
 from longhold.core.settings import Settings, load_settings
 from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage, manual_request
+from longhold.core.stages.layers import Layers, build_layers
 from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine, Fullness

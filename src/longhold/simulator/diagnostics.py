@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from longhold.core.request.billing.api_request import ApiRequest, JsonObject
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece, PromptTier
 from longhold.core.request.billing.preparation import PreparedPrompt
-from longhold.core.request.billing.request import ApiRequest, JsonObject
 from longhold.core.request.billing.thinking import digest
 
 

@@ -15,11 +15,11 @@ import msgspec
 from longhold.core.messages import Content, Json, Opaque, Text, block_to_wire
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.models.prices import usage_cost
+from longhold.core.request.billing.api_error import ApiError, invalid_request
+from longhold.core.request.billing.api_request import Caller, JsonObject
 from longhold.core.request.billing.cache import CachePlan
-from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.prefix_cache import MINIMUM_TOKENS, PrefixMatch
-from longhold.core.request.billing.request import Caller, JsonObject
 from longhold.core.request.billing.tokens import encode
 from longhold.core.wire import chat
 from longhold.core.wire.messages import SYSTEM_ROLES, Speaker, speaker_of

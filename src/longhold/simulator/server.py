@@ -15,9 +15,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from longhold.core.http import LOOPBACK, is_loopback, listen, serve_in_thread, server_of
+from longhold.core.request.billing.api_error import ApiError, invalid_request
+from longhold.core.request.billing.api_request import (
+    Caller,
+    JsonObject,
+    parse_object,
+    parse_request,
+)
 from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.billing.errors import ApiError, invalid_request
-from longhold.core.request.billing.request import Caller, JsonObject, parse_object, parse_request
 from longhold.simulator.brains import Brain
 from longhold.simulator.brains.by_name import EchoBrain
 from longhold.simulator.faults import InjectedFault

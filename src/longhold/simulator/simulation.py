@@ -8,10 +8,11 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from longhold.core.request.billing.api_error import invalid_request
+from longhold.core.request.billing.api_request import ApiRequest, Caller, JsonObject
 from longhold.core.request.billing.cache import CachePlan, PromptCache
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.edits import fires
-from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import (
     CACHE_EDITS_BETA,
@@ -22,10 +23,13 @@ from longhold.core.request.billing.preparation import (
     prepare,
 )
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
-from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
 from longhold.core.request.billing.thinking import BINDING_BETA, link_conversation
+from longhold.simulator.billed_usage import BilledUsage, Iteration
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
-from longhold.simulator.compaction import (
+from longhold.simulator.diagnostics import Diagnostics
+from longhold.simulator.faults import Faults
+from longhold.simulator.finishing import FinishedAnswer, finish, new_id
+from longhold.simulator.server_compaction import (
     ON_DEMAND_BETA,
     THRESHOLD_BETA,
     Threshold,
@@ -34,12 +38,8 @@ from longhold.simulator.compaction import (
     make_threshold_block,
     threshold_of,
 )
-from longhold.simulator.diagnostics import Diagnostics
-from longhold.simulator.faults import Faults
-from longhold.simulator.finishing import FinishedAnswer, finish, new_id
 from longhold.simulator.settings import SimulatorSettings
 from longhold.simulator.stats import ServedRequest, Stats
-from longhold.simulator.usage import BilledUsage, Iteration
 from longhold.simulator.validate import check_request
 
 SUMMARY_OUTPUT_TOKENS = 8_000  # for a summary, regardless of the request's limit

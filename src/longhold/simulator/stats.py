@@ -7,8 +7,8 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, fields
 
 from longhold.core.models.prices import Cost
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.cache import CachePlan
-from longhold.core.request.billing.request import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from longhold.core.request.billing.request import JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.simulator.simulation import ServedOutcome
 
 

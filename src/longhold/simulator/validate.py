@@ -6,18 +6,18 @@ The billing module checks cache breakpoints and returned thinking.
 from collections.abc import Iterable, Sequence
 
 from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.api_error import invalid_request
+from longhold.core.request.billing.api_request import ApiMessage, ApiRequest, Caller, JsonObject
 from longhold.core.request.billing.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
-from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import deferred_tools, reference_of
 from longhold.core.request.billing.preparation import CACHE_EDITS_BETA
-from longhold.core.request.billing.request import ApiMessage, ApiRequest, Caller, JsonObject
-from longhold.simulator.compaction import (
+from longhold.simulator.model_list import check_model
+from longhold.simulator.server_compaction import (
     MINIMUM_TRIGGER_TOKENS,
     ON_DEMAND_BETA,
     THRESHOLD_BETA,
     threshold_of,
 )
-from longhold.simulator.model_list import check_model
 from longhold.simulator.settings import SimulatorSettings
 
 STRICT_VERSION = "2026-10-21"  # from here on sampling parameters are refused

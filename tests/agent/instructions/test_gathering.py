@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from longhold.agent.instructions import gather, gathering, ground, load
 from longhold.agent.instructions.gathering import MAX_FILE_BYTES, MAX_FILES
-from longhold.agent.instructions.places import InstructionCandidate
+from longhold.agent.instructions.instruction_files import InstructionCandidate
 from longhold.core.settings import InstructionsSettings
 
 

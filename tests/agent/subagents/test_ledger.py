@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from longhold.agent.subagents.ledger import SharedLedger, read_cursor
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
 

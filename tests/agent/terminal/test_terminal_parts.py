@@ -17,8 +17,8 @@ from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
 from longhold.agent.terminal.slash import unknown_command
 from longhold.agent.terminal.spacing import Spacing
 from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, draw_folded
-from longhold.cli.slash import SLASH
 from longhold.cli.slash_commands import CompactWords
+from longhold.cli.slash_table import SLASH
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import TextDelta
 from longhold.core.tools.protocol import Outcome

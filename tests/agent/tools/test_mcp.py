@@ -240,8 +240,8 @@ async def test_a_result_over_the_limit_comes_out_whole(tools, tool_context):
 async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars):
     from mcp.types import Tool
 
-    from longhold.agent.mcp.catalogue import as_tool
     from longhold.agent.mcp.link import McpLink
+    from longhold.agent.mcp.mcp_tools import as_tool
 
     asked = {"anthropic/maxResultSizeChars": meta} if meta is not None else None
     offered = Tool(name="query", input_schema={}, _meta=asked)

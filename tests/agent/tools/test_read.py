@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from longhold.agent.tools.read import page_of_large, page_of_text
 from longhold.core.messages import Image, Text
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.files import HASHED_BYTES
+from longhold.core.tools.seen_files import HASHED_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"rest"
 

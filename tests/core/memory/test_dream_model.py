@@ -5,7 +5,7 @@ import pytest
 from core.memory.forks import ScriptedFork, creating
 from longhold.core.memory.dream import Dreamer, NotDreamt, Steps, dream_with, observer
 from longhold.core.memory.memory import Memory
-from longhold.core.memory.tool import permit_memories
+from longhold.core.memory.memory_tool import permit_memories
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.protocol import Finished, Reply
 from longhold.core.settings import DreamSettings

@@ -15,8 +15,8 @@ from longhold.core.memory.extract import (
 )
 from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.memory import Memory, MemoryConflict
+from longhold.core.memory.memory_tool import permit_memories
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import permit_memories
 from longhold.core.settings import MemorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass

@@ -11,8 +11,8 @@ from core.memory.forks import PREFIX, ScriptedFork, creating
 from longhold.core.log import outbox
 from longhold.core.log.entries import Remembered
 from longhold.core.memory.extract import Extraction, NewMessages
+from longhold.core.memory.memory_tool import permit_memories
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import permit_memories
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass
 

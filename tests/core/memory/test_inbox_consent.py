@@ -6,9 +6,9 @@ import pytest
 
 from core.memory.forks import creating
 from longhold.core.memory.inbox import WAITS, ConsentedMemories, Inbox
+from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import memory_tool
 from longhold.core.settings import MemorySettings, load_settings
 from longhold.core.tools.context import ToolContext
 from longhold.errors import ConfigError

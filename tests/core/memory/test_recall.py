@@ -7,11 +7,11 @@ import pytest
 from core.memory.forks import ScriptedFork
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.memory import Memory
+from longhold.core.memory.memory_tool import Shown
 from longhold.core.memory.provenance import source_hash
 from longhold.core.memory.recall import ANSWER_TOKENS, Recall, choose_with, names_in
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import TeamMemories
-from longhold.core.memory.tool import Shown
 from longhold.core.settings import MemorySettings
 from longhold.errors import ModelUnavailable, RequestRejected
 

@@ -4,7 +4,7 @@ import pytest
 
 from longhold.core.memory.branch import Branch, Direct
 from longhold.core.memory.memory import Memory
-from longhold.core.memory.tool import memory_tool, usable_tools
+from longhold.core.memory.memory_tool import memory_tool, usable_tools
 from longhold.core.tools.context import ToolContext
 
 HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"

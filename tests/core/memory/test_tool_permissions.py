@@ -4,7 +4,7 @@ import pytest
 
 from longhold.agent.tools.standard import STANDARD
 from longhold.core.memory.branch import Branch
-from longhold.core.memory.tool import memory_tool, permit_memories
+from longhold.core.memory.memory_tool import memory_tool, permit_memories
 from longhold.core.messages import ToolUse
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, make_tool

@@ -17,12 +17,12 @@ from longhold.core.policy.cost_model import (
     expect,
     step_at,
 )
+from longhold.core.request.billing.api_request import Caller, parse_request
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.cache import PromptCache
 from longhold.core.request.billing.preparation import Workbench, prepare
-from longhold.core.request.billing.request import Caller, parse_request
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.lifetime import seconds_of
-from longhold.simulator.usage import Iteration
+from longhold.simulator.billed_usage import Iteration
 
 SETTINGS = BillingSettings()
 BENCH = Workbench(SETTINGS)

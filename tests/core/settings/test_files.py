@@ -11,7 +11,7 @@ import pytest
 from longhold.core.log import outbox
 from longhold.core.log.entries import Failed
 from longhold.core.memory.store import MemoryStore
-from longhold.core.settings.files import (
+from longhold.core.settings.private_files import (
     MARK,
     PARTIAL,
     Overtaken,

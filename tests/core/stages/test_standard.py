@@ -2,8 +2,8 @@
 
 from longhold.core.stages.clear.clear import Clearing
 from longhold.core.stages.compact.owner import CompactionStage
+from longhold.core.stages.layers import CollapseIfOn
 from longhold.core.stages.snip import Snip
-from longhold.core.stages.standard import CollapseIfOn
 
 
 def test_the_order_is_that_of_the_path(talk):

@@ -10,7 +10,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
 from longhold.core.view.items import NO_RESULT, OPENING
 from longhold.session.importing import anthropic
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}
 

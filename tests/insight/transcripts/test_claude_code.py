@@ -22,7 +22,7 @@ from longhold.core.view import fold
 from longhold.insight.transcripts import claude_code
 from longhold.insight.transcripts.claude_code.read import CLEARED
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 

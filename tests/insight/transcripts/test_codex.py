@@ -30,7 +30,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
 from longhold.core.view.items import NO_RESULT
 from longhold.insight.transcripts import codex
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 Json = dict[str, object]
 

@@ -23,7 +23,7 @@ from longhold.insight.transcripts.formats import (
     open_transcript,
     read_lines,
 )
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 CLAUDE = b"".join(generate(1, 60))
 LIST = json.dumps(

@@ -16,7 +16,7 @@ from longhold.core.messages import (
 from longhold.core.view import View, fold
 from longhold.core.wire.chat import NO_PICTURE
 from longhold.session.importing import anthropic, openai
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}
 PNG = {"type": "base64", "media_type": "image/png", "data": "aGk="}

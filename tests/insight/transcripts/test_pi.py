@@ -22,7 +22,7 @@ from longhold.core.messages import (
 from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
 from longhold.insight.transcripts import pi
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 RECORDED = sorted(
     (Path(__file__).parents[4] / "shared" / "data" / "transcripts" / "pi").glob("*.jsonl.gz")

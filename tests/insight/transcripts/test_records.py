@@ -3,7 +3,7 @@
 import pytest
 
 from longhold.core.log.cursor import clamp_time
-from longhold.session.importing.records import (
+from longhold.session.importing.json_records import (
     MOST_LEVELS,
     UnreadableRecord,
     count,
@@ -15,7 +15,7 @@ from longhold.session.importing.records import (
     seconds,
     timestamp,
 )
-from longhold.session.importing.writer import ImportAccount
+from longhold.session.importing.transcript_writer import ImportAccount
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from longhold.core.wire.chat import NO_PICTURE
 from longhold.insight.transcripts import codex, pi
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.session.importing import anthropic, openai
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 LOSSLESS = [anthropic, codex, pi]
 ALL = [*LOSSLESS, openai]

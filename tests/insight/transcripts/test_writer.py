@@ -6,7 +6,7 @@ from longhold.core.log.entries import Imported, Titled
 from longhold.core.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
 from longhold.core.messages.measure import measure_content
 from longhold.core.view.block_roles import to_spoken
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from longhold.agent.permissions.decide import MODES, Mode
 from longhold.agent.permissions.sources import is_unchanged
 from longhold.agent.tools import process
 from longhold.core.messages import JsonObject
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.core.tools.environment import shell_variables
 
 TEXT_CHARS = 10_000

@@ -5,6 +5,12 @@ session start and `Nearby` adds those near a touched file.
 """
 
 from longhold.agent.instructions.gathering import Gathered, InstructionPart, Waiting, gather
+from longhold.agent.instructions.instruction_files import (
+    Ground,
+    ground,
+    list_at_start,
+    list_everywhere,
+)
 from longhold.agent.instructions.nearby import (
     InstructionChanges,
     LoadReason,
@@ -14,7 +20,6 @@ from longhold.agent.instructions.nearby import (
     render_instructions,
     sources,
 )
-from longhold.agent.instructions.places import Ground, ground, list_at_start, list_everywhere
 
 __all__ = [
     "Gathered",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from longhold.agent.instructions.places import (
+from longhold.agent.instructions.instruction_files import (
     AFTER_A_PATH,
     Ground,
     InstructionCandidate,

@@ -24,7 +24,7 @@ from longhold.agent.permissions.rules import Rules, parse_rules
 from longhold.agent.tools.globs import VERSION_CONTROL
 from longhold.core.messages import Json, JsonObject
 from longhold.core.settings import home
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 from longhold.core.settings.reading import parse_toml
 from longhold.core.tools.shell_reader import read_script, split_words

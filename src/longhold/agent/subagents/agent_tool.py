@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from longhold.agent.subagents.catalogue import listing
 from longhold.agent.subagents.definition import FORK
+from longhold.agent.subagents.definition_files import listing
 from longhold.agent.subagents.names import LEAD, check_agent_name
 from longhold.agent.subagents.order import Order
 from longhold.agent.subagents.supervisor import Supervisor

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from longhold.agent.hooks import Hooks
 from longhold.agent.mcp import McpTools
-from longhold.agent.notices import Notices
 from longhold.agent.parts import AgentParts, Assemble, Blueprint, Equipment
 from longhold.agent.permissions import Answer, AskUser, Gate, Question
 from longhold.agent.subagents.agent_tool import agent_stop_tool, agent_tool
-from longhold.agent.subagents.catalogue import Definitions
 from longhold.agent.subagents.definition import Definition, mode_for, tools_for
+from longhold.agent.subagents.definition_files import Definitions
 from longhold.agent.subagents.ledger import Delivery
 from longhold.agent.subagents.mail_socket import MailSocket
 from longhold.agent.subagents.mailer import AgentDirectory, Mailer, agent_box, send_tool
@@ -29,6 +28,7 @@ from longhold.agent.subagents.teammates import Teammates
 from longhold.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget, ForkWorker
 from longhold.agent.toolkit import references_in
 from longhold.agent.tools.skills import Skill, skills_at
+from longhold.agent.user_notices import Notices
 from longhold.core.log.cursor import last_n
 from longhold.core.log.protocol import StoredMail
 from longhold.core.memory.session_memory import memory_text

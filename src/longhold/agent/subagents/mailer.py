@@ -36,7 +36,7 @@ from longhold.agent.subagents.teammates import Teammates
 from longhold.core.log.protocol import StoredMail
 from longhold.core.log.store import FileStore, new_id
 from longhold.core.messages.text import one_line
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool
 from longhold.errors import ConfigError, LongholdError, SessionNotFound, StoreError

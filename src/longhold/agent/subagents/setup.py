@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from longhold.agent.parts import AgentParts, Assemble, Equipment
 from longhold.agent.permissions import AskUser
-from longhold.agent.subagents.catalogue import Definitions, load_definitions
+from longhold.agent.subagents.definition_files import Definitions, load_definitions
 from longhold.agent.subagents.factory import Place, SubagentContext, attach_subagents
 from longhold.agent.subagents.ledger import Mailbox
 from longhold.agent.subagents.mail_socket import MailSocket

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from longhold.agent.hooks import HookVerdict
-from longhold.agent.subagents import notices
-from longhold.agent.subagents.catalogue import Definitions
+from longhold.agent.subagents import receipts as notices
 from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.definition_files import Definitions
 from longhold.agent.subagents.mail_socket import MailSocket
 from longhold.agent.subagents.order import Finish, Order, ToolReach, Worker, read_back
 from longhold.agent.subagents.registry import AgentRegistry, Known, mark_of
@@ -26,7 +26,7 @@ from longhold.core.log.entries import Ended, Failed, Said, Spawned
 from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import JsonObject, Text
 from longhold.core.settings import AgentsSettings
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.core.tools.protocol import Outcome, Refused
 from longhold.core.turn.engine import Engine
 from longhold.errors import LongholdError, StoreError

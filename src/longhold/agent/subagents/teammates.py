@@ -20,7 +20,7 @@ from longhold.agent.subagents.order import Finish, Order
 from longhold.agent.subagents.tasks import TaskList
 from longhold.core.messages.text import one_line
 from longhold.core.settings import home
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import ConfigError
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from longhold.agent.subagents.names import check_agent_name
 from longhold.agent.tools.git import own_filters, run_git
 from longhold.core.settings import home
-from longhold.core.settings.files import private_directory, write_private
+from longhold.core.settings.private_files import private_directory, write_private
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import StoreError
 

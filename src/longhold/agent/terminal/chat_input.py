@@ -17,7 +17,7 @@ from prompt_toolkit.history import FileHistory, History
 
 from longhold.agent.tools.git import run_git
 from longhold.core.messages.text import clean_line, human_size, pluralize
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
 SHOWN = 40

@@ -22,7 +22,7 @@ from longhold.agent.tools.shells import (
     shells_of,
 )
 from longhold.core.messages.text import clean_line
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import SHELL_CHARS
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool

@@ -15,10 +15,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from longhold.agent.tools.source import NotEncodable, NotText, SourceText, decode
-from longhold.core.settings.files import Overtaken, replace_content
+from longhold.core.settings.private_files import Overtaken, replace_content
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.files import SeenFile, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from longhold.core.tools.seen_files import SeenFile, stamp_of
 
 EDITED_BYTES = 64 << 20
 

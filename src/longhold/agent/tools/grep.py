@@ -14,9 +14,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from longhold.agent.tools.file_search import (
+    SEARCH_SECONDS,
+    Gap,
+    MatchedLine,
+    find_lines,
+    find_names,
+)
 from longhold.agent.tools.globs import glob_expression
 from longhold.agent.tools.scan import Query
-from longhold.agent.tools.search import SEARCH_SECONDS, Gap, MatchedLine, find_lines, find_names
 from longhold.core.messages.text import pluralize
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import MATCH_CHARS

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.core.tools.context import PlanMode, ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 

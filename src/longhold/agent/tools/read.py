@@ -23,9 +23,9 @@ from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binar
 from longhold.core.messages import Image, Json, JsonObject, ResultContent, Text
 from longhold.core.messages.text import count_fitting_lines
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.files import HASHED_BYTES, SeenFile, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.tools.recovered import UNCHANGED
+from longhold.core.tools.seen_files import HASHED_BYTES, SeenFile, stamp_of
 
 IMAGE_BYTES = 3_750_000
 """5 MB in base64, the provider limit for one image."""

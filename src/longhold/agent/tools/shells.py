@@ -19,7 +19,7 @@ from io import BufferedWriter
 from pathlib import Path
 
 from longhold.agent.tools.process import find_program, group_members, signal_group
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.core.tools.context import ToolContext
 
 GRACE_SECONDS = 2.0

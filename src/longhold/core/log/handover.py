@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from longhold.core.log.protocol import OpenLog
-from longhold.core.settings.files import PRIVATE_FILE
+from longhold.core.settings.private_files import PRIVATE_FILE
 from longhold.errors import LogLocked
 
 LOOK_SECONDS = 0.02

@@ -25,7 +25,7 @@ from longhold.core.log.results import Results
 from longhold.core.log.shared import FileRecords, SharedRecords
 from longhold.core.log.syncing import FileSync, open_for_writing, release
 from longhold.core.messages import Json
-from longhold.core.settings.files import (
+from longhold.core.settings.private_files import (
     explain_errors,
     private_directory,
     store_error,

@@ -24,7 +24,7 @@ from longhold.core.log.entries import (
     Recalled,
     Remembered,
 )
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 
 NAME = "outbox"
 UNREADABLE = ".unreadable"

@@ -11,7 +11,7 @@ import msgspec
 from longhold.core.log.entries import Said
 from longhold.core.log.spending import DayLedger, FileLedger
 from longhold.core.settings import home
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 
 _SAID = b'{"entry":"said"'
 

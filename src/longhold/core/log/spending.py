@@ -23,7 +23,7 @@ from longhold.core.messages.text import dollars, exact_dollars
 from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings, home
-from longhold.core.settings.files import PRIVATE_FILE, private_directory
+from longhold.core.settings.private_files import PRIVATE_FILE, private_directory
 from longhold.errors import StoreError
 
 

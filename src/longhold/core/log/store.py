@@ -27,7 +27,7 @@ from longhold.core.log.shared import FileRecords, SharedRecords
 from longhold.core.log.titles import NOTES, title_of
 from longhold.core.messages import ToolUse
 from longhold.core.settings import SpillSettings, home
-from longhold.core.settings.files import private_directory, write_private
+from longhold.core.settings.private_files import private_directory, write_private
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from longhold.core.settings.files import PRIVATE_FILE, explain_errors
+from longhold.core.settings.private_files import PRIVATE_FILE, explain_errors
 from longhold.errors import LogLocked
 
 REST_SECONDS = 0.1

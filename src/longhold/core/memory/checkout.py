@@ -13,7 +13,7 @@ from typing import TypeAlias
 from longhold.core.memory.commits import Database, sha
 from longhold.core.memory.memory import MemoryRefused
 from longhold.core.memory.paths import INDEX, check_place
-from longhold.core.settings.files import sweep, write_private
+from longhold.core.settings.private_files import sweep, write_private
 
 CheckoutStep: TypeAlias = Callable[[str], None]
 """Called at each point at which a process may die. Tests crash there."""

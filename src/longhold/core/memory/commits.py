@@ -22,7 +22,7 @@ from longhold.core.memory.memory import (
     parse,
 )
 from longhold.core.memory.paths import INDEX
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -20,10 +20,10 @@ from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import Commit
 from longhold.core.memory.index import IndexLine, cut_index, make_index
 from longhold.core.memory.memory import MemoryBusy, parse, stamp
+from longhold.core.memory.memory_tool import NO_REASON, READS, ROOT, memory_tool
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
-from longhold.core.memory.tool import NO_REASON, READS, ROOT, memory_tool
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import Usage, text_of
 from longhold.core.messages.text import one_line

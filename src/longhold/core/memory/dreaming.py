@@ -22,8 +22,8 @@ from longhold.core.memory.dream import Dreamer, DreamReport, Steps, dream, dream
 from longhold.core.memory.inbox import must_ask
 from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
 from longhold.core.memory.memory import MemoryRefused, stamp
+from longhold.core.memory.memory_tool import permit_memories, usable_tools
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import permit_memories, usable_tools
 from longhold.core.messages import text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line

@@ -19,9 +19,9 @@ from longhold.core.memory.checkout import CheckoutStep, no_step
 from longhold.core.memory.inbox import ConsentedMemories, KeptMemory, must_ask
 from longhold.core.memory.index import IndexLine
 from longhold.core.memory.memory import MemoryConflict, stamp
+from longhold.core.memory.memory_tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore
-from longhold.core.memory.tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.tools.describe import MEMORY

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from longhold.core.settings.files import is_running, private_directory, write_private
+from longhold.core.settings.private_files import is_running, private_directory, write_private
 from longhold.errors import StoreError
 
 NAME = ".dream-lock"

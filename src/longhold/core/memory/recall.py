@@ -19,10 +19,10 @@ from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry, Failed, Framed, Recalled, Said, Section
 from longhold.core.memory.index import IndexLine
 from longhold.core.memory.memory import Memory, MemoryBusy, NoSuchMemory, stamp
+from longhold.core.memory.memory_tool import Shown
 from longhold.core.memory.provenance import changed_sources
 from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
-from longhold.core.memory.tool import Shown
 from longhold.core.messages import text_of
 from longhold.core.messages.text import byte_count, first_bytes
 from longhold.core.messages.words import words_of

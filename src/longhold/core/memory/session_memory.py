@@ -20,6 +20,13 @@ from longhold.core.memory.dreaming import DREAM, DreamJobs, Unasked
 from longhold.core.memory.extract import Extraction, ExtractionCursor, line
 from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory import MemoryBusy
+from longhold.core.memory.memory_tool import (
+    MemoryPlace,
+    ViewedMemories,
+    memory_tool,
+    permit_memories,
+    usable_tools,
+)
 from longhold.core.memory.paths import TEAM, memory_place, team_directory
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.recall import (
@@ -31,13 +38,6 @@ from longhold.core.memory.recall import (
 )
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import TeamMemories
-from longhold.core.memory.tool import (
-    MemoryPlace,
-    ViewedMemories,
-    memory_tool,
-    permit_memories,
-    usable_tools,
-)
 from longhold.core.memory.untrusted_input import watch_session
 from longhold.core.memory.waiting import LOOP_SECONDS, retry_while_busy
 from longhold.core.settings import MemorySettings

@@ -29,7 +29,7 @@ from longhold.core.memory.search import MemoryHit, MemorySearch
 from longhold.core.memory.waiting import BUSY_SECONDS
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
 DATABASE = ".history.db"

@@ -22,7 +22,7 @@ from longhold.core.memory.paths import INDEX, check_memory_name, check_place
 from longhold.core.memory.store import FILE_BYTES
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
-from longhold.core.settings.files import Overtaken, replace_content
+from longhold.core.settings.private_files import Overtaken, replace_content
 
 PREFIX = "team/"
 """Distinguishes a team memory from a private one of the same name."""

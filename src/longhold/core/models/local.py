@@ -24,7 +24,7 @@ from longhold.core.models.capabilities import Capabilities, capabilities
 from longhold.core.models.connection import load_extra
 from longhold.core.models.protocol import Event, Request
 from longhold.core.settings import home
-from longhold.core.settings.files import PRIVATE_FILE, private_directory
+from longhold.core.settings.private_files import PRIVATE_FILE, private_directory
 from longhold.errors import ConfigError, ModelError, StoreError
 
 COPY_BYTES = 1 << 20

@@ -31,7 +31,6 @@ from longhold.core.settings.agent import (
     TerminalSettings,
     WindowSettings,
 )
-from longhold.core.settings.files import private_directory, write_private
 from longhold.core.settings.history import (
     ClearSettings,
     CollapseSettings,
@@ -44,6 +43,7 @@ from longhold.core.settings.history import (
     PageSettings,
     SpillSettings,
 )
+from longhold.core.settings.private_files import private_directory, write_private
 from longhold.core.settings.project import UnusableFile, checkout_top, project_root, read_text
 from longhold.core.settings.setting import SettingSpec, Value
 from longhold.errors import ConfigError, StoreError

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from longhold.core.tools.environment import shell_variables
-from longhold.core.tools.files import Files
+from longhold.core.tools.seen_files import Files
 from longhold.core.view.tokens import CLAUDE, estimate_tokens
 
 

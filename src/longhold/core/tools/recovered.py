@@ -17,7 +17,7 @@ from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restore
 from longhold.core.messages import Json, Text, ToolUse, text_of
 from longhold.core.tools.context import Todo, ToolContext
 from longhold.core.tools.describe import description_of
-from longhold.core.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
+from longhold.core.tools.seen_files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
 
 SKILL_NAME, TODO_NAME = "Skill", "TodoWrite"
 UNCHANGED = "is unchanged since you read it; these lines stand above."

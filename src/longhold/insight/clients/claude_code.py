@@ -15,12 +15,12 @@ from longhold.core.request.lifetime import lifetime_seconds, written_lifetime
 from longhold.core.turn.status import Status
 from longhold.errors import LongholdError
 from longhold.insight.cost import begins_turn, words_of
-from longhold.insight.index import open_index
-from longhold.insight.places import find_sessions
 from longhold.insight.read_session import read_entries
 from longhold.insight.report import SpendingReport, make_report
+from longhold.insight.session_files import find_sessions
+from longhold.insight.session_index import open_index
 from longhold.insight.timeline import follow_context
-from longhold.session.importing.records import count, decode_record, seconds
+from longhold.session.importing.json_records import count, decode_record, seconds
 
 TAIL_BYTES = 512 << 10
 """Bytes read from the end of a transcript for the last answer."""

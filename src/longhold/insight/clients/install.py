@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from longhold.core.messages import JsonObject
-from longhold.core.settings.files import Overtaken, replace_content
 from longhold.core.settings.installation import NAME, program
+from longhold.core.settings.private_files import Overtaken, replace_content
 from longhold.errors import ConfigError
 from longhold.insight.clients import pi
-from longhold.insight.places import agent_roots
+from longhold.insight.session_files import agent_roots
 
 CLIENTS = ("claude-code", "codex", "pi")
 REFRESH_SECONDS = 10

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from longhold.core.messages import JsonObject, Usage
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.protocol import Request
+from longhold.core.request.billing.api_request import ApiMessage, ApiRequest
 from longhold.core.request.billing.cache import PromptCache
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.edits import EditContext, apply_edits, edits_of
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, take_apart
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
-from longhold.core.request.billing.request import ApiMessage, ApiRequest
 from longhold.core.request.billing.thinking import strip_earlier_thinking
 from longhold.core.request.billing.tokens import TokenCounter
 from longhold.insight.replay.recorded_session import SETTINGS

@@ -18,8 +18,8 @@ from longhold.core.log.unique_answers import UniqueAnswer, answers_of
 from longhold.core.messages import Message, ToolResult, ToolUse, message_to_wire, text_of
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import PieceMeter
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.tokens import TokenCounter, encode
 from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.facts.names import NameKind, find_names

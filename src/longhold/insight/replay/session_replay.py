@@ -41,8 +41,8 @@ from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.compact.owner import CompactionHooks
 from longhold.core.stages.compact.segment import Segment, kept_rounds, shown_paths
 from longhold.core.stages.compact.summary import HEADINGS
+from longhold.core.stages.layers import build_layers
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.stages.standard import build_layers
 from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background

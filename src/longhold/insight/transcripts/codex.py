@@ -26,7 +26,7 @@ from longhold.core.wire.responses import (
     write_items,
 )
 from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.records import (
+from longhold.session.importing.json_records import (
     arguments_of,
     count,
     first_record,
@@ -35,7 +35,7 @@ from longhold.session.importing.records import (
     seconds,
     timestamp,
 )
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 NAME = "codex"
 

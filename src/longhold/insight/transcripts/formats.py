@@ -16,8 +16,8 @@ from longhold.core.log.entries import AnyEntry
 from longhold.core.log.reading import LOG_STARTS, open_to_read
 from longhold.core.view import View
 from longhold.errors import TranscriptError
-from longhold.session.importing.records import decode_record, number_lines
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.json_records import decode_record, number_lines
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 SNIFF_BYTES = 64 << 10
 """Enough for several records, so that one unreadable record does not decide."""

@@ -42,7 +42,7 @@ from longhold.core.wire.messages import (
     wrap,
 )
 from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.records import (
+from longhold.session.importing.json_records import (
     Numbered,
     UnreadableRecord,
     check_record,
@@ -54,8 +54,8 @@ from longhold.session.importing.records import (
     seconds,
     timestamp,
 )
-from longhold.session.importing.records import line as to_line
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.json_records import line as to_line
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 OFF_BRANCH = "entry of another branch"
 OffBranch: TypeAlias = Callable[[tuple[int, JsonObject]], None]

@@ -10,9 +10,9 @@ from longhold.core.log.entries import AnyEntry, Framed, Section
 from longhold.core.messages import Json, JsonObject, Text, content_from_wire, message_to_wire
 from longhold.core.view import View
 from longhold.session.importing.dialogue import Dialogue
+from longhold.session.importing.json_records import count, document, message_list
 from longhold.session.importing.provider import provider_of
-from longhold.session.importing.records import count, document, message_list
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 NAME = "anthropic"
 

@@ -15,7 +15,7 @@ from longhold.core.messages import Block, Content, JsonObject, ToolResult, ToolU
 from longhold.core.messages.measure import measure_content
 from longhold.core.messages.rules import resolve_block
 from longhold.core.wire.messages import split_results
-from longhold.session.importing.writer import OfAnswer, TranscriptWriter
+from longhold.session.importing.transcript_writer import OfAnswer, TranscriptWriter
 
 
 class Dialogue:

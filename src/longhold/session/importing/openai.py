@@ -19,9 +19,9 @@ from longhold.core.view import View
 from longhold.core.wire import chat
 from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.session.importing.dialogue import Dialogue
+from longhold.session.importing.json_records import arguments_of, count, document, message_list
 from longhold.session.importing.provider import provider_of
-from longhold.session.importing.records import arguments_of, count, document, message_list
-from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 NAME = "openai"
 

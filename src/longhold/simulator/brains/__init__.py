@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from longhold.core.request.billing.request import JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 
 Purpose = Literal["message", "summary"]
 

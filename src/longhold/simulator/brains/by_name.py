@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from longhold.core.messages import Text, Thinking, ToolUse, block_to_wire
 from longhold.core.models.protocol import Model, Request, collect
-from longhold.core.request.billing.request import JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, plain_block, text, thinking
 from longhold.simulator.brains.digest import DigestBrain
 from longhold.simulator.brains.scripted import ScriptedBrain

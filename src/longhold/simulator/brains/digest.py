@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from longhold.core.request.billing.request import JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.stages.compact.plain_summary import (
     FIELDS,
     LINE_CHARS,

@@ -4,7 +4,7 @@ import pytest
 from tests.core.stages.facts.conftest import Talk
 
 from longhold.core.stages.compact.compose import mark_contradictions
-from longhold.core.stages.facts.calls import extract
+from longhold.core.stages.facts.tool_steps import extract
 
 
 @pytest.fixture

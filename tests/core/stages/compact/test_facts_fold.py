@@ -9,10 +9,10 @@ from longhold.core.log.entries import Compacted, Directed, Undone
 from longhold.core.messages import Text, Thinking, ToolResult, ToolUse
 from longhold.core.stages.compact.directives import keep_ledger
 from longhold.core.stages.compact.facts_fold import FactsFold
-from longhold.core.stages.facts.calls import gather
 from longhold.core.stages.facts.carried import MOST_STEPS
+from longhold.core.stages.facts.tool_steps import gather
 from longhold.core.view import fold
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

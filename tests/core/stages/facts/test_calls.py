@@ -2,7 +2,6 @@
 
 import pytest
 
-from longhold.core.stages.facts.calls import extract
 from longhold.core.stages.facts.facts import (
     ChangeFact,
     CommandFact,
@@ -12,6 +11,7 @@ from longhold.core.stages.facts.facts import (
     TodoFact,
     WordsFact,
 )
+from longhold.core.stages.facts.tool_steps import extract
 
 
 def steps(talk):

@@ -2,7 +2,6 @@
 
 from longhold.core.log.entries import Compacted
 from longhold.core.messages import Opaque, RedactedThinking, Text, Thinking, ToolResult, ToolUse
-from longhold.core.stages.facts.calls import extract, gather, originals
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     Interruption,
@@ -11,8 +10,9 @@ from longhold.core.stages.facts.facts import (
     Thought,
     WordsFact,
 )
+from longhold.core.stages.facts.tool_steps import extract, gather, originals
 from longhold.core.view import fold
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 
 def text(said):

@@ -22,7 +22,7 @@ from longhold.core.log.entries import (
 from longhold.core.messages import Image, Opaque, Text, Thinking, ToolUse
 from longhold.core.settings import LogSettings, Settings
 from longhold.core.tools.history.history import HITS, History, is_shown
-from longhold.core.tools.history.index import NAME
+from longhold.core.tools.history.log_index import NAME
 from longhold.core.turn.engine import Engine
 from longhold.errors import NotInHistory
 from longhold.insight.transcripts.formats import open_transcript

@@ -7,7 +7,7 @@ import pytest
 
 from longhold.core.log.results import Results
 from longhold.core.messages import Image, Text
-from longhold.core.tools.history.index import NAME, Index
+from longhold.core.tools.history.log_index import NAME, Index
 from longhold.core.tools.history.question import parse_question
 from longhold.core.tools.history.records import Missing, read_body
 

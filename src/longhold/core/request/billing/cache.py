@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from longhold.core.messages import Usage
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import Marker
 from longhold.core.request.billing.prompt import Prompt
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.lifetime import Lifetime, seconds_of
 
 LOOKBACK_POSITIONS = 20  # per cache breakpoint, including its own block

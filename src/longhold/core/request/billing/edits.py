@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.api_request import JsonObject
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece
-from longhold.core.request.billing.request import JsonObject
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.thinking import is_thinking, turn_numbers
 
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"

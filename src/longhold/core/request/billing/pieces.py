@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from longhold.core.request.billing.request import ApiRequest, JsonObject
+from longhold.core.request.billing.api_request import ApiRequest, JsonObject
 from longhold.core.request.billing.tokens import TokenCounter
 from longhold.core.request.lifetime import Lifetime
 from longhold.core.request.tool_references import is_deferred

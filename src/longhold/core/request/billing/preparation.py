@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from longhold.core.models.capabilities import LONG_WINDOW, Capabilities, capabilities
-from longhold.core.request.billing.compaction import adopt_compactions
+from longhold.core.request.billing.api_request import ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.billing_settings import BillingSettings
+from longhold.core.request.billing.compaction_blocks import adopt_compactions
 from longhold.core.request.billing.edits import EditContext, apply_edits, edits_of
-from longhold.core.request.billing.markers import place_markers
+from longhold.core.request.billing.marker_rules import place_markers
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, deferred_tools, take_apart
 from longhold.core.request.billing.prompt import Prompt, chain_prompt, salts_of
-from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.signing import Signer
 from longhold.core.request.billing.thinking import check_thinking, strip_earlier_thinking
 from longhold.core.request.billing.tokens import TokenCounter, count_tokens

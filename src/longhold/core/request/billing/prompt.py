@@ -13,9 +13,9 @@ from hashlib import blake2b
 import msgspec
 
 from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.api_request import ApiRequest
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
-from longhold.core.request.billing.request import ApiRequest
-from longhold.core.request.billing.settings import BillingSettings
 
 LINKS = 20_000
 """More than a long session needs, because its prompts share most of their links."""

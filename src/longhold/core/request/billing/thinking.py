@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from longhold.core.models.capabilities import Capabilities
-from longhold.core.request.billing.errors import invalid_request
+from longhold.core.request.billing.api_error import invalid_request
+from longhold.core.request.billing.api_request import ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
-from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.settings import BillingSettings
 from longhold.core.request.billing.signing import CompactionSeal, Signer, ThinkingSeal
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from longhold.core.request.billing.request import JsonObject
-from longhold.core.request.billing.settings import BillingSettings
+from longhold.core.request.billing.api_request import JsonObject
+from longhold.core.request.billing.billing_settings import BillingSettings
 
 SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens; a character is at most four
 

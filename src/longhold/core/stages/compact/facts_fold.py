@@ -23,9 +23,9 @@ from longhold.core.log.entries import (
 from longhold.core.messages import text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
-from longhold.core.stages.facts.calls import Todos, extract, gather
 from longhold.core.stages.facts.carried import bound_turns, shorten_turn
 from longhold.core.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
+from longhold.core.stages.facts.tool_steps import Todos, extract, gather
 from longhold.core.view import View, fold
 from longhold.core.view.items import Item, Spoken
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longhold.core.request.billing.request import JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "path": ("file_path", "path", "filename", "file"),

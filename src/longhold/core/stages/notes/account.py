@@ -18,7 +18,6 @@ from longhold.core.messages.text import (
     remove_blank_lines,
     sentences,
 )
-from longhold.core.stages.facts.calls import Todos, extract, originals
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -40,6 +39,7 @@ from longhold.core.stages.facts.facts import (
 from longhold.core.stages.facts.gist import conclusions
 from longhold.core.stages.facts.names import PROSE, last_name, list_touched, suffix_of
 from longhold.core.stages.facts.outcome import commits_in, only_looks, telling_lines
+from longhold.core.stages.facts.tool_steps import Todos, extract, originals
 from longhold.core.view.items import Item, Round
 from longhold.core.view.tokens import estimate_tokens
 

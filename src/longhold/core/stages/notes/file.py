@@ -13,10 +13,15 @@ from pathlib import Path
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import AnyEntry, Noted
 from longhold.core.messages.text import cut, one_line
-from longhold.core.settings.files import PRIVATE_FILE, Overtaken, private_directory, replace_content
+from longhold.core.settings.private_files import (
+    PRIVATE_FILE,
+    Overtaken,
+    private_directory,
+    replace_content,
+)
 from longhold.core.stages.notes.account import SessionAccount, engine_sections
 from longhold.core.stages.notes.page import NotesPage, NotesSection, merge_texts, read_page
-from longhold.core.tools.files import SeenFile, stamp_of
+from longhold.core.tools.seen_files import SeenFile, stamp_of
 from longhold.errors import StoreError
 
 NAME = "notes.md"

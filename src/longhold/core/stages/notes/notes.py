@@ -16,7 +16,7 @@ from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.request.lifetime import seconds_of
 from longhold.core.settings import NotesSettings
-from longhold.core.settings.files import Overtaken
+from longhold.core.settings.private_files import Overtaken
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine, Fullness

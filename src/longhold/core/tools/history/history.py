@@ -21,7 +21,7 @@ from longhold.core.messages.text import clean_line
 from longhold.core.settings import HistorySettings
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
-from longhold.core.tools.history.index import WordSearch
+from longhold.core.tools.history.log_index import WordSearch
 from longhold.core.tools.history.pages import (
     PASSAGE_CHARS,
     LineRange,

@@ -13,8 +13,8 @@ from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import Content, JsonObject, Text, ToolUse, Usage, is_blank, text_of
 from longhold.core.models.retry import Retries
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.files import SeenFile
 from longhold.core.tools.protocol import LIMIT_CHARS, Outcome, Tool
+from longhold.core.tools.seen_files import SeenFile
 from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.round import Allowed, Denied, RoundEvent, ToolGate
 from longhold.errors import RequestRejected

@@ -15,8 +15,8 @@ from longhold.core.messages import Json, JsonObject, content_from_wire
 from longhold.core.messages.measure import measure_content
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.formats import decode_path, open_transcript
-from longhold.session.importing.records import seconds
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.json_records import seconds
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 SUMMARY_AGENT = "acompact-"

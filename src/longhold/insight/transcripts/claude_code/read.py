@@ -40,8 +40,14 @@ from longhold.core.view.block_roles import to_spoken
 from longhold.core.view.items import make_unanswered
 from longhold.core.wire.messages import split_results
 from longhold.insight.transcripts.claude_code.agents import SideCalls
-from longhold.session.importing.records import count, decode_record, number_lines, records, seconds
-from longhold.session.importing.writer import TranscriptWriter
+from longhold.session.importing.json_records import (
+    count,
+    decode_record,
+    number_lines,
+    records,
+    seconds,
+)
+from longhold.session.importing.transcript_writer import TranscriptWriter
 
 ABSORBED = "absorbed_mid_turn"
 """Reason of a removal that reached the model; older versions record no reason."""

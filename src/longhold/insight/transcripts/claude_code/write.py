@@ -11,7 +11,7 @@ from longhold.core.log.cursor import clamp_time
 from longhold.core.messages import Block, JsonObject, block_to_wire, usage_to_wire
 from longhold.core.view import View
 from longhold.core.view.items import Round, Spoken
-from longhold.session.importing.records import line, timestamp
+from longhold.session.importing.json_records import line, timestamp
 
 VERSION = "2.1.0"
 

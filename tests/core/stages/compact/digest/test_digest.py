@@ -18,7 +18,7 @@ from longhold.core.messages import (
 )
 from longhold.core.stages.compact.digest import SECTIONS, FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
-from longhold.core.stages.facts.calls import extract
+from longhold.core.stages.facts.tool_steps import extract
 from longhold.core.view.items import Result, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 

@@ -6,8 +6,8 @@ from longhold.core.stages.compact.digest import FactPieces
 from longhold.core.stages.compact.digest.context import DigestContext
 from longhold.core.stages.compact.digest.files import group_edits
 from longhold.core.stages.compact.digest.state import failures
-from longhold.core.stages.facts.calls import extract
 from longhold.core.stages.facts.gist import conclusions
+from longhold.core.stages.facts.tool_steps import extract
 
 PLENTY = 6_000
 

@@ -20,7 +20,7 @@ from longhold.core.log.protocol import AgentLog, Closing, StoredMail
 from longhold.core.log.queued_job import JobKind, QueuedJobs, SessionJob
 from longhold.core.log.results import DIRECTORY, Body, Results, StoredBody
 from longhold.core.log.shared import SharedRecords
-from longhold.core.log.stores.postgres.writer import Lease, Writer
+from longhold.core.log.stores.postgres.group_commit import Lease, Writer
 from longhold.core.settings import StoreSettings
 from longhold.errors import StoreError
 

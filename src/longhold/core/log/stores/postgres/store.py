@@ -37,13 +37,14 @@ from longhold.core.log.store import (
 )
 from longhold.core.log.stores.postgres import schema
 from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase
+from longhold.core.log.stores.postgres.group_commit import Holder, Lease, Writer
 from longhold.core.log.stores.postgres.log import (
     BodiesToRead,
     PostgresJobs,
     PostgresLog,
     PostgresResults,
 )
-from longhold.core.log.stores.postgres.records import (
+from longhold.core.log.stores.postgres.shared_records import (
     PostgresMail,
     PostgresRecords,
     decode_session,
@@ -51,10 +52,9 @@ from longhold.core.log.stores.postgres.records import (
     list_bodies,
     load_entries,
 )
-from longhold.core.log.stores.postgres.writer import Holder, Lease, Writer
 from longhold.core.log.titles import NOTES, title_in
 from longhold.core.settings import StoreSettings, home
-from longhold.core.settings.files import write_private
+from longhold.core.settings.private_files import write_private
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import ConfigError, LogLocked, SessionExists, SessionNotFound, StoreError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from longhold.core.request.billing.errors import ApiError, invalid_request
+from longhold.core.request.billing.api_error import ApiError, invalid_request
 
 JsonObject = dict[str, Any]
 

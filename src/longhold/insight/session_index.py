@@ -15,10 +15,10 @@ from msgspec import structs
 from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import FILE as PRICES_FILE
 from longhold.core.settings import home
-from longhold.core.settings.files import PRIVATE_FILE, private_directory
+from longhold.core.settings.private_files import PRIVATE_FILE, private_directory
 from longhold.errors import StoreError
 from longhold.insight.cost import SessionCall, SessionCalls, decode
-from longhold.insight.places import (
+from longhold.insight.session_files import (
     Advance,
     SessionFile,
     each_in_processes,

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from longhold.core.request.billing.errors import invalid_request
+from longhold.core.request.billing.api_error import invalid_request
+from longhold.core.request.billing.api_request import ApiRequest, Caller
+from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import Marker, PromptPiece, can_be_marked, read_marker
-from longhold.core.request.billing.request import ApiRequest, Caller
-from longhold.core.request.billing.settings import BillingSettings
 
 MARKER_LIMIT = 4  # published
 SCOPE_BETA = "cache-scope-simulated"  # our own extension: entries shared by all workspaces

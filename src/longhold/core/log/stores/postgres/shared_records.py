@@ -16,7 +16,7 @@ from longhold.core.log.shared import SharedCommits, decode_said
 from longhold.core.log.spending import DayLedger
 from longhold.core.log.store import StoredSession, is_id
 from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase, select
-from longhold.core.log.stores.postgres.writer import Holder
+from longhold.core.log.stores.postgres.group_commit import Holder
 from longhold.core.messages.usage import Tally
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import SessionNotFound

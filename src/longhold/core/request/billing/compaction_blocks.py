@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from longhold.core.request.billing.errors import invalid_request
+from longhold.core.request.billing.api_error import invalid_request
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.pieces import PromptPiece
-from longhold.core.request.billing.request import JsonObject
 from longhold.core.request.billing.signing import CompactionSeal, Signer
 from longhold.core.request.billing.thinking import digest
 

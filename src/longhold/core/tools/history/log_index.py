@@ -19,7 +19,7 @@ from pathlib import Path
 
 from longhold.core.log.entries import AnyEntry, Swept
 from longhold.core.messages.words import name_parts
-from longhold.core.settings.files import private_directory
+from longhold.core.settings.private_files import private_directory
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import Catalogue
 from longhold.core.tools.history.pages import passage_at, passages

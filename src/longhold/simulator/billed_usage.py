@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from longhold.core.models.prices import Cost, usage_cost
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.cache import CachePlan
-from longhold.core.request.billing.request import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

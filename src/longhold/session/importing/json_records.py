@@ -16,7 +16,7 @@ import msgspec
 from longhold.core.log.cursor import clamp_time
 from longhold.core.messages import Json, JsonObject
 from longhold.core.wire.messages import is_deep
-from longhold.session.importing.writer import ImportAccount
+from longhold.session.importing.transcript_writer import ImportAccount
 
 Numbered = Iterator[tuple[int, JsonObject]]
 

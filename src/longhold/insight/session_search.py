@@ -11,7 +11,7 @@ from longhold.core.tools.history.history import HITS, History
 from longhold.core.tools.history.question import HistoryQuestion, PassageMatch, parse_question
 from longhold.core.tools.history.records import RecordHit
 from longhold.errors import LongholdError
-from longhold.insight.places import SessionFile, index_path
+from longhold.insight.session_files import SessionFile, index_path
 from longhold.insight.transcripts.formats import read_lines
 from longhold.insight.words import SessionMatch, SessionWords
 
