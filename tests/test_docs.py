@@ -183,8 +183,13 @@ def _options_of(script: Path) -> set[str]:
     called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     given = [arg for call in called for arg in call.args if isinstance(arg, ast.Constant)]
     own = {arg.value for arg in given if str(arg.value).startswith("--")}
-    has_common = any(getattr(call.func, "id", "") == "parser_of" for call in called)
-    return own | (_options_of(script.with_name("recordings.py")) if has_common else set())
+    for call in called:
+        match getattr(call.func, "id", ""):
+            case "make_parser":
+                own |= {"--json", *(f"--{key.arg}" for key in call.keywords)} - {"--takes_files"}
+            case "make_replay_parser":
+                own |= _options_of(script.with_name("harness.py"))
+    return own
 
 
 def _targets() -> set[str]:
