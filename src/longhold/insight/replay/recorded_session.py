@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from pathlib import Path
 
 from longhold.core.log import load
@@ -26,7 +27,10 @@ from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.window import infer_window
 from longhold.insight.transcripts.formats import is_log, open_transcript
 
-WORDS = sorted(set(Path(__file__).read_text(encoding="utf-8").split()))
+WORDS = tuple(
+    (files("longhold.insight.replay") / "filler_words.txt").read_text(encoding="utf-8").split()
+)
+"""Fills frames of a given size. The list is fixed, so that editing this module moves no figure."""
 LARGEST_FRAME_TOKENS = 70_000
 """No client on record begins with more; what a first call has beyond is history."""
 SMALLEST_FRAME_TOKENS = 1_000
