@@ -49,7 +49,7 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
 def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list[str]:
     """Add the gateway's address, and the MCP server that lets the model look up cleared results."""
     name, *rest = command
-    program, *words = our_program().split(" ")
+    program, *words = our_program()
     server: JsonObject = {"command": program, "args": [*words, "mcp"]} if has_history else {}
     match Path(name).stem:
         case "claude" if server:

@@ -1,7 +1,12 @@
 """`longhold install`: what it puts into a client's files, and that undoing it leaves them as they were."""
 
 import json
+import re
+import shlex
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +134,39 @@ def test_settings_of_another_shape_are_named_and_left_alone(claude, hooks):
     assert "mend it first" in done.stderr
     assert longhold("install", "claude-code", "--undo", "--yes").returncode == 0
     assert place.read_text() == before
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_no_command_runs_code_of_the_directory_it_is_run_in(
+    claude, codex, pi, tmp_path, monkeypatch, has_script
+):
+    if not has_script:  # as in a clone whose script was not installed
+        monkeypatch.setattr(sys, "executable", str(_python_alone(tmp_path)))
+    for client in ("claude-code", "codex", "pi"):
+        assert longhold("install", client, "--yes").returncode == 0
+    settings, state = read(claude / "settings.json"), read(claude / ".claude.json")
+    hooks = [hook for groups in settings["hooks"].values() for hook in groups[0]["hooks"]]
+    written = [shlex.split(each["command"]) for each in (settings["statusLine"], *hooks)]
+    servers = (
+        state["mcpServers"]["longhold"],
+        tomllib.loads((codex / "config.toml").read_text())["mcp_servers"]["longhold"],
+    )
+    written += [[server["command"], *server["args"]] for server in servers]
+    written += [[*json.loads(re.search(r"PROGRAM: .* = (\[.*\]);", pi.read_text())[1]), "status"]]
+    hostile = tmp_path / "clone"
+    hostile.mkdir()
+    for name in ("longhold", "click", "msgspec", "mcp", "json", "site", "sitecustomize", "yaml"):
+        (hostile / f"{name}.py").write_text("open('PWNED', 'w')\n")
+    ways = {tuple(words[:-1]) for words in written}
+    assert len(ways) == 1 and all(Path(words[0]).is_absolute() for words in written)
+    for words in written:
+        subprocess.run([*words, "--help"], cwd=hostile, check=True, capture_output=True)
+    assert not (hostile / "PWNED").exists()
+
+
+def _python_alone(tmp_path):
+    """Make an interpreter that has no script of ours next to it."""
+    place = tmp_path / "python"
+    place.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    place.chmod(0o755)
+    return place

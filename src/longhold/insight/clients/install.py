@@ -6,6 +6,7 @@ existing status line or server of the same name is left alone.
 
 import copy
 import os
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ def _add_settings(settings: JsonObject) -> list[str]:
     lines = []
     status = settings.get("statusLine")
     if status is None:
-        command = f"{program()} statusline"
+        command = shlex.join((*program(), "statusline"))
         settings["statusLine"] = {
             "type": "command",
             "command": command,
@@ -100,7 +101,7 @@ def _add_settings(settings: JsonObject) -> list[str]:
     for event, matcher in (("PreCompact", ""), ("SessionStart", "compact")):
         groups = _ensure_key(hooks, event, list)
         if not any(_is_our_group(group) for group in groups):
-            command = f"{program()} keep"
+            command = shlex.join((*program(), "keep"))
             hook = {"type": "command", "command": command}
             groups.append(({"matcher": matcher} if matcher else {}) | {"hooks": [hook]})
             lines.append(f"hooks.{event}: {command}")
@@ -133,7 +134,7 @@ def _add_server(state: JsonObject) -> list[str]:
     servers = _ensure_key(state, "mcpServers", dict)
     if NAME in servers:
         return []
-    command, *arguments = f"{program()} mcp".split()
+    command, *arguments = (*program(), "mcp")
     servers[NAME] = {"type": "stdio", "command": command, "args": arguments}
     return [f"mcpServers.{NAME}: {command} {' '.join(arguments)}"]
 
@@ -164,7 +165,11 @@ def _is_our_group(group: object) -> bool:
 
 def _is_ours(entry: object) -> bool:
     command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
-    return command.endswith((f"{NAME} statusline", f"{NAME} keep"))
+    try:
+        *_, ran, word = ("", "", *shlex.split(command))
+    except ValueError:  # somebody else's, with an open quote
+        return False
+    return Path(ran).name == NAME and word in ("statusline", "keep")
 
 
 def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
@@ -187,9 +192,9 @@ def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
         raise ConfigError(f"{path} is not TOML ({error}); mend it first") from error
     if NAME in servers:
         return
-    command, *arguments = f"{program()} mcp".split()
-    listed = msgspec.json.encode(arguments).decode()
-    block = f'{_BEGIN}\n[mcp_servers.{NAME}]\ncommand = "{command}"\nargs = {listed}\n{_END}\n'
+    command, *arguments = (*program(), "mcp")
+    quoted, listed = (msgspec.json.encode(each).decode() for each in (command, arguments))
+    block = f"{_BEGIN}\n[mcp_servers.{NAME}]\ncommand = {quoted}\nargs = {listed}\n{_END}\n"
     gap = "\n" if before and not before.endswith("\n\n") else ""
     line = f"mcp_servers.{NAME}: {command} {' '.join(arguments)}"
     yield FileChange(path=path, before=before, after=before + gap + block, lines=(line,))

@@ -3,6 +3,7 @@
 pi loads a TypeScript file, which calls this program, because it has no settings for commands.
 """
 
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,9 +21,9 @@ MARK = "// longhold: "
 _PROGRAM = '["longhold"]'
 
 
-def extension(program: str) -> str:
+def extension(program: Sequence[str]) -> str:
     source = (files("longhold.insight.clients") / "pi_extension.ts").read_text("utf-8")
-    return source.replace(_PROGRAM, msgspec.json.encode(program.split()).decode(), 1)
+    return source.replace(_PROGRAM, msgspec.json.encode(program).decode(), 1)
 
 
 def status_line(path: Path, now: float) -> str:
