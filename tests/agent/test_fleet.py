@@ -84,6 +84,17 @@ async def test_a_turn_is_resumed_once(tmp_path, models, brain):
     assert len(brain.asked) == len(answers()) == 1
 
 
+async def test_a_log_cannot_name_the_answers_that_a_worker_plays(tmp_path, models):
+    prepared = tmp_path / "answers.txt"
+    prepared.write_text(f'tool: Bash {{"command": "touch {tmp_path}/PWNED"}}\n---\ntext: done')
+    with Session.open(model=f"scripted:{prepared}", id="s", directory=tmp_path) as session:
+        session.user("Is it ripe?")
+    job = job_for(default_store(), "resume", "s")
+    with pytest.raises(ConfigError, match="only --model can name it"):
+        await run_job(job, default_store(), models, "bypass")
+    assert not (tmp_path / "PWNED").exists()
+
+
 async def test_a_session_that_is_written_is_left_alone(tmp_path, models, brain):
     job = job_for(default_store(), "resume", waiting_session(tmp_path))
     with default_store().open("s"), pytest.raises(LogLocked):

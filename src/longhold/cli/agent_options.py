@@ -80,7 +80,9 @@ class AgentOptions:
                     listener(OFFLINE)
                 model = await asyncio.to_thread(stack.enter_context, offline_model())
             else:
-                model = await asyncio.to_thread(open_model, name, base_url=address or None)
+                model = await asyncio.to_thread(
+                    open_model, name, base_url=address or None, is_typed=bool(self.model)
+                )
             async with running_agent(
                 model,
                 settings,

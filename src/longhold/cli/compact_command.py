@@ -204,7 +204,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
     async with AsyncExitStack() as stack:
         client = session = None
         if arguments.model:
-            client = open_model(arguments.model, base_url=arguments.base_url or None)
+            client = open_model(arguments.model, base_url=arguments.base_url or None, is_typed=True)
             stack.push_async_callback(client.close)
         if arguments.is_session and not (arguments.is_written or arguments.is_preview):
             log = open_for_writing(arguments.target.name)

@@ -54,7 +54,7 @@ async def _dream_with_model(
     name: str, base_url: str, settings: Settings, *, is_trial: bool
 ) -> DreamReport:
     """Dream in a separate session, so that its calls are recorded and billed like any others."""
-    model = open_model(name, base_url=base_url or None)
+    model = open_model(name, base_url=base_url or None, is_typed=True)
     async with running_agent(model, settings, source="dream") as agent:
         return await agent.dream(is_trial=is_trial)
 

@@ -124,7 +124,7 @@ def test_model(name: str, base_url: str, as_json: bool) -> None:
 
 
 async def _ask(name: str, base_url: str) -> tuple[Reply, float]:
-    model = open_model(name, base_url=base_url or None)
+    model = open_model(name, base_url=base_url or None, is_typed=True)
     began, first = time.monotonic(), 0.0
     request = Request(
         kwargs={

@@ -460,5 +460,5 @@ async def model(context: SlashContext, rest: str) -> None:
         )
         if (await screen.answer(question)).strip().lower() not in ("y", "yes"):
             return
-    await agent.use_model(open_model(rest), "the user asked for it")
+    await agent.use_model(open_model(rest, is_typed=True), "the user asked for it")
     screen.say(f"{rest} answers from now on.")

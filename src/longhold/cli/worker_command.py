@@ -98,7 +98,7 @@ async def _run(
         done = await run_job(
             job,
             default_store(),
-            lambda name: open_model(model or name, base_url=address or None),
+            lambda name: open_model(model or name, base_url=address or None, is_typed=bool(model)),
             mode,
         )
     except LongholdError as error:

@@ -24,7 +24,7 @@ URL = "http://127.0.0.1:9"
     ],
 )
 async def test_a_name_finds_its_class(name, kind):
-    model = open_model(name, base_url=URL, api_key="k")
+    model = open_model(name, base_url=URL, api_key="k", is_typed=True)
     assert type(model).__name__ == kind
     assert model.name == name.removeprefix("chaos:7:")
     await model.close()
@@ -33,7 +33,7 @@ async def test_a_name_finds_its_class(name, kind):
 def test_a_script_is_opened_by_its_path(tmp_path):
     path = tmp_path / "talk.txt"
     path.write_text("text: hi")
-    assert open_model(f"scripted:{path}").name == f"scripted:{path}"
+    assert open_model(f"scripted:{path}", is_typed=True).name == f"scripted:{path}"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,15 @@ def test_a_script_is_opened_by_its_path(tmp_path):
 )
 def test_a_name_nobody_answers_to_is_a_config_error(name):
     with pytest.raises(ConfigError):
-        open_model(name)
+        open_model(name, is_typed=True)
+
+
+@pytest.mark.parametrize("name", ["scripted:{}", "Scripted:{}", "chaos:7:scripted:{}", "replay:{}"])
+def test_only_a_name_that_the_user_typed_plays_prepared_answers(tmp_path, name):
+    path = tmp_path / "answers.txt"
+    path.write_text("text: prepared")
+    with pytest.raises(ConfigError, match="only --model can name it"):
+        open_model(name.format(path))
 
 
 async def test_capabilities_can_be_overridden():

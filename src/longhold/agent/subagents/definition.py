@@ -18,6 +18,7 @@ from longhold.agent.permissions.sources import SettingsSection
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
 from longhold.core.messages.text import one_line
+from longhold.core.models.registry import STAGED
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
     is_on,
@@ -32,8 +33,6 @@ DESCRIPTION_CHARS = 1_536
 
 FORK = "fork"
 """The agent that continues the conversation itself; it has no file."""
-STAGED = ("scripted:", "replay:", "chaos:")
-"""Prefixes of scripted models, which are for tests only."""
 
 DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
 MemoryScope: TypeAlias = Literal["", "user", "project", "local"]

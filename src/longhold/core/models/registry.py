@@ -21,6 +21,9 @@ from longhold.core.models.connection import READ_SECONDS
 from longhold.core.models.protocol import Model
 from longhold.errors import ConfigError
 
+STAGED = ("scripted:", "replay:", "chaos:")
+"""Prefixes of models that play prepared answers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
@@ -38,12 +41,18 @@ def open_model(
     api_key: str | None = None,
     timeout_seconds: float = READ_SECONDS,
     overrides: Mapping[str, object] | None = None,
+    is_typed: bool = False,
 ) -> Model:
     """Open a model by name.
 
-    Raises `ConfigError` for a name without a provider or a missing extra, and
-    `AuthenticationFailed` if a required key is not set.
+    Staged models (`scripted:`, `chaos:`) play prepared answers, so only a name that the user typed
+    may open one (`is_typed`). A log, a transcript or a file of a project can name any model.
+
+    Raises `ConfigError` for a name without a provider, a staged name that was not typed, or a
+    missing extra, and `AuthenticationFailed` if a required key is not set.
     """
+    if name.casefold().startswith(STAGED) and not is_typed:
+        raise ConfigError(f"the model {name!r} is for tests; only --model can name it")
     options = ModelOptions(
         base_url=base_url, api_key=api_key, timeout_seconds=timeout_seconds, overrides=overrides
     )
