@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -87,3 +88,45 @@ def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
 @pytest.mark.parametrize("command", ["grep -v - link/secret", "egrep -a -U - link/secret"])
 def test_a_lone_dash_is_the_pattern_and_what_follows_a_file(tools, places, command):
     assert _outcome(tools, command, places) == "ask"
+
+
+@pytest.fixture
+def below(places):
+    """A directory below the root, in which links lead to the home directory and elsewhere."""
+    deep, sub = places.cwd / "deep" / "t", places.cwd / "sub"
+    deep.mkdir(parents=True)
+    (sub / "a").mkdir(parents=True)
+    (places.home / ".netrc").write_text("machine example password secret\n")
+    (sub / "a" / "link").symlink_to(deep)
+    (sub / "a" / "f").symlink_to(places.home / ".netrc")
+    (sub / "a" / "w").symlink_to(places.home / "written")
+    return replace(places, cwd=sub)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd a/link && cd .. && cat f",
+        "cd a/link; cd ..; cat f",
+        "cd a; cd link; cd ..; cat f",
+        "pushd a/link && cd .. && cat f",
+        "cd a/link && cd ../ && echo evil > w",
+    ],
+)
+def test_bash_goes_back_by_name_after_a_link(tools, below, command):
+    subprocess.run(["bash", "-c", command], cwd=below.cwd, check=True, capture_output=True)
+    assert _outcome(tools, command, below) == "ask"
+    assert _outcome(tools, "cd a/link && cat k", below) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cd; rg secret", "cd; find", "cd; ls", "cd && tree", "cd -P; rg x", "cd --; ls", "pushd; ls"],
+)
+def test_a_cd_without_a_directory_goes_home_and_is_asked_about(tools, places, command):
+    assert _outcome(tools, command, places) == "ask"
+
+
+def test_no_file_at_home_is_written_through_a_link_and_back(tools, below):
+    call = examine(tools["Bash"], {"command": "cd a/link && cd .. && echo evil > w"}, below)
+    assert decide(call, parse_rules(), "accept_edits", below).outcome == "ask"

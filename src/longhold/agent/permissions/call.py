@@ -275,6 +275,8 @@ _UNSEEN = split_words(
 )
 """They read names from stdin, or run another command line."""
 
+_CD_OPTIONS, _HOME = ("--", "-P", "-L"), "~"
+"""A `cd` with nothing but these goes home."""
 MAX_BASES = 20
 """Each `cd` can double the directories in which the rest may run."""
 
@@ -323,14 +325,16 @@ def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path
     """Return the directories a `cd` may lead to, or None if unknown."""
     if command.name not in ("cd", "pushd", "popd"):
         return []
-    words = [word for word in command.words[1:] if word.text not in ("--", "-P", "-L")]
+    words = [word for word in command.words[1:] if word.text not in _CD_OPTIONS]
     if command.name == "popd" or len(words) > 1 or (words and words[0].text.startswith("-")):
         return None
     if words and (not words[0].is_literal or words[0].has_glob):
         return None
-    target = words[0].text if words else "~"
-    found = (locate(target, places, base=base).path for base in bases)
-    return [path for path in found if path is not None]
+    if command.name == "pushd" and not words:
+        return None  # it swaps two directories of a stack that is not known
+    found = [locate(words[0].text if words else _HOME, places, base=base) for base in bases]
+    # bash goes back by name (`cd link; cd ..`), other programs by path, so both are followed
+    return [path for at in found for path in (at.path, at.spelled) if path is not None]
 
 
 def _locate_word(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
@@ -346,6 +350,8 @@ def _locate_word(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
 
 def _candidates(command: Command) -> Iterator[Word]:
     words = list(command.words[1:])
+    if command.name == "cd" and all(word.text in _CD_OPTIONS for word in words):
+        yield replace(command.words[0], text=_HOME, is_quoted=False)
     if command.name in _TEXT_ONLY:
         words = [word for word in words if word.has_glob]
     if command.name in _PATTERN_FIRST and not any(_GIVES_PATTERN.match(w.text) for w in words):
