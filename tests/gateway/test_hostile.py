@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import re
 import socket
 import threading
@@ -161,6 +162,16 @@ def test_a_session_cannot_be_named_out_of_its_place(url, upstream, name, tmp_pat
     [log] = home().rglob("gw-*.jsonl")
     assert re.fullmatch(r"gw-[0-9a-f]{12}-[0-9a-f]{8}-1", log.stem)
     assert not list(home().parent.rglob("*escape*"))
+
+
+def test_the_statistics_quote_no_client(url, upstream):
+    for words in ("PRIVATE", "PRIVATE" * 20_000):
+        unreadable = {"type": "text", "text": {"oops": words}}
+        asked = ASKED | {"messages": [{"role": "user", "content": [unreadable]}]}
+        httpx2.post(f"{url}/v1/messages", json=asked, headers=HEADERS)
+    said = httpx2.get(f"{url}/longhold/stats").text
+    assert json.loads(said)["failures"] == {"InvalidArgument": 2}
+    assert "PRIVATE" not in said
 
 
 def test_a_credential_in_the_query_is_passed_on_and_written_nowhere(url, upstream):

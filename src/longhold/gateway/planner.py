@@ -40,8 +40,9 @@ class GatewayCounts:
     def refused(self) -> None:
         self.over_budget += 1
 
-    def failed(self, reason: str) -> None:
-        self.failures[reason] = self.failures.get(reason, 0) + 1
+    def failed(self, kind: str) -> None:
+        """Count a failure by its kind. Its text may quote a client, and every tenant reads this."""
+        self.failures[kind] = self.failures.get(kind, 0) + 1
 
 
 def _metrics_text(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> str:
@@ -161,7 +162,7 @@ class Planner:
             prepared = await conversation.prepare(call)
         except Exception as error:  # noqa: BLE001 - the client's request passes unchanged
             reason = _describe_error(error)
-            self._note(reason, conversation)
+            self._note(type(error).__name__, reason, conversation)
             return Plan(body=body, reason=reason, tenant=tenant)
         return Plan(
             body=body if prepared.body is None else prepared.body,
@@ -178,7 +179,7 @@ class Planner:
 
     def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
         reason = f"the provider answered {status} to the managed request"
-        self._note(reason, plan.conversation)
+        self._note(reason, reason, plan.conversation)
         return Plan(body=given, reason=reason, tenant=plan.tenant)
 
     def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
@@ -191,7 +192,7 @@ class Planner:
             if plan.conversation is not None:
                 plan.conversation.record_reply(reply, plan.asked)
         except Exception as error:  # noqa: BLE001 - the client has its answer
-            self._note(_describe_error(error), plan.conversation)
+            self._note(type(error).__name__, _describe_error(error), plan.conversation)
             return
         if self._shadow is None or plan.call is None or plan.conversation is None:
             return
@@ -266,15 +267,15 @@ class Planner:
     def _bills(self) -> dict[str, SessionBill]:
         return self._shadow.bills() if self._shadow is not None else {}
 
-    def _note(self, reason: str, conversation: Conversation | None) -> None:
-        self._counts.failed(reason)
+    def _note(self, kind: str, reason: str, conversation: Conversation | None) -> None:
+        self._counts.failed(kind)
         if conversation is None:
             return
         try:
             conversation.fail("gateway", reason)
             self._conversations.forget(conversation.id)
         except Exception as error:  # noqa: BLE001 - the log may be what failed
-            self._counts.failed(f"not in the log: {_describe_error(error)}")
+            self._counts.failed(f"not in the log: {type(error).__name__}")
 
 
 def _describe_error(error: Exception) -> str:

@@ -22,6 +22,17 @@ def use(name, **given):
     [
         use("WebFetch", url="https://example.org"),
         use("mcp__wiki__page", id=1),
+        ToolUse(id="t", name="CallTool", input={"name": "mcp__wiki__page", "input": {"id": 1}}),
+        ToolUse(
+            id="t",
+            name="CallTool",
+            input={"name": "WebFetch", "input": {"url": "https://example.org"}},
+        ),
+        ToolUse(
+            id="t",
+            name="CallTool",
+            input={"name": "Bash", "input": {"command": "curl example.org"}},
+        ),
         use("Bash", command="curl -s https://example.org | head"),
         use("Bash", command="cd x && /usr/bin/wget -qO- example.org"),
         use("Bash", command="sudo timeout 5 curl example.org"),

@@ -12,6 +12,7 @@ from longhold.core.log.entries import AnyEntry, Ran, Replied
 from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import ToolUse
 from longhold.core.tools.describe import description_of
+from longhold.core.tools.protocol import unwrap_call
 from longhold.core.tools.shell_programs import every_command, is_opaque, program
 from longhold.core.tools.shell_reader import Command, read_script, split_words
 from longhold.core.turn.engine import Engine
@@ -64,6 +65,7 @@ class UntrustedInput:
 
 def reaches_out(use: ToolUse) -> bool:
     """Return whether a call brings text from another machine."""
+    use = unwrap_call(use)
     if use.name.startswith(SERVED):
         return True
     known = description_of(use.name)
