@@ -165,7 +165,7 @@ def test_a_session_cannot_be_named_out_of_its_place(url, upstream, name, tmp_pat
 
 
 def test_the_statistics_quote_no_client(url, upstream):
-    for words in ("PRIVATE", "PRIVATE" * 20_000):
+    for words in ("PRIVATE", "PRIVATE" * 10_000):
         unreadable = {"type": "text", "text": {"oops": words}}
         asked = ASKED | {"messages": [{"role": "user", "content": [unreadable]}]}
         httpx2.post(f"{url}/v1/messages", json=asked, headers=HEADERS)
