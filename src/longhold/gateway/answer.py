@@ -17,17 +17,27 @@ class PassingAnswer:
     def __init__(self, ends: re.Pattern[bytes] | None, *, is_stream: bool) -> None:
         self._ends = ends if is_stream else None
         self._bytes = bytearray()
-        self._begins = 0
-        """Where the first incomplete event begins."""
+        self._begins = self._looked_at = 0
+        """Where the first incomplete line begins, and where its end has not been looked for."""
+        self._is_in_last = False
+        """The event that is arriving is the last one."""
 
     def feed(self, chunk: bytes) -> bool:
         """Add a chunk; return True once the last event of a stream is complete."""
         self._bytes += chunk
         if self._ends is None:
             return False
-        is_whole = self._ends.search(self._bytes, self._begins) is not None
-        self._begins = max(self._begins, self._bytes.rfind(b"\n\n") + 2)
-        return is_whole
+        # Each line is looked at once: a provider that repeats the last line must not cost more.
+        while (end := self._bytes.find(b"\n", self._looked_at) + 1) > 0:
+            line = bytes(self._bytes[self._begins : end])
+            self._begins = self._looked_at = end
+            is_blank = line in (b"\n", b"\r\n")
+            if is_blank and self._is_in_last:
+                return True
+            is_last = self._ends.fullmatch(line) is not None
+            self._is_in_last = not is_blank and (self._is_in_last or is_last)
+        self._looked_at = len(self._bytes)
+        return False
 
     def whole(self) -> bytes:
         return bytes(self._bytes)

@@ -20,12 +20,12 @@ class ApiEndpoint:
     list_field: str
     system_field: str = ""
     ends: re.Pattern[bytes] | None = None
-    """Matches the last event of a stream; None if the answer is not read."""
+    """Matches a line of the last event of a stream; None if the answer is not read."""
     is_count: bool = False
 
 
-def _last_event(begins: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"^" + begins + rb"\r?\n(?:.+\n)*\r?\n", re.MULTILINE)
+def _last_event(line: bytes) -> re.Pattern[bytes]:
+    return re.compile(line + rb"\r?\n")
 
 
 _MESSAGES = ApiEndpoint(
