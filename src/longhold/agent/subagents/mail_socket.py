@@ -158,7 +158,7 @@ def _shorten_path(path: Path) -> Iterator[str]:
     if len(os.fsencode(path)) <= PATH_BYTES:
         yield str(path)
         return
-    with tempfile.TemporaryDirectory(prefix="hf-") as place:
+    with tempfile.TemporaryDirectory(prefix="lh-") as place:
         link = Path(place) / "d"
         link.symlink_to(path.parent.resolve(), target_is_directory=True)
         yield str(link / path.name)
