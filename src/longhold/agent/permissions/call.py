@@ -275,8 +275,9 @@ _UNSEEN = split_words(
 )
 """They read names from stdin, or run another command line."""
 
-_CD_OPTIONS, _HOME = ("--", "-P", "-L"), "~"
-"""A `cd` with nothing but these goes home."""
+_CD_OPTIONS = ("--", "-P", "-L")
+_HOME = "~"
+"""Where a `cd` with nothing but options goes."""
 MAX_BASES = 20
 """Each `cd` can double the directories in which the rest may run."""
 

@@ -18,7 +18,6 @@ from longhold.agent.permissions.sources import SettingsSection
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
 from longhold.core.messages.text import one_line
-from longhold.core.models.registry import STAGED
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
     is_on,
@@ -27,6 +26,7 @@ from longhold.core.settings.front_matter import (
     read_front,
     text_in,
 )
+from longhold.core.settings.setting import STAGED
 
 DESCRIPTION_CHARS = 1_536
 """The parent's model reads it to choose an agent."""

@@ -19,10 +19,8 @@ from pathlib import Path
 from longhold.core.models.capabilities import canonical_name
 from longhold.core.models.connection import READ_SECONDS
 from longhold.core.models.protocol import Model
+from longhold.core.settings.setting import STAGED
 from longhold.errors import ConfigError
-
-STAGED = ("scripted:", "replay:", "chaos:")
-"""Prefixes of models that play prepared answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

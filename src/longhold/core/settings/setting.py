@@ -6,8 +6,10 @@ from typing import Any, TypeAlias
 
 Value: TypeAlias = bool | int | float | str
 
-NOT_STAGED = r"(?!scripted:|chaos:).*"
-"""Model names allowed in files. Scripted and chaos models are for the command line and API only."""
+STAGED = ("scripted:", "replay:", "chaos:")
+"""Prefixes of models that play prepared answers. Only a name that the user types may open one."""
+NOT_STAGED = rf"(?!(?i:{'|'.join(STAGED)})).*"
+"""Model names allowed in files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
