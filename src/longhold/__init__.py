@@ -8,61 +8,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from longhold.core.log import Header, Log, load
-    from longhold.core.log.store import FileStore
-    from longhold.core.messages.rules import violations
-    from longhold.core.view import View, fold
-    from longhold.core.view.gauge import Follower, replay
-    from longhold.core.view.tokens import Gauge
-    from longhold.core.view.window import Window, window_for
-    from longhold.errors import LongholdError
-    from longhold.insight.context import Context, describe
-    from longhold.insight.transcripts.formats import open_transcript, read_lines
+    from longhold.agent.agent import Agent
+    from longhold.core.log.store import Store
+    from longhold.core.log.stores import open_store
+    from longhold.core.models.protocol import Request
+    from longhold.core.settings import Settings
+    from longhold.errors import ContextOverflow, LongholdError, ModelError, SessionNotFound
     from longhold.session.compact_messages import CompactedMessages, compact
     from longhold.session.session import Session
     from longhold.session.sync import sync
     from longhold.session.tool_definitions import Tool
 
 __all__ = [
+    "Agent",
     "CompactedMessages",
-    "Context",
-    "FileStore",
-    "Follower",
-    "Gauge",
-    "Header",
-    "Log",
+    "ContextOverflow",
     "LongholdError",
+    "ModelError",
+    "Request",
     "Session",
+    "SessionNotFound",
+    "Settings",
+    "Store",
     "Tool",
-    "View",
-    "Window",
     "compact",
-    "describe",
-    "fold",
-    "load",
-    "open_transcript",
-    "read_lines",
-    "replay",
+    "open_store",
     "sync",
-    "violations",
-    "window_for",
 ]
 
 _MODULES = {
-    "errors": ("LongholdError",),
-    "core.log": ("Header", "Log", "load"),
-    "core.log.store": ("FileStore",),
-    "core.messages.rules": ("violations",),
-    "insight.context": ("Context", "describe"),
+    "errors": (
+        "ContextOverflow",
+        "LongholdError",
+        "ModelError",
+        "SessionNotFound",
+    ),
+    "core.log.store": ("Store",),
+    "core.log.stores": ("open_store",),
+    "core.models.protocol": ("Request",),
+    "core.settings": ("Settings",),
     "session.session": ("Session",),
-    "session.compact_messages": ("CompactedMessages", "compact"),
+    "session.compact_messages": (
+        "CompactedMessages",
+        "compact",
+    ),
     "session.sync": ("sync",),
     "session.tool_definitions": ("Tool",),
-    "insight.transcripts.formats": ("open_transcript", "read_lines"),
-    "core.view": ("View", "fold"),
-    "core.view.gauge": ("Follower", "replay"),
-    "core.view.tokens": ("Gauge",),
-    "core.view.window": ("Window", "window_for"),
+    "agent.agent": ("Agent",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _PACKAGES = {module.partition(".")[0] for module in _MODULES}

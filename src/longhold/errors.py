@@ -3,6 +3,7 @@
     LongholdError
     ├─ ConfigError (ValueError)     which key, which file, what is allowed
     │   └─ InvalidArgument          which argument, what is wrong with it, what is accepted
+    ├─ SessionBusy                  two callers at once, or an answer without a request
     ├─ SessionClosed                a session was used after it was closed
     ├─ TranscriptError              a log or a foreign transcript that cannot be read
     │   └─ NewerFormat              written by a newer version than this one
@@ -55,7 +56,13 @@ class SessionClosed(LongholdError):
     """A session was used after it was closed."""
 
     def __init__(self, id: str) -> None:
-        super().__init__(f"the session is closed; Session.resume({id!r}) goes on with it")
+        super().__init__(f"the session is closed; Session.resume({id!r}) resumes it")
+
+
+class SessionBusy(LongholdError):
+    """Two callers used a session at the same time, or an answer belongs to none of its requests."""
+
+    exit_code = 4
 
 
 class TranscriptError(LongholdError):

@@ -2,11 +2,12 @@
 
 import asyncio
 import ipaddress
+import re
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # an optional extra; models only need `is_loopback`
     from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
+SIMULATED = "x-longhold-simulated"
+"""Header by which the simulator says that an answer costs nothing."""
 BACKLOG = 2_048
 START_SECONDS = 10.0  # longer than any start we have seen
 
@@ -90,6 +93,23 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def find_foreign_page(headers: Iterable[tuple[bytes, bytes]], own: str = "") -> str:
+    """Return what says that a page of another site in a browser sent a request, or "".
+
+    Pages of this machine may ask, or only those of the origin `own`. A sandboxed frame has the
+    origin `null`, so anything that is not an address of this machine is foreign.
+    """
+    for name, value in headers:
+        text = value.decode("latin-1").strip()
+        if name.lower() == b"sec-fetch-site" and text not in ("none", "same-origin"):
+            return text
+        if name.lower() == b"origin":
+            page = re.fullmatch(r"https?://(\[[^\]]*\]|[^:/@]*)(?::\d+)?", text)
+            if page is None or not is_loopback(page[1].strip("[]")) or (own and text != own):
+                return text or "''"
+    return ""
 
 
 def new_token() -> str:

@@ -77,6 +77,8 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     """The message's id in the transcript it was imported from."""
     mail: str = ""
     """For mail from another agent: the mailbox, and the read position after this message."""
+    is_outside: bool = False
+    """For mail from another session: its sender read untrusted text, or may have."""
 
 
 class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
@@ -90,6 +92,8 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     applied: tuple[JsonObject, ...] = ()
     renamed: dict[str, str] = field(default_factory=dict)
     """Tool use ids that were already taken, mapped to the provider's original ids."""
+    thinking: str = ""
+    """The thinking level of the call, such as "high" or "off". "" if the transcript has none."""
     measure: Measure = NOTHING
     origin: str = ""
 
@@ -130,6 +134,8 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     """Request parameters that are part of the cached prefix, such as thinking and effort."""
     betas: tuple[str, ...] = ()
     lifetime: Literal["5m", "1h"] = "5m"
+    system_lifetime: Literal["5m", "1h"] = "5m"
+    """The least for the system prompt and tools, which stay the same when messages expire."""
     cached: bool = True
     """Whether requests have cache breakpoints. Fixed when the session begins."""
     max_output_tokens: int = 0
@@ -185,6 +191,10 @@ class ViewChange(Entry, frozen=True, kw_only=True):
     """Entries this one is based on. Undoing one of them undoes this."""
     why: str = ""
     """One line for the user."""
+    rule: str = ""
+    """The rule that decided it, by its name in `core.policy.decide`."""
+    lost: tuple[str, ...] = ()
+    """The rules that did not apply, each with the reason."""
 
 
 class Spilled(ViewChange, frozen=True, kw_only=True, tag="spilled"):
@@ -207,7 +217,7 @@ class Snipped(ViewChange, frozen=True, kw_only=True, tag="snipped"):
     targets: tuple[int, ...]
 
 
-How: TypeAlias = Literal["rewritten", "edited", "server"]
+How: TypeAlias = Literal["rewritten", "edited", "server", "limit"]
 
 
 class ClearedInput(Struct, frozen=True):
@@ -294,7 +304,7 @@ class Rewound(ViewChange, frozen=True, kw_only=True, tag="rewound"):
 
 
 class Undone(Entry, frozen=True, kw_only=True, tag="undone"):
-    """An entry is ignored, together with entries that rest on it."""
+    """An entry is ignored, together with entries that depend on it."""
 
     target: int
 
@@ -330,7 +340,7 @@ class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
 
 class ToolTraits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"] = ""
-    """What it does. "" derives it from the name."""
+    """The kind of the tool. "" derives it from the name."""
     clearable: bool | None = None
     """Whether old results may be cleared. None derives it from the kind."""
     limit_chars: int | None = None
@@ -352,6 +362,10 @@ class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
     """The model's tools can open local files, so it is shown their paths."""
     memory: bool = False
     """The session has long-term memory, and the model has the memory tool."""
+    client: str = ""
+    """The program that a gateway serves, as it calls itself."""
+    simulated: bool = False
+    """The simulator answers, so nothing that is billed is money."""
     why: str = ""
 
 
@@ -416,6 +430,7 @@ class Remembered(Entry, frozen=True, kw_only=True, tag="remembered"):
 
     cursor: int
     names: tuple[str, ...] = ()
+    forgot: tuple[str, ...] = ()
     commit: str = ""
     inbox: bool = False
     by: Literal["agent", "extraction", "person"] = "extraction"

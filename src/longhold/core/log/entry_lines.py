@@ -46,7 +46,7 @@ _FORKED_BY = {"stopped": "an answer that was stopped", "branch": "another branch
 _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
 
 
-_REMEMBERED_BY = {"agent": "the agent", "extraction": "a job beside it", "person": "a person"}
+_REMEMBERED_BY = {"agent": "the agent", "extraction": "a background job", "person": "a person"}
 
 
 def kind_of(entry: AnyEntry) -> str:
@@ -98,7 +98,7 @@ def _describe_change(entry: ViewChange) -> str:
         case Restored(compaction=n):
             return f"context was restored after compaction {n}"
         case Rewound(after=n):
-            return f"what came after message {n} left the conversation"
+            return f"messages after {n} left the conversation"
         case Pinned(targets=targets, on=on):
             return f"{pluralize(len(targets), 'message')} {'pinned' if on else 'unpinned'}"
     return ""
@@ -113,13 +113,17 @@ def _describe_memory(entry: Remembered | Recalled | Dreamt) -> str:
     match entry:
         case Recalled(names=names, said=n):
             return f"shown to the model in message {n}: {', '.join(names)}"
-        case Remembered(names=names, inbox=inbox, by=by, cursor=n):
+        case Remembered(names=names, forgot=forgot, inbox=inbox, by=by, cursor=n):
             how = "waits for your consent" if inbox else f"written by {_REMEMBERED_BY[by]}"
+            if forgot:
+                return f"forgot {', '.join(forgot)}" + (
+                    f"; {', '.join(names)} ({how})" if names else ""
+                )
             return f"{', '.join(names)} ({how})" if names else f"nothing new up to message {n}"
         case Dreamt(why=why, by=by, commit=commit):
             undo = f" (undo: longhold memory undo {commit})" if commit else ""
             how = "by a model" if by == "model" else "without a model"
-            return f"memories were put in order {how}: {why or 'no change'}{undo}"
+            return f"memories were tidied {how}: {why or 'no change'}{undo}"
 
 
 def _describe_other(entry: AnyEntry) -> str:
@@ -144,6 +148,8 @@ def _describe_other(entry: AnyEntry) -> str:
 def _describe_fork(entry: Forked) -> str:
     usage, stop = entry.usage, entry.stop_reason
     share = usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
-    text = f"{_FORKED_BY.get(entry.source, entry.source)} asked the model beside the conversation: "
+    text = (
+        f"{_FORKED_BY.get(entry.source, entry.source)} asked the model outside the conversation: "
+    )
     text += f"{usage.prompt_tokens:,} tokens, {share:.0%} from the cache"
     return f"{text} ({stop})" if stop in ("aborted", "broken") else text

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from longhold.core.log.protocol import OpenLog
 from longhold.core.settings.private_files import PRIVATE_FILE
 from longhold.errors import LogLocked
+
+_Opened = TypeVar("_Opened")
 
 LOOK_SECONDS = 0.02
 GATEWAY = "gw-"
@@ -36,7 +38,7 @@ def request_handover(log: Path) -> Iterator[None]:
             note.unlink(missing_ok=True)
 
 
-def open_when_free(open_log: Callable[[], OpenLog], seconds: float) -> OpenLog:
+def open_when_free(open_log: Callable[[], _Opened], seconds: float) -> _Opened:
     """Open a log, or request it from its writer. Raise `LogLocked` after `seconds`."""
     try:
         return open_log()

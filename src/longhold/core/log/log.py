@@ -223,8 +223,8 @@ def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:
 
 def _removal_error(path: Path) -> StoreError:
     return StoreError(
-        f"{path}: the log was removed or replaced while the session was writing it; what is said "
-        "from here on would be lost: restore the file, or begin a new session"
+        f"{path}: the log was removed or replaced while the session was writing it. New messages "
+        "would be lost; restore the file, or begin a new session"
     )
 
 

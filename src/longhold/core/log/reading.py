@@ -126,7 +126,7 @@ def open_to_read(path: Path, what: str = "log") -> BufferedReader:
             path, "does not exist; check the path or try `longhold sessions`"
         ) from None
     except PermissionError:
-        raise TranscriptError(path, "may not be read by you; check its permissions") from None
+        raise TranscriptError(path, "cannot be read; check its permissions") from None
 
 
 def _first_line(path: Path, file: BufferedReader) -> Loaded:
@@ -145,7 +145,7 @@ def _first_line(path: Path, file: BufferedReader) -> Loaded:
         created, directory = path.stat().st_mtime, _directory_in(first)
         header = Header(session=path.stem, created=created, directory=directory)
         what = "is missing" if has_entry else "cannot be read"
-        reason = f"the first line {what} ({error.reason}); the file's name stands in for it"
+        reason = f"the first line {what} ({error.reason}); the file's name is used instead"
         damage = Damage(line=1, reason=reason, torn=False)
         return Loaded(header=header, damage=[damage], ends_with_newline=first.endswith(b"\n"))
     return Loaded(header=header, ends_with_newline=first.endswith(b"\n"))
@@ -181,11 +181,11 @@ def _put_in_order(loaded: Loaded) -> None:
     for index, entry in enumerate(loaded.entries):
         reason = ""
         if not 1 <= entry.n <= _MOST_ENTRIES:
-            reason = f"{entry.n} is no number of an entry; it is left out"
+            reason = f"{entry.n} is not a number of an entry; it is left out"
         elif entry.n in kept:
-            reason = f"entry {entry.n} stands here again; it is left out"
+            reason = f"entry {entry.n} is repeated here and ignored"
         elif entry.n < newest:
-            reason = f"entry {entry.n} stands after entry {newest}; it is read in its place"
+            reason = f"entry {entry.n} comes after entry {newest}; it is read in order"
         if reason:
             found = Damage(line=loaded.line_of(index), reason=reason, torn=False)
             loaded.damage.append(found)
@@ -212,7 +212,7 @@ def _header(path: Path, line: bytes) -> Header:
         return msgspec.json.decode(line, type=Header)
     except _UNREADABLE:
         raise TranscriptError(
-            path, "is not a Longhold log; use `longhold import` for other formats", line=1
+            path, "is not a Longhold log; use `longhold sessions import` for other formats", line=1
         ) from None
 
 

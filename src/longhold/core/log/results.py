@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from longhold.core.log.cursor import earliest_now
 from longhold.core.log.entries import AnyEntry, Ran, Spilled, Swept
 from longhold.core.messages import Document, Image, Opaque, ResultContent, Text, text_of
 from longhold.core.settings import Settings, SpillSettings
+from longhold.core.settings.private_files import open_flags
 from longhold.errors import StoreError
 
 DIRECTORY = "tool-results"
@@ -31,12 +33,12 @@ BODY_FILE_BYTES = 64 << 20
 """Larger bodies are cut, because nothing reads that far."""
 DAY_SECONDS = 86_400
 
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not block
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+_DIRECTORY_FLAGS = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")
+_READ_FLAGS = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK")  # a pipe must not block
+_CREATE_FLAGS = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
 _REASONS = {
     errno.ELOOP: "is a link, and links are not followed",
-    errno.ENOTDIR: "is a link or no directory",
+    errno.ENOTDIR: "is a link or not a directory",
     errno.EEXIST: "is in the way",
     errno.ENOENT: "is gone",
 }
@@ -138,6 +140,8 @@ class Results:
 
     def _read(self, name: str) -> bytes:
         try:
+            if sys.platform == "win32":  # without descriptors of directories
+                return (self.place / Path(name).name).read_bytes()
             with self._open_body() as place, open(_open(name, place), "rb") as file:
                 return file.read()
         except OSError as error:
@@ -256,11 +260,11 @@ def _cut(text: str, limit_bytes: int) -> bytes:
 
 def _open(name: str, place: int) -> int:
     if "/" in name or name in ("", ".", ".."):
-        raise StoreError("is no name of a file")
+        raise StoreError("is not a name of a file")
     descriptor = os.open(name, _READ_FLAGS, dir_fd=place)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise StoreError("is no file with content")
+        raise StoreError("is not a file with content")
     return descriptor
 
 

@@ -55,10 +55,15 @@ class DayLedger(Protocol):
 @dataclass(frozen=True, slots=True)
 class FileLedger:
     directory: Path = field(default_factory=lambda: home() / "spent")
+    clock: Callable[[], float] = time.time
 
     @property
     def file(self) -> Path:
-        return self.directory / f"{time.strftime('%Y-%m-%d')}.jsonl"
+        return self._file_of(0)
+
+    def _file_of(self, days_ago: int) -> Path:
+        day = time.localtime(self.clock() - days_ago * 86_400)
+        return self.directory / f"{time.strftime('%Y-%m-%d', day)}.jsonl"
 
     def add(self, spent: Tally) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -77,6 +82,9 @@ class FileLedger:
 
     def today(self) -> Tally:
         return self._read(self.file)
+
+    def last_days(self, days: int) -> Tally:
+        return sum((self._read(self._file_of(ago)) for ago in range(days)), Tally())
 
     def by_day(self) -> dict[str, Tally]:
         return {file.stem: self._read(file) for file in sorted(self.directory.glob("*.jsonl"))}
@@ -109,7 +117,7 @@ class Budget:
         try:
             self.ledger.add(self._unwritten)
         except (OSError, StoreError) as error:
-            self.problem = f"the day's spending is not written down: {error}"
+            self.problem = f"the day's spending cannot be recorded: {error}"
         else:
             self._unwritten, self.problem = Tally(), ""
         return spent
@@ -147,6 +155,8 @@ SAVING = (COMPACT, "notes")
 """Layers whose calls save other calls. All others together may use half of the share."""
 
 
+LEARNING = ("memory", "dream", "recall")
+"""Layers with a budget of their own, see `core.memory.budget`."""
 ASIDE = "aside"
 """A side question of the user."""
 
@@ -197,11 +207,24 @@ class OwnSpending:
                         self.main = self.main + spent
         return self
 
+    def take(self) -> tuple[Tally, dict[str, Tally]]:
+        """Return the total and the overhead by layer, and start again from zero."""
+        taken = self.total, self.layers
+        self.main, self._piece, self.layers = Tally(), Tally(), {}
+        return taken
+
+    def skip(self, history: Sequence[AnyEntry]) -> Self:
+        """Leave out what the history has now."""
+        self._cursor.advance(history)
+        return self
+
     def _end_answer(self) -> None:
         self.main, self._piece, self._response = self.main + self._piece, Tally(), ""
 
     def refusal(self, limits: BudgetSettings, source: str, expected_usd: float) -> str:
-        own, total = self.own, self.total
+        # Memory has a budget of its own, per project.
+        own = sum((spent for name, spent in self.layers.items() if name not in LEARNING), Tally())
+        total = self.total
         if not limits.own_share:
             return ""
         if own.calls >= total.calls - own.calls:

@@ -1,6 +1,7 @@
 """Store sessions: one directory per project, one log per session.
 
-A unique prefix of a session's id identifies it. `Store` is the interface for other backends.
+An id is unique in a store and looked up exactly; only for people is the beginning of one enough.
+`Store` is the interface for other backends.
 """
 
 import math
@@ -11,18 +12,19 @@ import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from longhold.core.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
 from longhold.core.log.cursor import earliest_now
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Swept
+from longhold.core.log.erasing import redact, remove_indexes, with_branches
 from longhold.core.log.log import AGENTS, agent_logs
-from longhold.core.log.results import DIRECTORY, Results, file_name, plan_sweep
+from longhold.core.log.results import DAY_SECONDS, DIRECTORY, Results, file_name, plan_sweep
 from longhold.core.log.shared import FileRecords, SharedRecords
 from longhold.core.log.titles import NOTES, title_of
 from longhold.core.messages import ToolUse
@@ -37,6 +39,7 @@ _ID = re.compile(r"\w[\w.-]*")
 LONGEST_ID = 200
 """In bytes. With its suffix the id must fit a file name of 255 bytes."""
 NOTHING: Mapping[str, bytes] = {}
+NONE_HERE = "this project has no session; `longhold sessions --all` lists every project's"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,7 @@ class FoundSession(StoredSession):
 
 
 class Store(Protocol):
-    """Interface of a session store. `find` accepts a unique prefix of an id.
+    """Interface of a session store. Ids are complete, and unique in the store.
 
     SESSION/AGENT names the log of an agent, for `find` and the reading methods.
     """
@@ -98,11 +101,16 @@ class Store(Protocol):
     def agents(self, session: str) -> list[str]:
         """List the agents with a log below a session's, by the names `find` accepts."""
 
-    def find(self, session: str) -> StoredSession: ...
+    def find(self, session: str, *, by_prefix: bool = False) -> StoredSession:
+        """Find a session by its id, or with `by_prefix` by what a person types.
+
+        That may be the beginning of an id, or `newest` of the current directory.
+        """
+
     def sessions(
-        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+        self, directory: Path | None = None, *, limit: int = 0, prefix: str = ""
     ) -> Sequence[StoredSession]:
-        """List the sessions of one project or of all, newest first."""
+        """List the sessions of one project or of all whose ids begin so, newest first."""
 
     def shared(self, directory: Path) -> SharedRecords:
         """Return the records shared by the sessions of a directory's project."""
@@ -114,7 +122,33 @@ class Store(Protocol):
     def delete(self, session: str) -> None:
         """Delete the session with exactly this id, its log and everything that belongs to it."""
 
+    def erase(
+        self, *sessions: str, directory: Path | None = None, everything: bool = False
+    ) -> list[str]:
+        """Erase sessions with their branches and all copies and indexes on this machine.
+
+        With `directory` all of a directory, its memories too; `everything` is all of the tenant.
+        Return the ids. A session that is being written raises `LogLocked`.
+        """
+
+    def redact(self, session: str, text: str) -> int:
+        """Replace a text everywhere in a session and its branches by a tombstone.
+
+        Return the number of changed entries and files.
+        """
+
     def close(self) -> None: ...
+
+
+_Found = TypeVar("_Found", bound=StoredSession)
+
+
+def only_one(session: str, matches: Sequence[_Found]) -> _Found:
+    """Return the only session that begins with what a person typed."""
+    if len(matches) == 1:
+        return matches[0]
+    some = ", ".join(one.id for one in matches[:4])
+    raise SessionNotFound(f"{session!r} matches several sessions: {some}; give more of it")
 
 
 class FileStore:
@@ -124,7 +158,25 @@ class FileStore:
     def create(self, *, directory: Path, session: str | None = None) -> Log:
         id = session or new_id()
         header = Header(session=id, created=time.time(), directory=str(directory))
-        return Log.create(self._path(directory, id), header)
+        with self._naming(id if session else ""):
+            return Log.create(self._path(directory, id), header)
+
+    @contextmanager
+    def _naming(self, id: str) -> Iterator[None]:
+        """Raise if an id is taken in any project. No other process takes one meanwhile."""
+        if not id:
+            yield
+            return
+        from filelock import FileLock  # slow to import, and readers do not lock
+
+        private_directory(self.root)
+        with FileLock(self.root / "names.lock"):
+            taken = [one for one in self._projects() if (one / f"{check_id(id)}.jsonl").exists()]
+            if taken:
+                raise SessionExists(
+                    f"session {id} exists already and is never overwritten; choose another id"
+                )
+            yield
 
     def open(self, session: str) -> Log:
         found = self.find(session)
@@ -202,57 +254,57 @@ class FileStore:
         """Nothing to release."""
 
     def sessions(
-        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+        self, directory: Path | None = None, *, limit: int = 0, prefix: str = ""
     ) -> list[FoundSession]:
         projects = [self._project(directory)] if directory else self._projects()
-        found = [one for project in projects for one in _sessions_in(project)]
-        found = [one for one in found if one.modified >= since] if since else found
+        found = [one for project in projects for one in _sessions_in(project, prefix)]
         found.sort(key=lambda session: session.modified, reverse=True)
         return found[:limit] if limit else found
 
-    def find(self, session: str) -> FoundSession:
-        """Find a session by id or unique prefix, or `newest` of this project."""
+    def find(self, session: str, *, by_prefix: bool = False) -> FoundSession:
         if "/" in session:
-            found = list(_read_session(self._agent_path(session)))
+            found = list(_read_session(self._agent_path(session, by_prefix=by_prefix)))
             if not found:
                 raise SessionNotFound(
-                    f"there is no agent {session!r}; `longhold agents` lists them"
+                    f"there is no agent {session!r}; `longhold sessions agents` lists them"
                 )
             return replace(found[0], id=session)
         if (named := self._find_by_id(session)) is not None:
             return named
-        known = self.sessions()
+        if by_prefix:
+            return self._find_by_prefix(session)
+        raise self._explain_missing(session)
+
+    def _find_by_prefix(self, session: str) -> FoundSession:
         if session == "newest":
             if here := self.sessions(Path.cwd()):
                 return here[0]
-            raise SessionNotFound(
-                "this project has no session; `longhold sessions --all` lists every project's"
-            )
-        exact = [found for found in known if found.id == session]
-        matches = exact or [found for found in known if session and found.id.startswith(session)]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            some = ", ".join(found.id for found in matches[:4])
-            raise SessionNotFound(
-                f"{session!r} is the beginning of several sessions: {some}; give more of it"
-            )
+            raise SessionNotFound(NONE_HERE)
+        matches = self.sessions(prefix=session) if session else []
+        if not matches:
+            raise self._explain_missing(session)
+        return only_one(session, matches)
+
+    def _explain_missing(self, session: str) -> SessionNotFound:
         for project in self._projects() if is_id(session) else ():
             with suppress(PermissionError):
                 if (project / f"{session}.jsonl").exists():
                     load_header(project / f"{session}.jsonl")  # raises the reason it is not listed
         skipped = "".join(f"; {line}" for line in self.unreadable())
-        raise SessionNotFound(
+        return SessionNotFound(
             f"there is no session {session!r}; `longhold sessions --all` lists them{skipped}"
         )
 
     def _find_by_id(self, session: str) -> FoundSession | None:
-        """Look up a complete id without listing other sessions. None if not unique."""
+        """Look up a complete id without listing other sessions.
+
+        Stores of 0.1 may have an id in two projects; the one written last counts.
+        """
         if not is_id(session):
             return None
         paths = [project / f"{session}.jsonl" for project in self._projects()]
         found = [one for path in paths if os.access(path, os.R_OK) for one in _read_session(path)]
-        return found[0] if len(found) == 1 else None
+        return max(found, key=lambda one: one.modified, default=None)
 
     def unreadable(self) -> list[str]:
         return [
@@ -263,12 +315,48 @@ class FileStore:
 
     def delete(self, session: str) -> None:
         found = self.find(session)
-        if found.id != session or not is_id(session):
+        if not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
         with Log.open(found.path):  # raises if a process is writing it, and locks out others
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):
                 path.unlink(missing_ok=True)
+
+    def erase(
+        self, *sessions: str, directory: Path | None = None, everything: bool = False
+    ) -> list[str]:
+        listed = self.sessions(directory) if directory or everything else []
+        gone = with_branches(self, [*sessions, *(one.id for one in listed)])
+        for id in gone:
+            with suppress(SessionNotFound):
+                while True:  # in stores of 0.1 two projects may have the id
+                    self.delete(id)
+            shutil.rmtree(self.root / "teams" / id, ignore_errors=True)
+        places = {directory} if directory else {Path(one.header.directory) for one in listed}
+        for place in places:  # memories are in the home directory, wherever the store is
+            project = slug(project_root(place))
+            for root in (self.root, home()):
+                shutil.rmtree(root / "projects" / project / "memory", ignore_errors=True)
+            shutil.rmtree(self._project(place), ignore_errors=True)
+        remove_indexes(self.root)
+        return gone
+
+    def redact(self, session: str, text: str) -> int:
+        count = 0
+        for id in with_branches(self, [session]):
+            found = self.find(id)
+            with Log.open(found.path):  # raises if a process is writing it
+                for path in (found.path, *_files(found.directory)):
+                    if path.match("history.sqlite*"):
+                        path.unlink()
+                        continue
+                    lines = path.read_bytes().splitlines(keepends=True)
+                    kept = [redact(line, text) for line in lines]
+                    if kept != lines:
+                        write_private(path, b"".join(kept))
+                        count += sum(a != b for a, b in zip(lines, kept, strict=True))
+        remove_indexes(self.root)
+        return count
 
     def sweep(self, *, now: float | None = None) -> list[Path]:
         """Remove partial files of killed imports, and return their paths."""
@@ -283,18 +371,14 @@ class FileStore:
             path.unlink(missing_ok=True)
         return left
 
-    def list_expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
-        if retention_days <= 0:
-            return []
-        oldest = (now or earliest_now()) - retention_days * 86_400
-        return [found for found in self.sessions() if found.modified < oldest]
-
     def _path(self, directory: Path, id: str) -> Path:
         return self._project(directory) / f"{check_id(id)}.jsonl"
 
-    def _agent_path(self, name: str) -> Path:
+    def _agent_path(self, name: str, *, by_prefix: bool = False) -> Path:
         session, _, agent = name.rpartition("/")
-        return self.find(session).directory / AGENTS / f"{check_id(agent)}.jsonl"
+        return (
+            self.find(session, by_prefix=by_prefix).directory / AGENTS / f"{check_id(agent)}.jsonl"
+        )
 
     def _project(self, directory: Path) -> Path:
         return self.root / "projects" / slug(project_root(directory))
@@ -307,10 +391,18 @@ class FileStore:
             return []
 
 
-def _sessions_in(project: Path) -> Iterator[FoundSession]:
+def list_expired(
+    store: Store, retention_days: int, *, now: float | None = None
+) -> list[StoredSession]:
+    oldest = (now or earliest_now()) - retention_days * DAY_SECONDS
+    return [found for found in store.sessions() if retention_days and found.modified < oldest]
+
+
+def _sessions_in(project: Path, prefix: str) -> Iterator[FoundSession]:
     try:
         with os.scandir(project) as listing:
-            logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
+            named = (entry for entry in listing if entry.name.startswith(prefix))
+            logs = sorted(entry.path for entry in named if entry.name.endswith(".jsonl"))
     except OSError:
         return  # `unreadable` lists it
     for name in logs:
@@ -342,7 +434,7 @@ def is_id(id: str) -> bool:
 def check_id(id: str) -> str:
     if not is_id(id):
         raise StoreError(
-            f"{id!r} is no name for a session; use letters, digits, dots and dashes, at most {LONGEST_ID}"
+            f"{id!r} is not a name for a session; use letters, digits, dots and dashes, at most {LONGEST_ID}"
         )
     return id
 
@@ -351,7 +443,7 @@ def check_file_name(name: str) -> str:
     """Validate a name as returned by `beside`: the notes, or a file in the results directory."""
     place, _, file = name.rpartition("/")
     if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:
-        raise StoreError(f"{name!r} is no name of what lies beside a log")
+        raise StoreError(f"{name!r} is not the name of a file that belongs to a log")
     return name
 
 

@@ -125,7 +125,7 @@ def open_for_writing(path: Path, flags: int) -> int:
         writer = f"process {os.getpid()} on {socket.gethostname()} since {since}"
         with suppress(OSError):  # the lock works without the name, as on a full disk
             os.ftruncate(door, 0)
-            os.pwrite(door, writer.encode(), 0)
+            os.write(door, writer.encode())
         return descriptor
     finally:
         os.close(door)
@@ -136,7 +136,7 @@ def _lock(descriptor: int, door: int, path: Path) -> None:
 
     with explain_errors(path.with_suffix(".lock")):
         if not lock_descriptor(descriptor, blocking=False):
-            writer = os.pread(door, 200, 0).decode(errors="replace").strip()
+            writer = os.read(door, 200).decode(errors="replace").strip()
             raise LogLocked(path, writer or "another process")
 
 

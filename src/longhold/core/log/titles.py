@@ -12,7 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from longhold.core.log.entries import AnyEntry, Imported, Said, Titled
-from longhold.core.messages import text_of
+from longhold.core.messages import Text
 from longhold.core.messages.text import clean_line
 from longhold.core.messages.wrapped import strip_wrapped
 
@@ -41,8 +41,9 @@ def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
             return clean_line(entry.title, TITLE_CHARS)
     for line in head:
         entry = _entry(line)
-        said = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
-        if text := strip_wrapped(said):
+        said = entry.content if isinstance(entry, Said) and not entry.hidden else ()
+        blocks = (strip_wrapped(block.text) for block in said if isinstance(block, Text))
+        if text := "\n".join(filter(None, blocks)):
             return clean_line(text, TITLE_CHARS)
     return NOTHING_SAID
 

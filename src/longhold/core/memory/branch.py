@@ -6,7 +6,7 @@ conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from longhold.core.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
@@ -41,25 +41,6 @@ class ChangeRules(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Direct:
-    store: MemoryStore
-    by: CommitAuthor
-
-    def versions(self) -> dict[str, str]:
-        return self.store.versions()
-
-    def read(self, file: str) -> str:
-        return self.store.read(file)
-
-    def search(self, query: str, limit: int) -> Mapping[str, str]:
-        return self.store.find(query, limit)
-
-    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        self.store.commit(changes, by=self.by, why=why)
-        return ""
-
-
 class Branch:
     def __init__(self, store: MemoryStore, rules: ChangeRules | None = None) -> None:
         """Begin a branch. A change that breaks a rule is refused immediately."""
@@ -68,6 +49,8 @@ class Branch:
         store.adopt()
         self.base = store.versions()
         self._changes: dict[str, MemoryChange] = {}
+        self.refusals = 0
+        """Changes that the store or the rules refused. The model was told why."""
 
     def versions(self) -> dict[str, str]:
         found = dict(self.base)
@@ -105,14 +88,17 @@ class Branch:
     def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
         """Add changes, all or none, checked by the store and then by the rules."""
         before = dict(self._changes)
+        self.refusals += 1  # until it is accepted
         self._add(changes, why)
         if self._rules is None:
+            self.refusals -= 1
             return ""
         wrong = self._rules.violations(self)
         files = [change.file for change in changes]
         if refused := [f"{file}: {wrong[file]}" for file in files if file in wrong]:
             self._changes = before
             raise MemoryRefused(f"nothing was changed: {'; '.join(refused)}")
+        self.refusals -= 1
         remarks = self._rules.remarks(self, files)
         return f"This is changed, but mend it: {'; '.join(remarks)}." if remarks else ""
 

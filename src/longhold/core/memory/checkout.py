@@ -6,6 +6,7 @@ by hand is reported and never overwritten.
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -46,7 +47,7 @@ class Checkout:
                     continue  # edited by hand: adopted by the next commit
                 self._put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
-            if not is_few:
+            if not is_few and sys.platform != "win32":
                 os.sync()  # before the transaction that records them as written
         self._step("files")
 

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,7 +22,8 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX
+from longhold.core.memory.paths import INDEX, name_looks
+from longhold.core.messages.words import split_unspaced
 from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
@@ -139,7 +141,7 @@ class Database:
                 ) from error
             raise StoreError(
                 f"{self.path} cannot be used: {error}; if it is damaged, move it away: a new history"
-                " is started from the Markdown files beside it"
+                " is started from the Markdown files next to it"
             ) from error
 
 
@@ -247,13 +249,13 @@ class CommitHistory:
             for file, version, reason, by, at, id, text in rows
         ]
 
-    def list_vetoed(self, by: CommitAuthor) -> frozenset[str]:
-        """Return files whose change by an author was undone and which have not changed since."""
+    def list_vetoed(self) -> frozenset[str]:
+        """Return files whose change by a model was undone and which have not changed since."""
         rows = self._sql.all(
-            "SELECT c.file FROM commits undo JOIN commits k ON k.id = undo.undoes AND k.by = ?"
+            "SELECT c.file FROM commits undo JOIN commits k"
+            " ON k.id = undo.undoes AND k.by != 'person'"
             ' JOIN changes c ON c."commit" = undo.id JOIN current t'
-            " ON t.file = c.file AND t.sha = c.after",
-            by,
+            " ON t.file = c.file AND t.sha = c.after"
         )
         return frozenset(row[0] for row in rows)
 
@@ -302,7 +304,7 @@ class CommitWriter:
             if current != change.expected:
                 raise MemoryConflict(self._conflict_message(change.file))
             if not current:
-                self._check_new(change.file)
+                self.check_new(change.file)
             chosen.append(change)
         return chosen
 
@@ -345,7 +347,8 @@ class CommitWriter:
         self._sql.all(
             "INSERT INTO words (rowid, name, description, body)"
             " SELECT id, ?, ?, ? FROM tree WHERE file = ?",
-            *(memory.name, memory.description, memory.body, file),
+            *map(split_unspaced, (memory.name, memory.description, memory.body)),
+            file,
         )
 
     def _note(self, file: str, text: str | None, reason: str) -> None:
@@ -357,13 +360,19 @@ class CommitWriter:
             "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self.id, file, before, after, reason
         )
 
-    def _check_new(self, file: str) -> None:
-        """Refuse a name that differs only in case, because some file systems cannot hold both."""
-        alike = self._sql.all("SELECT file FROM tree WHERE file = ? COLLATE NOCASE", file)
-        if alike:
-            raise MemoryRefused(
-                f"{file} differs from {alike[0][0]} only in case; use one of the two names"
-            )
+    def check_new(self, file: str) -> None:
+        """Refuse a name that people or file systems could take for another."""
+        for look in name_looks(file):
+            if (other := self._looks.setdefault(look, file)) != file:
+                raise MemoryRefused(
+                    f"{file} differs from {other} only in case or in letters that look alike;"
+                    " use one of the two names"
+                )
+
+    @cached_property
+    def _looks(self) -> dict[str, str]:
+        files = self._sql.all("SELECT file FROM tree")
+        return {look: file for (file,) in files for look in name_looks(file)}
 
     def _conflict_message(self, file: str) -> str:
         rows = self._sql.all(

@@ -6,82 +6,60 @@ leaves nothing.
 """
 
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import overload
 
 from longhold.core.memory.branch import Branch
-from longhold.core.memory.commits import Commit
+from longhold.core.memory.commits import Commit, MemoryChange
 from longhold.core.memory.index import IndexLine, cut_index, make_index
-from longhold.core.memory.memory import MemoryBusy, parse, stamp
-from longhold.core.memory.memory_tool import NO_REASON, READS, ROOT, memory_tool
+from longhold.core.memory.memory import (
+    MemoryBusy,
+    parse,
+    retry_while_busy,
+    stamp,
+)
+from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.paths import INDEX
+from longhold.core.memory.rules import MemoryRules, list_dangling, list_removed_lines
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
-from longhold.core.memory.waiting import retry_while_busy
-from longhold.core.messages import Usage, text_of
-from longhold.core.messages.text import one_line
-from longhold.core.models.protocol import Finished
+from longhold.core.memory.tidy import TidyPlan, covers, most_removed, plan_tidying
+from longhold.core.messages import Usage
 from longhold.core.settings import DreamSettings
 from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
-from longhold.core.turn.round import RoundEvent, ToolBegan
 from longhold.errors import LongholdError
 
-UNDONE = "the user undid what a dream did to it"
 _NAMED = re.compile(r"(?<![\w./-])[\w./-]+\.md\b")
 DREAM_TURNS = 24
 """Limit for the model's answers: four phases, about six calls each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DreamRules:
-    settings: DreamSettings
-    repository: Path
-
-    def violations(self, branch: Branch) -> dict[str, str]:
-        vetoed = branch.store.history.list_vetoed("dream")
-        found = {one.file: UNDONE for one in branch.changes() if one.file in vetoed}
-        removed = [one for one in branch.changes() if one.text is None and one.file not in found]
-        most = most_removed(len(branch.base), self.settings)
-        for count, one in enumerate(sorted(removed, key=lambda one: branch.place(one.file)), 1):
-            if one.reason in ("", NO_REASON):
-                found[one.file] = "it is removed without a reason; say `why`"
-            elif count > most:
-                found[one.file] = (
-                    f"one dream may remove {most} of {len(branch.base)} memories"
-                    " (dream.removed_share)"
-                )
-        return found | _alike_names(branch)
-
-    def remarks(self, branch: Branch, files: Iterable[str]) -> list[str]:
-        known = frozenset(branch.versions())
-        return [
-            remark
-            for file in files
-            if file in known
-            for remark in _list_dangling(branch, file, known, self.repository)
-        ]
-
-
-def _leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dict[str, str]:
-    """Drop forbidden changes, and the removals of an unfinished dream; return the reasons."""
+def _leave_out(branch: Branch, rules: MemoryRules, cut_short: str) -> dict[str, str]:
+    """Drop forbidden changes, and what an unfinished dream removed without a replacement."""
     found: dict[str, str] = {}
     while wrong := rules.violations(branch) | _find_overtaken(branch):
         found |= wrong
         branch.take_back(wrong)
-    if is_unfinished:
-        cut = [one.file for one in branch.changes() if one.text is None]
-        found |= dict.fromkeys(cut, "the dream ran out of turns before it was done")
+    if cut_short:
+        removed = [one for one in branch.changes() if one.text is None]
+        cut = [one.file for one in removed if not _is_replaced(branch, one)]
+        found |= dict.fromkeys(cut, f"the dream {cut_short} before it was done")
         branch.take_back(cut)
     branch.catch_up()
     return found
+
+
+def _is_replaced(branch: Branch, removal: MemoryChange) -> bool:
+    """Whether the memory that a removal names says all of the removed one."""
+    kept = _find_named(removal.reason, branch.versions())
+    gone = parse(removal.file, branch.store.history.text(removal.expected))
+    return bool(kept) and covers(branch.memory(kept), gone)
 
 
 def _keep_evidence(branch: Branch) -> dict[str, str]:
@@ -111,33 +89,12 @@ def list_unsound(branch: Branch, repository: Path) -> list[str]:
     index = make_index(map(IndexLine.of, memories), limits)
     wrong = [] if cut_index(index, limits) == index else ["the index is over its limits"]
     for memory in memories:
-        wrong += _list_dangling(branch, memory.file, files, repository)
+        wrong += list_dangling(branch, memory.file, files, repository)
         before = branch.store.history.text(branch.base.get(memory.file, ""))
         lost = {*parse(memory.file, before).evidence} - {*memory.evidence}
         if lost:
             wrong.append(f"{memory.file} loses evidence: {', '.join(sorted(lost))}")
     return wrong
-
-
-def _list_dangling(branch: Branch, file: str, known: frozenset[str], repository: Path) -> list[str]:
-    memory = branch.memory(file)
-    wrong = [
-        f"{file} links to {link}, which does not exist"
-        for link in dangling_links(memory, known, repository)
-    ]
-    if memory.superseded_by and memory.superseded_by not in known:
-        wrong.append(f"{file} is superseded by {memory.superseded_by}, which does not exist")
-    return wrong
-
-
-def _alike_names(branch: Branch) -> dict[str, str]:
-    names: dict[str, str] = {}
-    found: dict[str, str] = {}
-    for file in sorted(branch.versions(), key=lambda file: (file not in branch.base, file)):
-        other = names.setdefault(file.casefold(), file)
-        if other != file and file not in branch.base:
-            found[file] = f"it differs from {other} only in case"
-    return found
 
 
 def _find_overtaken(branch: Branch) -> dict[str, str]:
@@ -154,73 +111,9 @@ def _find_named(reason: str, known: Iterable[str]) -> str:
     return next((name for name in _NAMED.findall(reason) if name in there), "")
 
 
-STEP_CHARS = 160
-STEPS_SHOWN = 30
-
-
-class Steps(Sequence[str]):
-    """The last steps of a dream, as lines, with totals."""
-
-    def __init__(self, *, most: int = STEPS_SHOWN) -> None:
-        self.phase = "starting"
-        """One of starting, gathering, updating, orient, consolidate, index."""
-        self.answers = 0
-        self.looks = 0
-        """Tool calls that only read."""
-        self.files: dict[str, str] = {}
-        self.done: deque[str] = deque(maxlen=most)
-
-    def add(self, phase: str, step: str) -> None:
-        self.phase = phase
-        self.done.append(step)
-
-    @property
-    def summary(self) -> str:
-        counts = ((self.answers, "answers"), (self.looks, "looks"), (len(self.files), "memories"))
-        told = ", ".join(f"{count} {what}" for count, what in counts if count)
-        return f"{self.phase}: {told}" if told else self.phase
-
-    def __len__(self) -> int:
-        return len(self.done)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self.done))
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        return list(self.done)[at]
-
-
-def observer(steps: Steps) -> Callable[[RoundEvent], None]:
-    def observe(event: RoundEvent) -> None:
-        match event:
-            case ToolBegan(use=use):
-                command = str(use.input.get("command"))
-                is_writing = use.name == MEMORY and command not in READS
-                if is_writing:
-                    path = use.input.get("path") or use.input.get("new_path") or ""
-                    steps.files[str(path).removeprefix(f"{ROOT}/")] = command
-                else:
-                    steps.looks += 1
-                phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
-                given = " ".join(map(str, use.input.values()))
-                steps.add(phase, f"{use.name} {one_line(given)}"[:STEP_CHARS])
-            case Finished(reply=reply):
-                steps.answers += 1
-                if said := one_line(text_of(reply.content)):
-                    steps.add(steps.phase, said[:STEP_CHARS])
-            case _:
-                pass
-
-    return observe
-
-
 SOURCE = "dream"
-ENOUGH = ("completed", "max_turns")
-"""Ends of a fork after which every memory it wrote is complete."""
+CUT_SHORT = {"max_turns": "ran out of turns", "max_usd": "used up its share (memory.share)"}
+"""Ends of a fork after which what it wrote is complete, and what it removed may not be replaced."""
 
 
 class NotDreamt(LongholdError):
@@ -244,6 +137,8 @@ class DreamReport:
     files: tuple[str, ...] = ()
     usage: Usage | None = None
     """The model's usage; None without a model."""
+    cut_short: str = ""
+    """What ended the dream before it was done."""
 
     @property
     def line(self) -> str:
@@ -252,12 +147,14 @@ class DreamReport:
             (len(self.merged), "merged" if self.usage is None else "merged or removed"),
             (len(self.superseded), "marked as superseded"),
             (len(self.unlinked), "links mended"),
-            (len(self.unmarked), "marks that led nowhere dropped"),
+            (len(self.unmarked), "marks without a target removed"),
             (len(self.stale), "sources checked anew"),
             (len(self.dropped), "left out"),
         )
-        summary = ", ".join(f"{count} {what}" for count, what in counts if count)
-        return summary or "nothing to put in order"
+        parts = [f"{count} {what}" for count, what in counts if count]
+        if self.cut_short:
+            return ", ".join([f"it {self.cut_short}", *(parts or ["nothing was changed"])])
+        return ", ".join(parts) or "nothing to tidy"
 
 
 def dream(
@@ -265,15 +162,13 @@ def dream(
     settings: DreamSettings,
     *,
     repository: Path,
-    steps: Steps | None = None,
     is_trial: bool = False,
 ) -> DreamReport:
     """Reorganise memories as one commit. A trial only reports its plan."""
-    steps = Steps() if steps is None else steps
-    rules = DreamRules(settings=settings, repository=repository)
+    rules = MemoryRules(settings=settings, repository=repository)
     branch = Branch(store)
-    report = tidy_branch(branch, rules, steps=steps)
-    return report if is_trial else _merge_branch(branch, rules, report, steps)
+    report = tidy_branch(branch, rules)
+    return report if is_trial else _merge_branch(branch, rules, report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +187,7 @@ class Dreamer:
     """Some of these tools read files."""
     prefix: Prefix | None = None
     """The prefix to fork from; None is the current conversation."""
+    max_usd: float | None = None
 
 
 LOGS = (
@@ -315,12 +211,10 @@ async def dream_with(
     settings: DreamSettings,
     *,
     repository: Path,
-    steps: Steps | None = None,
     is_trial: bool = False,
 ) -> DreamReport:
     """Let a model reorganise memories, then do the same as `dream`."""
-    steps = Steps() if steps is None else steps
-    rules = DreamRules(settings=settings, repository=repository)
+    rules = MemoryRules(settings=settings, repository=repository)
     branch = Branch(store, rules)
     reply = await dreamer.ask(
         ForkRequest(
@@ -330,19 +224,20 @@ async def dream_with(
             permit=dreamer.permit,
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
-            on_event=observer(steps),
             is_wanted=True,  # because a dream begins only where its cost was accepted
             prefix=dreamer.prefix,
+            max_usd=dreamer.max_usd,
         )
     )
-    if reply.reason not in ENOUGH:
+    if reply.reason != "completed" and reply.reason not in CUT_SHORT:
         raise NotDreamt(f"nothing was changed: the dream ended as {reply.reason}")
-    is_unfinished = reply.reason != "completed"
-    report = tidy_branch(branch, rules, steps=steps, usage=reply.usage, is_unfinished=is_unfinished)
+    if reply.is_in_vain and not branch.refusals:
+        raise NotDreamt(f"nothing was changed: all {reply.tool_calls} tool calls failed")
+    cut_short = CUT_SHORT.get(reply.reason, "")
+    report = tidy_branch(branch, rules, usage=reply.usage, cut_short=cut_short)
     if is_trial:
         return report
-    merge = partial(_merge_branch, branch, rules, report, steps)
-    return await retry_while_busy(merge)
+    return await retry_while_busy(partial(_merge_branch, branch, rules, report))
 
 
 def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
@@ -357,25 +252,27 @@ def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> 
         daybook=dreamer.daybook or "Nothing was said.",
         most=most_removed(len(branch.base), settings),
         index=branch.read(INDEX).strip() or "It is empty.",
+        removed=list_removed_lines(branch.store),
     )
 
 
 def tidy_branch(
     branch: Branch,
-    rules: DreamRules,
+    rules: MemoryRules,
     *,
-    steps: Steps,
     usage: Usage | None = None,
-    is_unfinished: bool = False,
+    cut_short: str = "",
 ) -> DreamReport:
     """Tidy a branch, possibly after a model, and drop forbidden changes."""
-    dropped = _leave_out(branch, rules, is_unfinished=is_unfinished)
+    dropped = _leave_out(branch, rules, cut_short)
     by_model = branch.changes()
     replaced = _keep_evidence(branch)
-    steps.add("orient", f"{len(branch.versions())} memories")
     plan = _plan(branch, rules, replaced)
-    steps.add("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
-    _apply(plan, branch, steps)
+    for file, (_, reason) in plan.gone.items():
+        branch.remove(file, reason)
+    for file, memory in plan.memories.items():
+        if memory != branch.memory(file):
+            branch.put(memory)
     return DreamReport(
         commit=None,
         merged=replaced | plan.replaced,
@@ -388,28 +285,26 @@ def tidy_branch(
         dropped=dropped,
         files=tuple(change.file for change in branch.changes()),
         usage=usage,
+        cut_short=cut_short,
     )
 
 
-def _merge_branch(
-    branch: Branch, rules: DreamRules, report: DreamReport, steps: Steps
-) -> DreamReport:
+def _merge_branch(branch: Branch, rules: MemoryRules, report: DreamReport) -> DreamReport:
     check = partial(list_unsound, repository=rules.repository)
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:
         with suppress(MemoryBusy):  # counts are not worth waiting for
             branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))
-    steps.add("index", "the index was rebuilt" if commit else "nothing changed")
     return replace(report, commit=commit)
 
 
-def _plan(branch: Branch, rules: DreamRules, replaced: Mapping[str, str]) -> TidyPlan:
+def _plan(branch: Branch, rules: MemoryRules, replaced: Mapping[str, str]) -> TidyPlan:
     most = most_removed(len(branch.base), rules.settings)
     return plan_tidying(
         branch.memories(),
         rules.settings,
         rules.repository,
-        leave=branch.store.history.list_vetoed("dream"),
+        leave=branch.store.history.list_vetoed(),
         replaced=replaced,
         most=most - len(replaced),
     )
@@ -424,13 +319,3 @@ def _inherited_uses(uses: Mapping[str, int], merged: Mapping[str, str]) -> Count
         if kept:
             counts[kept] += uses.get(file, 0)
     return counts
-
-
-def _apply(plan: TidyPlan, branch: Branch, steps: Steps) -> None:
-    for file, (kept, reason) in plan.gone.items():
-        branch.remove(file, reason)
-        steps.add("consolidate", f"{file} is merged into {kept}")
-    for file, memory in plan.memories.items():
-        if memory != branch.memory(file):
-            branch.put(memory)
-            steps.add("consolidate", f"{file} is brought up to date")

@@ -10,23 +10,23 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
 
-from longhold.core.log.entries import Dreamt, Failed, Said
+from longhold.core.log.entries import Dreamt, Failed
 from longhold.core.log.shared import SharedCommits, SharedRecords
-from longhold.core.memory.dream import Dreamer, DreamReport, Steps, dream, dream_with
+from longhold.core.memory.backlog import is_users, line_of
+from longhold.core.memory.budget import DREAM, MemoryBudget
+from longhold.core.memory.dream import Dreamer, DreamReport, dream, dream_with
 from longhold.core.memory.inbox import must_ask
 from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
-from longhold.core.memory.memory import MemoryRefused, stamp
+from longhold.core.memory.memory import MemoryRefused
 from longhold.core.memory.memory_tool import permit_memories, usable_tools
 from longhold.core.memory.store import MemoryStore
-from longhold.core.messages import text_of
-from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import clean_line
+from longhold.core.messages import Usage
 from longhold.core.settings import DreamSettings
 from longhold.core.turn.background import Job
 from longhold.core.turn.engine import Engine
@@ -48,7 +48,11 @@ def daybook(
     for session in shared.sessions_since(since):
         if session == current:
             continue
-        lines = [_line(one) for one in shared.said(session) if one.at > since and _is_users(one)]
+        lines = [
+            line_of(one, LINE_CHARS)
+            for one in shared.said(session)
+            if one.at > since and is_users(one)
+        ]
         kept = _take_newest(lines, room // 2)  # so that one long session does not hide all others
         if kept:
             left = len(lines) - len(kept)
@@ -64,20 +68,10 @@ def _take_newest(lines: Sequence[str], room: int) -> list[str]:
     return list(lines[len(lines) - count :])
 
 
-def _line(said: Said) -> str:
-    text = clean_line(mask_secrets(text_of(said.content)), LINE_CHARS)
-    return f"- #{said.n} ({stamp(said.at)[:10]}) {text}"
-
-
-def _is_users(said: Said) -> bool:
-    return not said.hidden and not said.mail and bool(text_of(said.content).strip())
-
-
-DREAM = "dream"
-"""The job, and the name of its failures in the log."""
 ASKED_FIRST = (
-    "memory.consent is 'ask', and a model's dream would write what you have not seen; --dry-run"
-    " shows it, and without --model only what is safe is done"
+    "a model's dream would write what you have not seen, and memory.consent is 'ask' or this session"
+    " read untrusted text; `/dream try` or `longhold memory dream --dry-run` shows it, and with"
+    " dream.by = 'engine' only what is safe is done"
 )
 
 
@@ -88,22 +82,12 @@ SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
 """Files whose mtime is the last session count, run without the model, and failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class DreamVerdict:
-    reason: str = ""
-    """Why not; '' if a dream is due."""
-
-    @property
-    def is_open(self) -> bool:
-        return not self.reason
-
-
 RETRY_MINUTES = 60.0
 """Delay after a failed or killed dream."""
 SCAN_MINUTES = 10.0
 
 
-def time_to_dream(
+def refuse_dream(
     settings: DreamSettings,
     *,
     now: float,
@@ -111,25 +95,28 @@ def time_to_dream(
     scanned: float,
     failed: float = 0.0,
     count_sessions: Callable[[float], int],
-) -> DreamVerdict:
-    """Check all conditions, cheapest first; `count_sessions` counts those changed since a time."""
+) -> str:
+    """Return why no dream is due, cheapest condition first; '' if one is.
+
+    `count_sessions` counts the sessions changed since a time.
+    """
     if not settings.on:
-        return DreamVerdict("dreaming is off (dream.on)")
+        return "dreaming is off (dream.on)"
     hours = (now - held.last) / 3_600
     if 0 <= hours < settings.after_hours:  # a future time means that the clock was set back
-        return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
+        return f"the last dream was {hours:.1f} hours ago (dream.after_hours)"
     minutes = (now - failed) / 60
     if 0 <= minutes < RETRY_MINUTES:
-        return DreamVerdict(f"a dream failed {minutes:.0f} minutes ago")
+        return f"a dream failed {minutes:.0f} minutes ago"
     minutes = (now - scanned) / 60
     if 0 <= minutes < SCAN_MINUTES:
-        return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago")
+        return f"sessions were counted {minutes:.0f} minutes ago"
     touched = count_sessions(held.last)
     if touched < settings.sessions:
-        return DreamVerdict(f"{touched} sessions changed since the last dream (dream.sessions)")
+        return f"{touched} sessions changed since the last dream (dream.sessions)"
     if not held.is_stale(now):
-        return DreamVerdict(f"process {held.pid} is dreaming")
-    return DreamVerdict()
+        return f"process {held.pid} is dreaming"
+    return ""
 
 
 def last_noted(directory: Path, name: str) -> float:
@@ -157,6 +144,7 @@ class DreamJobs:
     job: Job
     notify: Callable[[str], None]
     is_outside: Callable[[], bool]
+    budget: MemoryBudget
     clock: Callable[[], float] = time.time
 
     def offer(self, engine: Engine) -> None:
@@ -170,7 +158,7 @@ class DreamJobs:
             note(place, SCANNED, self.clock())
             return self._touched(since)
 
-        verdict = time_to_dream(
+        refusal = refuse_dream(
             settings,
             now=self.clock(),
             held=held,
@@ -178,9 +166,9 @@ class DreamJobs:
             failed=last_noted(place, FAILED),
             count_sessions=count,
         )
-        if verdict.is_open and self._is_due_everywhere(settings.after_hours):
+        if not refusal and self._is_due_everywhere(settings.after_hours):
             self._begin_everywhere(self.clock())
-            self.job.begin(partial(self._dream, held, engine.prefix()))
+            self.job.begin(partial(self._dream, held))
 
     def _is_due_everywhere(self, after_hours: float) -> bool:
         if self.commits is None:
@@ -197,59 +185,70 @@ class DreamJobs:
             if dead := self._lock().release_dead():
                 self._report_failure(f"process {dead.pid} was killed while it dreamt")
 
-    async def _dream(self, seen: LockState, prefix: Prefix) -> None:
-        steps = self._steps()
+    async def _dream(self, seen: LockState) -> None:
         try:
             if not self._wants_model():
-                await self._tidy(steps, seen)
-            elif self.is_outside():
-                await self._tidy_meanwhile(steps)
+                await self._tidy(seen)
+            elif self._asks_first() or self.refusal():
+                await self._tidy_meanwhile()
             else:
-                await self._ask_model(steps, seen, prefix)
+                await self._ask_model(seen)
         except DreamBusy:
             return
         except asyncio.CancelledError:
             with contextlib.suppress(StoreError):  # a closed session accepts no more entries
-                self._report_failure("it was stopped", is_told=False)
+                self._report_failure("" if self.job.stopped_because else "it was stopped", False)
             raise
 
-    async def _ask_model(self, steps: Steps, seen: LockState, prefix: Prefix) -> None:
+    def refusal(self) -> str:
+        """Return why the budget does not pay for a model's dream; '' if it does."""
+        frame_tokens = round(self.engine.make_weigher()(self.engine.frame.measure))
+        prompt = Usage(cache_read_tokens=frame_tokens)
+        return self.budget.refusal(DREAM, self.budget.expect(DREAM, self.engine.model, prompt))
+
+    async def _ask_model(self, seen: LockState) -> None:
+        limit = self.budget.left_usd(DREAM) if self.budget.share else None
         try:
             with self._lock().hold(seen) as before:
-                report = await self._dream_by_model(before.last, steps, prefix=prefix)
+                report = await self._dream_by_model(before.last, max_usd=limit)
         except DreamBusy:
             raise
         except LongholdError as error:
             self._report_failure(str(error))
-            await self._tidy_meanwhile(steps)
+            await self._tidy_meanwhile()
         else:
             self._report(report)
 
-    async def _tidy(self, steps: Steps, seen: LockState) -> None:
+    async def _tidy(self, seen: LockState) -> None:
         with self._lock().hold(seen):
-            report = await asyncio.to_thread(self._dream_by_engine, steps)
+            report = await asyncio.to_thread(self._dream_by_engine)
         self._report(report)
 
-    async def _tidy_meanwhile(self, steps: Steps) -> None:
+    async def _tidy_meanwhile(self) -> None:
         """Do the part that needs no model, at most once per interval. The dream is still due."""
         hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
         if 0 <= hours < self.engine.settings.dream.after_hours:
             return
         with self._lock().hold(is_counted=False):
-            report = await asyncio.to_thread(self._dream_by_engine, steps)
+            report = await asyncio.to_thread(self._dream_by_engine)
         note(self.place, TIDIED, self.clock())
         self._report(report)
 
     async def dream_now(self, *, is_trial: bool) -> DreamReport:
         """Dream now, whatever the schedule. Errors are raised."""
-        if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
+        by_engine = self.engine.settings.dream.by == "engine"
+        if not by_engine and not is_trial and self._asks_first():
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
+        dream = partial(self._dream_by_model, last, is_trial=is_trial)
+        if by_engine:
+            tidy = partial(self._dream_by_engine, is_trial=is_trial)
+            dream = partial(asyncio.to_thread, tidy)
         if is_trial:
-            return await self._dream_by_model(last, self._steps(), is_trial=True)
+            return await dream()
         self._report_killed()
         with self._lock().hold(is_by_hand=True):
-            report = await self._dream_by_model(last, self._steps())
+            report = await dream()
         self.engine.report(_make_dreamt(report))
         return report
 
@@ -259,10 +258,12 @@ class DreamJobs:
             undo = f"undo: longhold memory undo {report.commit.id}"
             self.notify(f"dreamt: {report.line} ({undo})")
 
-    def _report_failure(self, why: str, *, is_told: bool = True) -> None:
+    def _report_failure(self, why: str, is_told: bool = True) -> None:
+        """Note a failure. Without `why` its entry has been written already."""
         note(self.place, FAILED, self.clock())
         self._begin_everywhere(0.0)
-        self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
+        if why:
+            self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
         if is_told:
             self.notify(
                 f"the dream failed: {why}; it is tried again in {RETRY_MINUTES:.0f} minutes"
@@ -271,11 +272,6 @@ class DreamJobs:
     def _touched(self, since: float) -> int:
         log = self.engine.log
         return len({*log.shared.sessions_since(since)} - {log.header.session})
-
-    def _steps(self) -> Steps:
-        steps = Steps()
-        self.job.show(steps)
-        return steps
 
     def _wants_model(self) -> bool:
         """Return whether a model should dream: no consent is needed, and it has the tool."""
@@ -287,9 +283,8 @@ class DreamJobs:
     async def _dream_by_model(
         self,
         since: float,
-        steps: Steps,
         *,
-        prefix: Prefix | None = None,
+        max_usd: float | None = None,
         is_trial: bool = False,
     ) -> DreamReport:
         engine = self.engine
@@ -309,25 +304,39 @@ class DreamJobs:
                 daybook=said,
                 tools=usable_tools(engine.frame.tools, can_look=self.unasked is not None),
                 can_look=self.unasked is not None,
-                prefix=prefix,
+                prefix=_without_conversation(engine.prefix()),
+                max_usd=max_usd,
             ),
             self.open(),
             engine.settings.dream,
             repository=self.repository,
-            steps=steps,
             is_trial=is_trial,
         )
 
-    def _dream_by_engine(self, steps: Steps) -> DreamReport:
+    def _asks_first(self) -> bool:
+        """Whether what a model writes must wait for the user, which a dream cannot."""
+        return must_ask(self.engine.settings.memory, is_outside=self.is_outside())
+
+    def _dream_by_engine(self, *, is_trial: bool = False) -> DreamReport:
         """Dream without a model, in a thread with its own connection."""
         settings = self.engine.settings
         with MemoryStore(
             self.place, settings.memory, commits=self.commits, clock=self.clock
         ) as store:
-            return dream(store, settings.dream, repository=self.repository, steps=steps)
+            return dream(
+                store,
+                settings.dream,
+                repository=self.repository,
+                is_trial=is_trial,
+            )
 
     def _lock(self) -> DreamLock:
         return DreamLock(self.place, clock=self.clock)
+
+
+def _without_conversation(prefix: Prefix) -> Prefix:
+    """Drop the messages, because a dream is about all sessions and would pay for them each turn."""
+    return replace(prefix, messages=(), cached_to=None, before=None, previous_id="")
 
 
 def _make_dreamt(report: DreamReport) -> Dreamt:

@@ -7,11 +7,10 @@ memories.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from longhold.core.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
 from longhold.core.memory.memory import MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore, refuse_secret
 from longhold.core.settings import MemorySettings
 
@@ -136,14 +135,25 @@ def _essence(file: str, text: str) -> tuple[str, ...]:
 class KeptMemory:
     commit: int = 0
     names: tuple[str, ...] = ()
+    """Written memories, new and changed."""
+    changed: tuple[str, ...] = ()
+    forgot: tuple[str, ...] = ()
     is_asked: bool = False
+
+
+class Origin(Protocol):
+    """Where memories come from; `on` writes it into a change."""
+
+    @property
+    def session(self) -> str: ...
+    def on(self, change: MemoryChange) -> MemoryChange: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentedMemories:
     open: Callable[[], MemoryStore]
     by: CommitAuthor
-    provenance: Callable[[], Provenance]
+    provenance: Callable[[], Origin]
     is_outside: Callable[[], bool]
     """Whether the session read untrusted text."""
     command: str = "longhold memory"
@@ -167,8 +177,12 @@ class ConsentedMemories:
         traced = [provenance.on(change) for change in changes]
         if not must_ask(store.limits, is_outside=is_outside):
             done = store.commit(traced, by=self.by, why=why)
-            names = tuple(change.file for change in traced) if done else ()
-            return KeptMemory(commit=done.id if done else 0, names=names)
+            if done is None:
+                return KeptMemory()
+            names = tuple(change.file for change in traced if change.text is not None)
+            gone = tuple(change.file for change in traced if change.text is None)
+            changed = tuple(one.file for one in traced if one.expected and one.file in names)
+            return KeptMemory(commit=done.id, names=names, changed=changed, forgot=gone)
         if any(change.text is None for change in traced):
             raise MemoryRefused(NO_REMOVAL.format(command=self.command))
         asked = Inbox(store).propose(

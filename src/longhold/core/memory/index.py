@@ -80,7 +80,7 @@ def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
         return text
     return (
         f"{kept}\n[{name} is longer than {' and '.join(caps)}: the rest was not loaded. "
-        "Shorten descriptions or merge memories; `longhold dream` does what is safe.]\n"
+        "Shorten descriptions or merge memories; `longhold memory dream` does what is safe.]\n"
     )
 
 

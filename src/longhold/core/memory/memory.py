@@ -4,15 +4,19 @@ Parsing is lenient: a file without front matter is named after its file. `eviden
 and messages, `sources` the repository files it mentions, with hashes.
 """
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from longhold.core.messages.text import one_line
 from longhold.core.settings.front_matter import FieldValue, parse_memory, render_memory
 from longhold.errors import LongholdError, StoreError
+
+T = TypeVar("T")
 
 
 class MemoryRefused(LongholdError, ValueError):
@@ -134,3 +138,22 @@ def _items(value: FieldValue | None) -> tuple[str, ...]:
 
 def _first_line(body: str) -> str:
     return next((line.strip("#* \t") for line in body.splitlines() if line.strip("#* \t")), "")
+
+
+LOOP_SECONDS = 0.05
+"""As long as a quick commit, and too short to notice."""
+PAUSE_SECONDS = 0.05
+BUSY_SECONDS = 5.0
+"""A commit takes milliseconds, so a longer wait means that something is stuck."""
+
+
+async def retry_while_busy(work: Callable[[], T]) -> T:
+    """Retry `work` while the store is busy. A busy call must leave no trace."""
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return work()
+        except MemoryBusy:
+            if time.monotonic() >= end:
+                raise
+        await asyncio.sleep(PAUSE_SECONDS)

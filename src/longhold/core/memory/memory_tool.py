@@ -25,9 +25,9 @@ from longhold.core.memory.memory import (
     MemoryRefused,
     NoSuchMemory,
     parse,
+    retry_while_busy,
 )
 from longhold.core.memory.paths import INDEX, check_memory_name
-from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
 from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
@@ -61,7 +61,7 @@ class MemoryInput(Input, frozen=True, kw_only=True):
     query: Annotated[str, Meta(description="The words that search looks for.")] = ""
     file_text: Annotated[str, Meta(description="What create writes.")] = ""
     old_str: Annotated[str, Meta(description="What str_replace looks for.")] = ""
-    new_str: Annotated[str, Meta(description="What stands there afterwards.")] = ""
+    new_str: Annotated[str, Meta(description="The text that replaces it.")] = ""
     insert_line: Annotated[
         int, Meta(description="The line after which to insert; 0 is the top.")
     ] = 0
@@ -129,7 +129,7 @@ class _Commands:
         count = text.count(given.old_str) if given.old_str else 0
         if count != 1:
             found = "is not" if not count else f"is {count} times"
-            raise Refused(f"old_str {found} in {given.path}; it must be there once, as it stands.")
+            raise Refused(f"old_str {found} in {given.path}; it must be there exactly once.")
         changed = text.replace(given.old_str, given.new_str)
         return self._put(name, changed, "changed") or f"{given.path} was changed."
 

@@ -4,6 +4,7 @@ Each project, identified by its git root, has one directory for all subdirectori
 Names come from models and repositories and are not trusted. Team memories are in the repository.
 """
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -17,6 +18,13 @@ NAME_CHARS = 100
 NAME_PARTS = 3
 """Deeper directories make memories hard to find."""
 TEAM = Path(".longhold") / "team"
+_WORD = re.compile(r"[^\W\d_]+")
+_CONFUSABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
+"""Scripts with letters that look like those of another."""
+_LIKE_LATIN = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеорсухіјѕһԁԛԝӏүΑΒΕΖΗΙΚΜΝΟΡΤΥΧαοριυνγօոսհցզ",
+    "ABESIJKMHOPCTYXaeopcyxijshdqwlyABEZHIKMNOPTYXaopiuvyonuhgq",
+)
 
 
 def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
@@ -50,6 +58,21 @@ def check_memory_name(name: str) -> str:
             f"{name[:NAME_CHARS]!r} cannot name a memory: {reason}; use a name like 'deploy-steps.md'"
         )
     return name
+
+
+def check_new_name(name: str) -> None:
+    """Raise if a word of the name mixes alphabets whose letters look alike."""
+    for word in _WORD.findall(name):
+        scripts = {unicodedata.name(char, "").partition(" ")[0] for char in word}
+        if len(scripts & _CONFUSABLE) > 1:
+            raise MemoryRefused(
+                f"{word!r} in {name!r} mixes alphabets whose letters look alike; use one of them"
+            )
+
+
+def name_looks(name: str) -> set[str]:
+    """Return the forms of a name by which it could be taken for another."""
+    return {name.casefold(), name.translate(_LIKE_LATIN).casefold()}
 
 
 def check_place(root: Path, name: str) -> Path:

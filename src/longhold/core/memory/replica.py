@@ -94,7 +94,7 @@ class Replica:
         if writer.id != number:
             raise StoreError(
                 f"{self._database.path}: commit {number} of the store follows {writer.id - 1} here; "
-                "move the file away: what the store has is fetched again"
+                "move the file away, and it is fetched again from the store"
             )
         for one in commit.changes:
             if one.file == INDEX:

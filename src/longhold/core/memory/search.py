@@ -6,6 +6,7 @@ name in half of all memories shows whom a question is about.
 
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,51 +17,90 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from longhold.core.memory.commits import Database
 from longhold.core.memory.memory import MemoryBusy, parse
-from longhold.core.messages.words import STOP_WORDS, words_of
+from longhold.core.messages.words import split_unspaced, words_of
 
 if TYPE_CHECKING:
     import numpy
     from tokenizers import Tokenizer
 
     Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[numpy.float32]]
+    Tokens: TypeAlias = numpy.ndarray[Any, numpy.dtype[numpy.uint16]]
 
 PACKAGE = "wordllama"
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 TEXT_CHARS = 4_000
 """The beginning of a memory shows its subject."""
+TEXT_TOKENS = 200
+WORD_MARK = "\u2581"
+"""Begins each token that begins a word."""
+UNRELATED = 0.2
+"""Words this close or less have nothing in common."""
 CENTRE_AFTER = 20
 """With fewer memories the mean describes them, not the language."""
 
-_TABLE = "CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY, sha TEXT, vector BLOB)"
+_TABLE = "CREATE TABLE IF NOT EXISTS meanings (id INTEGER PRIMARY KEY, sha TEXT, vector BLOB, tokens BLOB)"
 _MISSING = (
     "SELECT t.id, t.sha, t.name || ' ' || t.description || ' ' || w.body FROM tree t"
-    " JOIN words w ON w.rowid = t.id LEFT JOIN vectors v ON v.id = t.id AND v.sha = t.sha"
-    " WHERE v.id IS NULL"
+    " JOIN words w ON w.rowid = t.id LEFT JOIN meanings m ON m.id = t.id AND m.sha = t.sha"
+    " WHERE m.id IS NULL"
 )
-_WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
 
 class Embedding:
     def __init__(self, weights: "Array", tokenizer: "Tokenizer") -> None:
+        import numpy as np
+
         self._weights = weights
         self._tokenizer = tokenizer
+        pieces = tokenizer.get_vocab().items()
+        self._begins_word: Array = np.zeros(len(weights), bool)
+        self._begins_word[[id for piece, id in pieces if piece.startswith(WORD_MARK)]] = True
 
-    def vectors(self, texts: Sequence[str]) -> "Array":
+    def tokens(self, texts: Iterable[str]) -> "list[Tokens]":
+        """Return the tokens of the words of each text."""
+        import numpy as np
+
+        words = (" ".join(words_of(text[:TEXT_CHARS])) for text in texts)
+        # Not as a batch, because its threads take longer to start than a question takes.
+        encoded = (self._tokenizer.encode(text, add_special_tokens=False) for text in words)
+        return [np.array(one.ids[:TEXT_TOKENS], np.uint16) for one in encoded]
+
+    def vectors(self, texts: "Sequence[Tokens]") -> "Array":
         """Return one unit vector per text; zeros if no word is known."""
         import numpy as np
 
-        kept = [_content_words(text[:TEXT_CHARS]) for text in texts]
-        encoded = self._tokenizer.encode_batch(kept, add_special_tokens=False)
         out = np.zeros((len(texts), self._weights.shape[1]), np.float32)
-        for row, tokens in zip(out, encoded, strict=True):
-            if tokens.ids:
-                row[:] = self._weights[tokens.ids].astype(np.float32).mean(axis=0)
+        for row, tokens in zip(out, texts, strict=True):
+            if len(tokens):
+                row[:] = self._weights[tokens].astype(np.float32).mean(axis=0)
         return unit(out)
 
+    def compare_words(self, asked: Mapping[str, float], texts: "Sequence[Tokens]") -> list[float]:
+        """Return how well each text has the words that are asked for, or words close to them.
 
-def _content_words(text: str) -> str:
-    return " ".join(word for word in _WORD.findall(text) if word.lower() not in STOP_WORDS)
+        Each word counts with the closest word of the text, by its weight.
+        """
+        import numpy as np
+
+        query = self.vectors(self.tokens(asked))
+        weights = np.array(list(asked.values()), np.float32) / (sum(asked.values()) or 1.0)
+        joined = np.concatenate(texts)
+        unique, at = np.unique(joined, return_inverse=True)
+        rows = self._weights[unique].astype(np.float32)
+        # Sums over the tokens of each word; their lengths are added as if at right angles.
+        begins = self._begins_word[joined]
+        texts_at = np.cumsum([0, *map(len, texts)])[:-1]
+        begins[texts_at] = True
+        words_at = np.flatnonzero(begins)
+        squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows)[at], words_at)
+        # Not `@`, because starting the threads of a matrix product takes longer than this one.
+        dots = np.einsum("ij,kj->ik", rows, query)
+        close = np.add.reduceat(dots[at], words_at) / np.sqrt(np.maximum(squares, 1e-9))[:, None]
+        close = np.clip((close - UNRELATED) / (1 - UNRELATED), 0.0, 1.0)
+        best = np.maximum.reduceat(close, np.cumsum(begins)[texts_at] - 1, axis=0)
+        shares: list[float] = (best @ weights).tolist()
+        return shares
 
 
 def unit(rows: "Array") -> "Array":
@@ -111,6 +151,7 @@ class Vectors:
         self._head = -1
         self._ids: list[int] = []
         self._rows_by_id: dict[int, int] = {}
+        self._tokens: dict[int, Tokens] = {}
 
     def find_closest(
         self, text: str, count: int, also: Iterable[int], head: int
@@ -123,25 +164,35 @@ class Vectors:
             self._head = head
         if not self._rows_by_id:
             return {}
-        asked = self._embedding.vectors([text]) - self._centre
+        asked = self._embedding.vectors(self._embedding.tokens([text])) - self._centre
         scores = self._rows @ unit(asked)[0]
         best = np.argpartition(-scores, min(count, len(scores) - 1))[:count]
         wanted = {int(self._ids[row]): row for row in best}
         wanted.update((id, self._rows_by_id[id]) for id in also)
         return {id: max(0.0, float(scores[row])) for id, row in wanted.items()}
 
+    def compare_words(self, asked: Mapping[str, float], ids: Sequence[int]) -> dict[int, float]:
+        known = {id: self._tokens[id] for id in ids if id in self._tokens}
+        if not known or not asked:
+            return {}
+        shares = self._embedding.compare_words(asked, list(known.values()))
+        return dict(zip(known, shares, strict=True))
+
     def _refresh(self) -> None:
         import numpy as np
 
         with self._sql.writing(is_lasting=False):
             self._sql.all(_TABLE)
-            self._sql.all("DELETE FROM vectors WHERE id NOT IN (SELECT id FROM tree)")
+            self._sql.all("DELETE FROM meanings WHERE id NOT IN (SELECT id FROM tree)")
             missing = self._sql.all(_MISSING)
-            new = self._embedding.vectors([row[2] for row in missing])
-            for (id, sha, _), vector in zip(missing, new, strict=True):
+            tokens = self._embedding.tokens(row[2] for row in missing)
+            new = self._embedding.vectors(tokens)
+            for (id, sha, _), vector, ids in zip(missing, new, tokens, strict=True):
                 packed = np.rint(vector * 127).astype(np.int8).tobytes()
-                self._sql.insert("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", id, sha, packed)
-        rows = self._sql.all("SELECT id, vector FROM vectors ORDER BY id")
+                insert = "INSERT OR REPLACE INTO meanings VALUES (?, ?, ?, ?)"
+                self._sql.insert(insert, id, sha, packed, ids.tobytes())
+        rows = self._sql.all("SELECT id, vector, tokens FROM meanings ORDER BY id")
+        self._tokens = {row[0]: np.frombuffer(row[2], np.uint16) for row in rows if row[2]}
         self._ids = [row[0] for row in rows]
         self._rows_by_id = {id: row for row, id in enumerate(self._ids)}
         matrix = np.frombuffer(b"".join(row[1] for row in rows), np.int8).astype(np.float32)
@@ -151,7 +202,7 @@ class Vectors:
         self._rows = unit(matrix - self._centre) if rows else matrix
 
 
-REACH = {1: 0.5, 2: 0.25, -1: 0.25}
+REACH = {1: 0.3, 2: 0.15, -1: 0.15}
 """Share of a score that passes from message m to m + d: an answer follows its question."""
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS placed (id INTEGER PRIMARY KEY, sha TEXT NOT NULL)",
@@ -212,10 +263,14 @@ COMMON_FLOOR = 20
 READ_MEMORIES = 1_000
 """Limit for ranked matches. Words that would add more cost more than they contribute."""
 CANDIDATES = 120
-COMMON_WEIGHT = 0.1
+COMMON_WEIGHT = 0.2
 """Score of a common word, as a share of the best match."""
-MEANING_WEIGHT = 0.35
+MEANING_WEIGHT = 1.0
 """Score of the closest meaning, as a share of the best match by words."""
+CLOSE_WORDS_WEIGHT = 9.0
+"""Score of a memory that has every word that is asked for, as a share of the best match."""
+COMPARED = 60
+"""So many of the best are compared word by word."""
 NEAR = 0.15
 """A memory this close in meaning counts like one matching word."""
 CLOSE = 0.25
@@ -223,10 +278,13 @@ CLOSE = 0.25
 FEW_WORDS = 2
 """One match among more words than this is chance."""
 AROUND = 20
-SUPERSEDED_ROOM = 3
-"""Candidates per hit, so that current memories can come before superseded ones."""
-RARE_COUNT = 3
-"""A word in so few memories is significant by itself."""
+FRESH_WEIGHT, FRESH_SECONDS = 0.04, 30 * 86_400.0
+"""Bonus of the newest memory, as a share of the best score, and the time in which it halves: it
+decides between memories that match about equally."""
+RARE_COUNT, RARE_ALONE_COUNT = 3, 5
+"""A word in so few memories is significant by itself: with meaning as a second witness, and alone."""
+BEGINNING_CHARS, ENDING_CHARS = 5, 2
+"""A word that no memory has is looked for without its ending: a typing error, or half a compound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,11 +302,14 @@ class MemoryHit:
 class _Asked:
     chosen: Mapping[str, frozenset[int]]
     common: Mapping[str, frozenset[int]]
+    weights: Mapping[str, float]
+    """How much each word tells: more if few memories have it."""
     is_short: bool
+    rare: int
 
     def is_enough(self, id: int, meaning: float) -> bool:
         found = [len(ids) for ids in self.chosen.values() if id in ids]
-        words = sum(FEW_WORDS if count <= RARE_COUNT else 1 for count in found)
+        words = sum(FEW_WORDS if count <= self.rare else 1 for count in found)
         if self.is_short and words:
             return True
         return words + (meaning >= NEAR) + (meaning >= CLOSE) >= FEW_WORDS
@@ -285,6 +346,10 @@ class MemorySearch:
         base = _fuse(by_words, meaning)
         for id in base:
             base[id] += COMMON_WEIGHT * sum(id in ids for ids in asked.common.values())
+        if self._vectors:
+            best = sorted(base, key=base.__getitem__, reverse=True)[:COMPARED]
+            for id, share in self._vectors.compare_words(asked.weights, best).items():
+                base[id] += CLOSE_WORDS_WEIGHT * share
         significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
         scores = dict(base)
         best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
@@ -303,26 +368,37 @@ class MemorySearch:
     def _asked(self, query: str) -> _Asked:
         total: int = self._sql.one("SELECT count(*) FROM tree")[0]
         most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
-        words = words_of(query)
+        words = words_of(split_unspaced(query))
         chosen: dict[str, frozenset[int]] = {}
         common: dict[str, frozenset[int]] = {}
-        found = {word: self._find_word(word, most) for word in words[: QUERY_WORDS * 4]}
-        for word, ids in sorted(found.items(), key=lambda pair: len(pair[1])):
+        found: dict[str, frozenset[int]] = {}
+        weights: dict[str, float] = {}
+        for word in words[: QUERY_WORDS * 4]:
+            term = f'"{word}"'
+            ids = self._find_term(term, most)
+            beginning = word[:-ENDING_CHARS]
+            if not ids and len(beginning) >= BEGINNING_CHARS:
+                term = f'"{beginning}" *'
+                ids = self._find_term(term, most)
+            found[term] = ids
+            weights[word] = math.log(1 + total / (1 + len(ids)))
+        for term, ids in sorted(found.items(), key=lambda pair: len(pair[1])):
             room = READ_MEMORIES - sum(map(len, chosen.values()))
             if 0 < len(ids) <= (min(most, room) if chosen else most) and len(chosen) < QUERY_WORDS:
-                chosen[word] = ids
+                chosen[term] = ids
             elif ids and len(common) < QUERY_WORDS:
-                common[word] = ids
-        return _Asked(chosen, common, len(words) <= FEW_WORDS)
+                common[term] = ids
+        rare = RARE_COUNT if self._vectors else RARE_ALONE_COUNT
+        return _Asked(chosen, common, weights, len(words) <= FEW_WORDS, rare)
 
-    def _find_word(self, word: str, most: int) -> frozenset[int]:
-        """Return the memories that have a word. Common words are cached."""
-        if word in self._common:
-            return self._common[word]
-        rows = self._sql.all("SELECT rowid FROM words WHERE words MATCH ?", f'"{word}"')
+    def _find_term(self, term: str, most: int) -> frozenset[int]:
+        """Return the memories that match a term. Common ones are cached."""
+        if term in self._common:
+            return self._common[term]
+        rows = self._sql.all("SELECT rowid FROM words WHERE words MATCH ?", term)
         ids = frozenset(row[0] for row in rows)
         if len(ids) > most:
-            self._common[word] = ids
+            self._common[term] = ids
         return ids
 
     def _score_words(self, asked: _Asked) -> dict[int, float]:
@@ -330,25 +406,31 @@ class MemorySearch:
             return {}
         rows = self._sql.all(
             "SELECT rowid, -rank FROM words WHERE words MATCH ?"
-            " AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?",
-            *(" OR ".join(f'"{word}"' for word in asked.chosen), CANDIDATES),
+            " AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank, rowid DESC LIMIT ?",
+            *(" OR ".join(asked.chosen), CANDIDATES),
         )
         return dict(rows)
 
     def _hits(
         self, scores: Mapping[int, float], significant: set[int], limit: int
     ) -> list[MemoryHit]:
-        best = sorted(scores, key=scores.__getitem__, reverse=True)[: limit * SUPERSEDED_ROOM]
         rows = self._sql.all(
-            "SELECT id, file, description, superseded_by != '' FROM tree"
-            f" WHERE id IN ({','.join(map(str, best))})"
+            "SELECT id, file, description, superseded_by != '', modified FROM tree"
+            f" WHERE id IN ({','.join(map(str, scores))})"
         )
-        rows.sort(key=lambda row: (row[3], -scores[row[0]], row[1]))
+        newest = max((row[4] for row in rows), default=0.0)
+        best = max(scores.values(), default=0.0)
+        fresh = {
+            row[0]: scores[row[0]]
+            + FRESH_WEIGHT * best * 0.5 ** ((newest - row[4]) / FRESH_SECONDS)
+            for row in rows
+        }
+        rows.sort(key=lambda row: (row[3], -fresh[row[0]], row[1]))
         return [
             MemoryHit(
                 file=file, description=said, score=scores[id], is_significant=id in significant
             )
-            for id, file, said, _ in rows[:limit]
+            for id, file, said, *_ in rows[:limit]
         ]
 
 

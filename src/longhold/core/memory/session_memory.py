@@ -4,9 +4,10 @@ Extraction and dreams are background jobs that begin when the session is idle. N
 a turn.
 """
 
+import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,14 +15,30 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from longhold.core.log.entries import AnyEntry, Failed, Remembered
+from longhold.core.log.entries import AnyEntry, Failed, Remembered, Said
 from longhold.core.log.shared import SharedCommits
-from longhold.core.memory.dreaming import DREAM, DreamJobs, Unasked
-from longhold.core.memory.extract import Extraction, ExtractionCursor, line
-from longhold.core.memory.inbox import ConsentedMemories
-from longhold.core.memory.memory import MemoryBusy
+from longhold.core.log.spending import OwnSpending
+from longhold.core.memory.backlog import (
+    WORDS_CHARS,
+    Backlog,
+    BacklogBusy,
+    WaitingSession,
+    is_users,
+    read_words,
+    search_prefix,
+)
+from longhold.core.memory.budget import DREAM, EXTRACT, RECALL, MemoryBudget, learning_directory
+from longhold.core.memory.dreaming import DreamJobs, Unasked
+from longhold.core.memory.extract import Extraction, ExtractionCursor, line, read_extracted_cursor
+from longhold.core.memory.inbox import ConsentedMemories, Inbox
+from longhold.core.memory.memory import (
+    LOOP_SECONDS,
+    MemoryBusy,
+    retry_while_busy,
+)
 from longhold.core.memory.memory_tool import (
     MemoryPlace,
+    Shown,
     ViewedMemories,
     memory_tool,
     permit_memories,
@@ -30,6 +47,8 @@ from longhold.core.memory.memory_tool import (
 from longhold.core.memory.paths import TEAM, memory_place, team_directory
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.recall import (
+    ANSWER_TOKENS,
+    ASKED_CHARS,
     RECALL_SESSION_BYTES,
     Recall,
     RecallStage,
@@ -39,18 +58,30 @@ from longhold.core.memory.recall import (
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import TeamMemories
 from longhold.core.memory.untrusted_input import watch_session
-from longhold.core.memory.waiting import LOOP_SECONDS, retry_while_busy
+from longhold.core.messages import Usage
+from longhold.core.messages.text import pluralize
+from longhold.core.models.prices import price_call
 from longhold.core.settings import MemorySettings
 from longhold.core.tools.protocol import Tool
-from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix, deny_all
 from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
-from longhold.errors import LongholdError
+from longhold.errors import BudgetSpent, LongholdError
 
-EXTRACT = "memory"
+RESERVE = 0.9
+"""Part of the budget that a search on the whole conversation leaves for cheaper ones."""
+BATCH_MESSAGES, BATCH_SECONDS = 8, 43_200.0
+"""Waiting messages are searched when there are this many, or when they have waited for half a day:
+the price of a search hardly depends on how many it reads."""
+PACE, PATIENT_SECONDS = 0.75, 2 * 86_400.0
+"""Part of the budget that such a search leaves, until words have waited for two days: when little
+is left, fewer searches read more words each."""
+IDLE_SECONDS = 300.0
+"""The user has left, so the words of this session are searched with the others that wait."""
+RETRY_SECONDS = 600.0
+CHARS_PER_TOKEN = 4
 STOPPED = "it was stopped: the session ended"
 TROUBLE = (LongholdError, OSError, sqlite3.Error)
 """Errors of a damaged, locked or full store."""
@@ -127,6 +158,8 @@ class MemoryJobs:
     notify: Callable[[str], None]
     caller: str = "run"
     """`chat` or `run`, compared with `memory.extract` and `dream.where`."""
+    is_strict: bool = False
+    """The checkout is not trusted, so that every file counts as untrusted text."""
     clock: Callable[[], float] = time.time
     store: LazyStore = field(init=False)
     dreams: DreamJobs = field(init=False)
@@ -136,8 +169,11 @@ class MemoryJobs:
     _viewed: ViewedMemories = field(init=False)
     is_outside: Callable[[], bool] = field(init=False)
     """Whether this session, or an agent that worked for it, read untrusted text."""
-    _rests: int = 0
-    """Idle points since the last extraction."""
+    budget: MemoryBudget = field(init=False)
+    backlog: Backlog = field(init=False)
+    _idle: asyncio.TimerHandle | None = None
+    _failed_at: float = 0.0
+    """When a search of other sessions' words failed last."""
 
     def __post_init__(self) -> None:
         limits, team = self.engine.settings.memory, team_directory(self.root)
@@ -146,9 +182,22 @@ class MemoryJobs:
         at = MemoryPlace(store=place, root=self.root)
         self._cursor, self._viewed = ExtractionCursor(at), ViewedMemories(at)
         self.store = LazyStore(place, team, limits, commits, self._claim)
-        self.is_outside = watch_session(self.engine)
+        self.is_outside = watch_session(self.engine, is_strict=self.is_strict)
+        learning = learning_directory(self.home, place)
+        self.backlog = Backlog(learning / "waiting")
+        self.budget = MemoryBudget(
+            directory=learning / "spent",
+            share=limits.share,
+            clock=self.clock,
+            own=OwnSpending().skip(self.engine.view.history),
+        )
         self._repository = team.parents[len(TEAM.parts) - 1]
-        self.stage = RecallStage(self.recall, answered=self.engine.view.history)
+        self.stage = RecallStage(
+            self.recall,
+            self.engine.view.history,
+            choose=self._choose if self.ask is not None and limits.recall_model else None,
+            show=self._show,
+        )
         self.dreams = DreamJobs(
             engine=self.engine,
             place=place,
@@ -160,6 +209,7 @@ class MemoryJobs:
             job=self.background.job(DREAM),
             notify=self.notify,
             is_outside=self.is_outside,
+            budget=self.budget,
             clock=self.clock,
         )
 
@@ -182,10 +232,17 @@ class MemoryJobs:
         except MemoryBusy:
             raise
         except TROUBLE as error:
-            self._report(Failed(what=EXTRACT, error=f"what was written there: {error}"))
+            self._report(Failed(what=EXTRACT, error=f"the written files cannot be read: {error}"))
             return
         if kept.is_asked:
             self.notify(line(kept))
+
+    def remind(self) -> None:
+        """Name the proposals that wait for the user, at every start until they are answered."""
+        with suppress(*TROUBLE):
+            count = len(Inbox(self.store.store()).waiting()) if self.store.exists else 0
+            if count:
+                self.notify(f"{pluralize(count, 'proposal')} to answer: longhold memory inbox")
 
     def section(self) -> str:
         try:
@@ -197,22 +254,47 @@ class MemoryJobs:
     async def recall(self, asked: str) -> Recollection | None:
         if not self.store.has_any:
             return None
-        engine, settings = self.engine, self.engine.settings.memory
+        await retry_while_busy(self.store.store)
+        return await self._recall().recall(asked, self._shown())
+
+    async def _show(self, names: Sequence[str]) -> Recollection | None:
+        await retry_while_busy(self.store.store)
+        return self._recall().show(names, self._shown())
+
+    async def _choose(self, asked: str) -> Sequence[str]:
+        """Let a model choose from the memories that are not in the view, if that can be paid."""
+        if not self.store.has_any or self.ask is None:
+            return ()
+        await retry_while_busy(self.store.store)
+        listed = self._recall().manifest(self._shown())
+        if not listed:
+            return ()
+        model = self.engine.settings.memory.recall_model
+        question = Usage(
+            input_tokens=(len(listed) + min(len(asked), ASKED_CHARS)) // CHARS_PER_TOKEN,
+            output_tokens=ANSWER_TOKENS,
+        )
+        self._add_spending()
+        if why := self.budget.refusal(RECALL, price_call(model, question)):
+            raise BudgetSpent(f"no model was asked: {why}")
+        return await choose_with(self.ask, model)(asked, listed)
+
+    def _recall(self) -> Recall:
+        return Recall(
+            self.store.store(),
+            repository=self._repository,
+            team=self.store.team,
+            clock=self.clock,
+        )
+
+    def _shown(self) -> Shown:
+        engine = self.engine
         window = engine.fullness().window.limit_tokens
-        shown = self._viewed.follow(engine.view.history).find_shown(
+        return self._viewed.follow(engine.view.history).find_shown(
             engine.view,
             engine.log.header.session,
             scale_tokens(RECALL_SESSION_BYTES, window),
         )
-        model = settings.recall_model
-        recall = Recall(
-            await retry_while_busy(self.store.store),
-            repository=self._repository,
-            team=self.store.team,
-            choose=choose_with(self.ask, model) if self.ask is not None and model else None,
-            clock=self.clock,
-        )
-        return await recall.recall(asked, shown)
 
     def after_turn(self, engine: Engine) -> None:
         history, settings = engine.view.history, engine.settings
@@ -223,48 +305,139 @@ class MemoryJobs:
                     self.store.store()  # before another process takes it for a manual edit
             if self.ask is None or not _is_at_rest(engine):
                 return
-            if settings.memory.extract in ("always", self.caller):
+            self._add_spending()
+            if self._may_search:
                 self._offer_extraction(engine)
-            is_free = settings.dream.by != "model"
-            may_dream = is_free or not own_refusal(engine, DREAM)
-            if settings.dream.where in ("always", self.caller) and may_dream:
+            if settings.dream.where in ("always", self.caller):
                 self.dreams.offer(engine)
         except TROUBLE as error:
             engine.record(Failed(what=EXTRACT, error=str(error)))
 
+    @property
+    def _may_search(self) -> bool:
+        is_wanted = self.engine.settings.memory.extract in ("always", self.caller)
+        return is_wanted and self.ask is not None and bool(usable_tools(self.engine.frame.tools))
+
+    def _add_spending(self) -> None:
+        self.budget.own.follow(self.engine.view.history)
+        self.budget.add_spending()
+
     def _offer_extraction(self, engine: Engine) -> None:
+        """Search on the conversation if that leaves half of the budget; else the words wait."""
+        if self.store.exists:  # another session may have searched this one's words
+            store, session = self.store.store(), engine.log.header.session
+            self._cursor.pass_over(read_extracted_cursor(store, session))
         upto = self._cursor.last
         new = self._cursor.new_messages(upto)
-        if new is None or not usable_tools(engine.frame.tools):
+        if own := self._cursor.take_own():  # the agent wrote memories itself
+            seen = upto if new is None else self._cursor.cursor
+            self._report(Remembered(cursor=seen, names=own, by="agent"))
+        if new is not None:
+            prompt = Usage(cache_read_tokens=engine.fullness().used_tokens)
+            expected = self.budget.expect(EXTRACT, engine.model, prompt)
+            why = self.budget.refusal(EXTRACT, expected, reserve=RESERVE)
+            self._note_waiting(why)
+            if not why:
+                work = partial(self._extract, upto, engine.prefix())
+                self.background.job(EXTRACT).begin(work)
+                return
+        self._offer_backlog(with_own=False)
+        if self._idle is not None:
+            self._idle.cancel()
+        search = partial(self._offer_backlog, with_own=True)
+        self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, search)
+
+    def _note_waiting(self, why: str = "") -> None:
+        """Record which of the user's messages wait, so that any later session can search them."""
+        cursor = self._cursor
+        new = cursor.new_messages(cursor.last)
+        self.backlog.put(
+            WaitingSession(
+                session=self.engine.log.header.session,
+                searched=cursor.cursor,
+                upto=cursor.last,
+                messages=new.words if new else 0,
+                chars=new.chars if new else 0,
+                is_outside=new is not None and self.is_outside(),
+                since=next((e.at for e in self.engine.view.history if e.n > cursor.cursor), 0.0),
+                why=why,
+            )
+        )
+
+    def _waiting(self, *, with_own: bool) -> list[WaitingSession]:
+        own = self.engine.log.header.session
+        return [one for one in self.backlog.list() if with_own or one.session != own]
+
+    def _offer_backlog(self, *, with_own: bool) -> None:
+        """Search the words that wait, if the budget pays for a short prompt with them."""
+        waiting, job = self._waiting(with_own=with_own), self.background.job(EXTRACT)
+        is_failing = 0 <= self.clock() - self._failed_at < RETRY_SECONDS
+        if not waiting or job.is_busy or is_failing or not self.engine.log.is_open:
             return
-        if new.own:  # the agent wrote memories itself
-            self._report(Remembered(cursor=upto, names=new.own, by="agent"))
+        is_enough = sum(one.messages for one in waiting) >= BATCH_MESSAGES
+        waited = self.clock() - min(one.since for one in waiting)
+        if not is_enough and 0 <= waited < BATCH_SECONDS:
             return
-        self._rests += 1
-        is_due = self._rests >= engine.settings.memory.extract_every
-        if is_due and not own_refusal(engine, EXTRACT):  # new messages wait for the budget
-            self._rests = 0
-            work = partial(self._extract, upto, engine.prefix())
-            self.background.job(EXTRACT).begin(work)
+        if self.engine.log.queue is not None and not with_own:
+            return  # a worker's job is about one session
+        chars = min(WORDS_CHARS, sum(one.chars for one in waiting))
+        prompt = Usage(input_tokens=chars // CHARS_PER_TOKEN)
+        expected = self.budget.expect(EXTRACT, self._search_model, prompt, calls=1)
+        reserve = PACE if 0 <= waited < PATIENT_SECONDS else 0.0
+        if not self.budget.refusal(EXTRACT, expected, reserve=reserve):
+            job.begin(partial(self._search_backlog, with_own=with_own))
+
+    @property
+    def _search_model(self) -> str:
+        return self.engine.settings.memory.recall_model or self.engine.model
+
+    async def _search_backlog(self, *, with_own: bool) -> None:
+        assert self.ask is not None, "messages are searched only if a model is available"
+        own, failed_at = self.engine.log.header.session, self._failed_at
+        self._failed_at = self.clock()  # until it is done
+        await retry_while_busy(self.store.store)
+        with suppress(BacklogBusy), self.backlog.hold():
+            waiting = self._waiting(with_own=with_own)
+            shared = self.engine.log.shared
+            words = await asyncio.to_thread(read_words, shared, waiting, self._repository)
+            if words is not None and words.said:
+                reached = words.taken[own].searched if own in words.taken else self._cursor.cursor
+                prefix = search_prefix(self._search_model, self.tool())
+                await self._extraction(can_look=False).search(words, prefix, reached)
+            for left in words.taken.values() if words is not None else ():
+                self.backlog.put(left)
+        self._failed_at = failed_at
+        self._add_spending()
 
     async def _extract(self, upto: int, prefix: Prefix) -> None:
         """Extract from unread messages, on the conversation as it was at `upto`."""
         new = self._cursor.new_messages(upto)
         if new is None or self.ask is None:
             return
-        extraction = Extraction(
+        said = [
+            one
+            for one in self.engine.view.history
+            if isinstance(one, Said) and self._cursor.cursor < one.n <= upto and is_users(one)
+        ]
+        await retry_while_busy(self.store.store)
+        await self._extraction(can_look=self.unasked is not None).run(new, prefix, said)
+        self._add_spending()
+
+    def _extraction(self, *, can_look: bool) -> Extraction:
+        assert self.ask is not None, "memories are extracted only if a model is available"
+        looks = self.unasked(()) if self.unasked and can_look else deny_all
+        return Extraction(
             open=self.store.store,
             session=self.engine.log.header.session,
             repository=self._repository,
+            dream=self.engine.settings.dream,
             ask=self.ask,
-            permit=permit_memories(self.unasked(()) if self.unasked else deny_all),
-            can_look=self.unasked is not None,
+            permit=permit_memories(looks),
+            can_look=can_look,
             is_outside=self.is_outside,
             leave=self._report,
             tell=self.notify,
         )
-        await retry_while_busy(self.store.store)
-        await extraction.run(new, prefix)
 
     async def extract_now(self) -> None:
         self._cursor.follow(self.engine.view.history)
@@ -273,22 +446,36 @@ class MemoryJobs:
     def _report(self, entry: AnyEntry) -> None:
         if isinstance(entry, Remembered):
             self._cursor.pass_over(entry.cursor)
+            with suppress(OSError):
+                self._note_waiting()
         self.engine.report(entry)
+
+    def _leave(self) -> None:
+        self.stage.stop()
+        if self._idle is not None:
+            self._idle.cancel()
+        with suppress(OSError):
+            self._add_spending()
 
     def stop(self) -> None:
         """Stop jobs without waiting for them. Each leaves an entry."""
-        self.stage.stop()
+        self._leave()
         for name in (EXTRACT, DREAM):
             self.background.job(name).cancel(STOPPED)
         self.store.close()
 
     async def close(self) -> None:
-        """Give jobs some time to finish, so that their reports reach the log."""
-        self.stage.stop()
+        """Search what waits, and give jobs some time, so that their reports reach the log."""
+        self._leave()
+        if self._may_search and _is_at_rest(self.engine):
+            with suppress(OSError):
+                self._offer_backlog(with_own=True)
         seconds = self.engine.settings.memory.drain_seconds
         late = await self.background.drain(seconds, EXTRACT, DREAM)
         if EXTRACT in late:  # a dream that is stopped reports that itself
             self._report(Failed(what=EXTRACT, error=STOPPED))
+        with suppress(OSError):
+            self._add_spending()
         self.store.close()
 
     def _provenance(self) -> Provenance:

@@ -1,15 +1,15 @@
 """The memories of one project: a versioned store that keeps every version.
 
 Changes are checked (names, size, secrets, base version) and made as one commit with author and
-reason. Of two writers the later one gets a conflict. Manual edits of the files are adopted as a
-person's commit.
+reason. If two writers change the same memory, the later one gets a conflict. Manual edits of the
+files are adopted as a person's commit.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from longhold.core.log.shared import SharedCommits
 from longhold.core.memory.checkout import Checkout, CheckoutStep, no_step
@@ -22,11 +22,17 @@ from longhold.core.memory.commits import (
     MemoryChange,
 )
 from longhold.core.memory.index import INDEX_LINE_CHARS, IndexLine, cut_index, links_in, make_index
-from longhold.core.memory.memory import Memory, MemoryBusy, MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.paths import INDEX, check_place
+from longhold.core.memory.memory import (
+    BUSY_SECONDS,
+    Memory,
+    MemoryBusy,
+    MemoryRefused,
+    NoSuchMemory,
+    parse,
+)
+from longhold.core.memory.paths import INDEX, check_new_name, check_place
 from longhold.core.memory.replica import Replica
 from longhold.core.memory.search import MemoryHit, MemorySearch
-from longhold.core.memory.waiting import BUSY_SECONDS
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.private_files import private_directory
@@ -40,6 +46,17 @@ FILE_BYTES = 65_536
 """A memory is a page, not an archive. This is sixteen times what recall shows."""
 LISTED_MEMORIES = 200
 """Number of newest descriptions from which a model chooses."""
+
+
+SHARED = "shared with the team"
+"""The reason for removing a memory that moved to the repository."""
+SEARCHED = "searched:"
+
+
+class RemovedByUser(NamedTuple):
+    file: str
+    text: str
+    at: float
 
 
 def refuse_secret(what: str, text: str) -> None:
@@ -171,6 +188,8 @@ class MemoryStore:
     def check(self, change: MemoryChange) -> None:
         """Raise if a change may not be stored."""
         check_place(self.root, change.file)
+        if not change.expected:
+            check_new_name(change.file)
         refuse_secret(f"the reason for {change.file}", change.reason)
         if change.text is None:
             if not change.reason.strip():
@@ -226,9 +245,32 @@ class MemoryStore:
             raise NoSuchMemory(f"no memory {file!r} was removed; see `longhold memory log`")
         text = self.history.text(found[0].version)
         change = MemoryChange(file=file, text=text, expected="")
-        done = self.commit([change], by="person", why=f"brought back: {found[0].reason}")
+        self.check(change)
+        self.adopt()
+        why = f"brought back: {found[0].reason}"
+        done = self._commit([change], by="person", why=why, undoes=found[0].commit)
         assert done is not None
         return done
+
+    def list_removed(self) -> list[RemovedByUser]:
+        """Return what the user removed, undid or declined and did not write again, newest first."""
+        removed = self.database.all(
+            'SELECT c.file, t.text, k.at FROM changes c JOIN commits k ON k.id = c."commit"'
+            " JOIN texts t ON t.sha = c.before WHERE c.after IS NULL AND k.by = 'person'"
+            " AND c.file != ? AND c.before NOT IN (SELECT sha FROM tree) AND c.reason NOT LIKE ?"
+            ' AND NOT EXISTS (SELECT 1 FROM changes d JOIN commits l ON l.id = d."commit" WHERE'
+            " d.file = c.file AND d.after IS NOT NULL AND l.id > k.id AND l.by != 'dream')"
+            " UNION SELECT file, text, at FROM inbox WHERE state = 'declined'"
+            " ORDER BY 3 DESC",
+            *(INDEX, f"{SHARED}%"),
+        )
+        return [RemovedByUser(*row) for row in removed]
+
+    def mark_searched(self, session: str, cursor: int) -> None:
+        with self.database.writing():
+            self.database.all(
+                "INSERT OR REPLACE INTO state VALUES (?, ?)", f"{SEARCHED}{session}", str(cursor)
+            )
 
     def adopt(self) -> Commit | None:
         """Commit manual edits of the files. Edits that may not be stored become problems."""
@@ -270,11 +312,14 @@ class MemoryStore:
 
     def _list_drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
         changes: list[MemoryChange] = []
+        names = CommitWriter(self.database, self.clock())
         for file, text in drifted.items():
             version = self.version(file)
             change = MemoryChange(file=file, text=text, expected=version, reason="removed by hand")
             try:
                 self.check(change)
+                if not version:
+                    names.check_new(file)
             except MemoryRefused as refusal:
                 self._checkout.problems[file] = str(refusal)
             else:
@@ -333,3 +378,20 @@ class MemoryStore:
             and cut_index(index, self.limits) == index
             and all(file in files for file in links_in(index))
         )
+
+
+def erase_memories(root: Path, names: Sequence[str], limits: MemorySettings) -> None:
+    """Erase memories for good. The history of all memories of this place starts again."""
+    with MemoryStore(root, limits) as store:
+        store.adopt()
+        known = [name for name in names if name in store.versions()]
+        changes = [
+            MemoryChange(file=one, text=None, expected=store.version(one), reason="erased")
+            for one in known
+        ]
+        if changes:
+            store.commit(changes, by="person", why="erased")
+    for path in root.glob(f"{DATABASE}*"):
+        path.unlink()
+    with MemoryStore(root, limits) as store:
+        store.adopt()

@@ -22,7 +22,7 @@ from longhold.core.memory.paths import INDEX, check_memory_name, check_place
 from longhold.core.memory.store import FILE_BYTES
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
-from longhold.core.settings.private_files import Overtaken, replace_content
+from longhold.core.settings.private_files import Overtaken, open_flags, replace_content
 
 PREFIX = "team/"
 """Distinguishes a team memory from a private one of the same name."""
@@ -114,15 +114,16 @@ class TeamMemories:
 def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
     """Read a plain file below a directory. Symlinks on the way and longer files raise `OSError`."""
     *directories, last = Path(name).parts
-    place = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
+    place = os.open(above, open_flags("O_RDONLY", "O_DIRECTORY"))
     try:
         for part in directories:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            flags = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")
             below = os.open(part, flags, dir_fd=place)
             os.close(place)
             place = below
         # Non-blocking, because opening a pipe in the file's place would wait for a writer.
-        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+        flags = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK")
+        found = os.open(last, flags, dir_fd=place)
     finally:
         os.close(place)
     with os.fdopen(found, "rb") as file:

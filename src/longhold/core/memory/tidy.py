@@ -218,7 +218,9 @@ class TidyPlan:
 
 
 def most_removed(memories: int, settings: DreamSettings) -> int:
-    return max(settings.removed_floor, int(memories * settings.removed_share))
+    """Return the limit for one dream or search. The floor never empties a small store."""
+    floor = max(0, min(settings.removed_floor, memories - 1))
+    return max(floor, int(memories * settings.removed_share))
 
 
 def plan_tidying(

@@ -1,17 +1,28 @@
 """Detect whether a session read text that a stranger may have written.
 
-Sources are fetched pages, MCP tools and commands that download. After that, new memories wait for
-the user's consent, because the text may have asked for them.
+Sources are fetched pages, MCP tools, commands that download, tools that nobody declared, imported
+logs, and mail from a session that read such text. In a checkout whose settings are not trusted, every
+file and command counts. After that, new memories wait for the user's consent, because the text may
+have asked for them. Every way to write a memory asks `watch_session`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from longhold.core.log.cursor import LogCursor
-from longhold.core.log.entries import AnyEntry, Ran, Replied
+from longhold.core.log.entries import (
+    AnyEntry,
+    Configured,
+    Imported,
+    Ran,
+    Replied,
+    Said,
+    ToolTraits,
+)
 from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import ToolUse
-from longhold.core.tools.describe import description_of
+from longhold.core.tools.describe import KNOWN, UNKNOWN, Described, describe_kind
 from longhold.core.tools.protocol import unwrap_call
 from longhold.core.tools.shell_programs import every_command, is_opaque, program
 from longhold.core.tools.shell_reader import Command, read_script, split_words
@@ -44,31 +55,61 @@ _NETWORK = re.compile(
 )
 
 
+OWN = split_words(
+    "Agent AgentStop CallTool SendMessage TaskClaim TaskCreate TaskGet TaskList TaskUpdate ToolSearch"
+    " memory"
+)
+"""Longhold's tools that are not described by name. What agents read is in their own logs."""
+READING = ("read", "search", "shell")
+
+
 class UntrustedInput:
-    def __init__(self) -> None:
+    def __init__(self, *, is_strict: bool = False) -> None:
+        """With `is_strict`, files and commands of the checkout count too."""
         self.by = ""
-        """The tool that first brought such text; '' if none did."""
+        """What first brought such text; '' if nothing did."""
+        self._is_strict = is_strict
         self._position = LogCursor()
         self._open: dict[str, str] = {}
+        self._declared: dict[str, ToolTraits] = {}
 
     def follow(self, history: Sequence[AnyEntry]) -> str:
         """Read new entries; return the tool that brought untrusted text, or ''."""
         for entry in self._position.advance(history):
-            if isinstance(entry, Replied):
-                uses = (block for block in entry.content if isinstance(block, ToolUse))
-                self._open |= {use.id: use.name for use in uses if reaches_out(use)}
-            elif isinstance(entry, Ran):
-                # Also after a failure, because an error's text may come from a stranger.
-                self.by = self.by or self._open.pop(entry.tool_use_id, "")
+            match entry:
+                case Replied(content=content):
+                    uses = (block for block in content if isinstance(block, ToolUse))
+                    self._open |= {use.id: use.name for use in uses if self._brings(use)}
+                case Ran(tool_use_id=id):
+                    # Also after a failure, because an error's text may come from a stranger.
+                    self.by = self.by or self._open.pop(id, "")
+                case Said(is_outside=True):
+                    self.by = self.by or "mail"
+                case Imported(format=format):
+                    self.by = self.by or f"a session of {format}"
+                case Configured(tools=tools):
+                    self._declared = tools
         return self.by
 
+    def _brings(self, use: ToolUse) -> bool:
+        known = _describe(unwrap_call(use).name, self._declared)
+        return (self._is_strict and known.kind in READING) or reaches_out(use, self._declared)
 
-def reaches_out(use: ToolUse) -> bool:
-    """Return whether a call brings text from another machine."""
+
+def _describe(name: str, declared: Mapping[str, ToolTraits]) -> Described:
+    """Describe a tool by what the program declared, or by its name. Others count as fetching."""
+    kind = declared[name].kind if name in declared else ""
+    if kind and kind != "other":
+        return describe_kind(kind)
+    return KNOWN.get(name) or (UNKNOWN if name in OWN else describe_kind("fetch"))
+
+
+def reaches_out(use: ToolUse, declared: Mapping[str, ToolTraits] = MappingProxyType({})) -> bool:
+    """Return whether a call brings text from another machine, or may."""
     use = unwrap_call(use)
     if use.name.startswith(SERVED):
         return True
-    known = description_of(use.name)
+    known = _describe(use.name, declared)
     if known.kind == "fetch":
         return True
     command = use.input.get(known.command_input) if known.command_input else None
@@ -76,7 +117,7 @@ def reaches_out(use: ToolUse) -> bool:
         return False
     script = read_script(command)
     if is_opaque(script):
-        return True  # what it runs cannot be known
+        return True  # the program it runs cannot be determined
     return any(_reaches(one, command) for one in every_command(script))
 
 
@@ -99,17 +140,20 @@ def _subcommand(arguments: Sequence[str]) -> str:
     return ""
 
 
-def watch_session(engine: Engine) -> Callable[[], bool]:
+def watch_session(engine: Engine, *, is_strict: bool = False) -> Callable[[], bool]:
     """Return a function that reports whether the session or its agents read such text."""
-    own = UntrustedInput()
-    return lambda: bool(own.follow(engine.view.history)) or has_outside(engine.log.agents())
+    own = UntrustedInput(is_strict=is_strict)
+    return lambda: (
+        bool(own.follow(engine.view.history))
+        or has_outside(engine.log.agents(), is_strict=is_strict)
+    )
 
 
-def has_outside(logs: Iterable[AgentLog]) -> bool:
+def has_outside(logs: Iterable[AgentLog], *, is_strict: bool = False) -> bool:
     """Return whether one of these agents read such text. A damaged log counts as yes."""
     for log in logs:
         try:
-            if UntrustedInput().follow(log.load().entries):
+            if UntrustedInput(is_strict=is_strict).follow(log.load().entries):
                 return True
         except (LongholdError, OSError):
             return True

@@ -5,6 +5,9 @@ are in `view.tokens`. Counting runs in C: each character becomes its class bit, 
 large integer, and a run starts where the left neighbour lacks the bit.
 """
 
+import re
+import zlib
+from base64 import b64decode
 from collections.abc import Iterable
 from operator import sub
 
@@ -27,8 +30,10 @@ from longhold.core.messages import (
 
 IMAGE_TOKENS = 1_600
 """Cost of the largest image an API keeps: 1.15 megapixels at 750 pixels per token."""
-DOCUMENT_TOKENS = 2_000
-"""A flat guess, because page counts are unknown."""
+PAGE_TOKENS = 2_000
+"""A typical page of a PDF, which is sent as text and as an image."""
+PDF_CHARS = 48 << 20
+"""A longer PDF counts as one page: providers refuse it, and reading it would take seconds."""
 SIGNATURE_FRAME_CHARS = 240
 """Length of the signature of empty thinking. Anything longer is thinking in base64."""
 CHUNK_BYTES = 1 << 18
@@ -205,7 +210,32 @@ def measure_block(block: Block) -> Measure:
             return Measure(media_tokens=IMAGE_TOKENS)
         case Document(source={"type": "text", "data": str(text)}):
             return measure_text(text) + _ONE_BLOCK
-        case Document():
-            return Measure(media_tokens=DOCUMENT_TOKENS)
+        case Document(source=source):
+            return Measure(media_tokens=PAGE_TOKENS * count_pages(source))
         case Opaque(raw=raw):
             return measure_json(raw)
+
+
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_PACKED = re.compile(rb"/ObjStm.*?stream\r?\n", re.DOTALL)
+
+
+def count_pages(source: JsonObject) -> int:
+    """Count the page objects of a PDF in base64. Any other document counts as one page."""
+    data = source.get("data")
+    if source.get("type") != "base64" or not isinstance(data, str) or len(data) > PDF_CHARS:
+        return 1
+    try:
+        pdf = b64decode(data)
+    except ValueError:
+        return 1
+    # Since PDF 1.5, page objects may be inside compressed streams.
+    packed = (_unpack(pdf, found.end()) for found in _PACKED.finditer(pdf))
+    return max(1, sum(len(_PAGE.findall(part)) for part in (pdf, *packed)))
+
+
+def _unpack(pdf: bytes, start: int) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(pdf[start : start + CHUNK_BYTES], CHUNK_BYTES)
+    except zlib.error:
+        return b""

@@ -27,16 +27,36 @@ _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]
 _PREFIXES = (
     r"ya29\.|GOCSPX-|1//0|xox[a-z](?:\.xox[a-z])?-|whsec_|hf_|gsk_|xai-|r8_|csk-|tvly-|sk-lf-|lsv2_[a-z]{2}_"
     r"|pcsk_|sbp_|sb_secret_|nf[pc]_|ntn_|figd_|ATATT3|ops_ey|dckr_[po]at_|NRAK-|sntry[su]_|rnd_|napi_|tgp_v1_"
-    r"|nvapi-|e2b_|ph[xc]_|ABSK|jina_|sk\.ey"
+    r"|nvapi-|e2b_|ph[xc]_|ABSK|jina_|sk\.ey|tskey-|sess-|HRKU-|AGE-SECRET-KEY-1"
 )
 _TOKENS = (
     ("anthropic-oauth-token", "sk-ant-", r"\bsk-ant-(?:oat|ort|sid|admin)\d\d-[\w-]{20,200}"),
     ("openai-api-key", "sk-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{40,220}"),
+    ("openai-api-key", "sk-", r"\bsk-[A-Za-z0-9]{48}\b"),
+    (
+        "api-key-header",
+        "-",
+        r"(?i:\bx-api-key|\bapi-key)['\"]?\s{0,4}:\s{0,4}['\"]?([\w.~+/-]{16,400})",
+    ),
+    ("command-password", "sshpass", r"\bsshpass\s{1,4}-p\s{0,4}['\"]?([^\s'\"$]{6,200})"),
+    (
+        "command-password",
+        "mysql",
+        r"\bmysql\w{0,8}\s(?:[^\n|;&]{0,200}?\s)?-p['\"]?([^\s'\"$]{6,200})",
+    ),
+    (
+        "json-password",
+        '": ',
+        r"\"(?i:[\w-]{0,30}(?:passw(?:or)?d|passphrase|secret))\":\s{0,4}\"([^\"\s$<{]{6,200})\"",
+    ),
     ("openrouter-api-key", "sk-or-", r"\bsk-or-v1-[0-9a-f]{64}\b"),
     ("bearer-token", "earer ", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,2000}=*)"),
     ("netrc-password", "password", r"\blogin\s{1,10}\S{1,200}\s{1,10}password\s{1,10}(\S{6,200})"),
     ("telegram-bot-token", ":AA", r"\b\d{8,10}:AA[\w-]{33}(?![\w-])"),
     ("service-token", "", rf"\b(?:{_PREFIXES})(?=(?:[^\s\d]{{0,60}}\d){{2}})[\w.~+/%=-]{{20,400}}"),
+    ("discord-token", ".", r"\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])"),
+    ("sentry-dsn", "://", r"://([0-9a-f]{32})@"),
+    ("page-key", "/longhold/sessions/", r"/longhold/sessions/([\w-]{32,64})"),
     ("service-token", "", r"\b(?:sk[-_]|fc-|key-)[0-9a-f]{32,48}\b"),
     ("basic-login", "Basic ", r"uthorization\W{1,6}Basic\s{1,4}([A-Za-z0-9+/]{10,2000}={0,2})"),
     ("cookie", "ookie: ", r"\b[Cc]ookie: {1,4}([^\r\n'\"]{20,4000})"),
@@ -58,6 +78,8 @@ _TOKENS = (
     ),
 )
 """Forms the gitleaks rules miss: name, required substring, pattern. A group holds the secret."""
+_NAMED = {"netrc-password": 0.0, "command-password": 2.0, "json-password": 2.0}
+"""Their place says that it is a password, so it may be a plain word with a digit."""
 LEAST_TOKEN_ENTROPY = 3.0
 """Bits per character. `your-token-goes-here` has less than a real token of that length."""
 
@@ -185,7 +207,7 @@ def _tokens(text: str) -> Iterator[FoundSecret]:
     for name, mark, pattern in _own_patterns():
         for match in pattern.finditer(text) if mark in text else ():
             start, end = match.span(pattern.groups)
-            least = 0.0 if name == "netrc-password" else LEAST_TOKEN_ENTROPY
+            least = _NAMED.get(name, LEAST_TOKEN_ENTROPY)
             if _entropy(text[start:end]) > least and any(c.isdigit() for c in text[start:end]):
                 yield FoundSecret(rule=name, start=start, end=end)
 

@@ -1,12 +1,14 @@
 """Shorten text, make it safe to print, and format numbers for people.
 
 All outside text shown in a terminal or list passes through `clean_text`, `clean_document` (keeps
-lines) or `clean_line` (one bounded line). `cut` stops at the end of a sentence or line, so a pair
-such as `id: thing` is never split.
+lines) or `clean_line` (one bounded line). Outside text shown to a model among text of Longhold's
+own passes through `quote_lines` or `quote_rest`. `cut` stops at the end of a sentence or line, so a
+pair such as `id: thing` is never split.
 """
 
 import re
 import time
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
@@ -19,7 +21,7 @@ LEAST_SHARE = 0.5
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
-_CODE = re.compile(r"^```.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -50,6 +52,45 @@ def clean_line(text: str, chars: int = SAID_CHARS) -> str:
     return shorten(one_line(clean_text(text)), chars)
 
 
+BAR = "|"
+"""Begins every quoted line, so a line without it is Longhold's own."""
+_FRAMES = re.compile(
+    r"<(?=\s*/?\s*(?:agent|instructions|mail|memory|memories|(?:system-)?reminder)\b)",
+    re.IGNORECASE,
+)
+
+
+def quote_lines(text: str) -> list[str]:
+    return [f"{BAR} {strip_hidden(line)}" for line in text.splitlines() or [""]]
+
+
+def quote_rest(text: str) -> str:
+    """Quote every line but the first, which begins with Longhold's words. Idempotent.
+
+    Blank lines are left out.
+    """
+    first, *rest = text.splitlines() or [""]
+    lines = (strip_hidden(line).rstrip() for line in rest)
+    barred = (line if line.startswith(BAR) else f"{BAR} {line}" for line in lines if line)
+    return "\n".join((strip_hidden(first), *barred))
+
+
+def strip_hidden(line: str) -> str:
+    """Drop characters that could hide, reverse or end a line, and escape the tags of our frames."""
+    if not line.replace("\t", " ").isprintable():
+        line = "".join(char for char in line if char == "\t" or not _is_hidden(char))
+    return escape_frames(line)
+
+
+def escape_frames(text: str) -> str:
+    return _FRAMES.sub("&lt;", text) if "<" in text else text
+
+
+def _is_hidden(char: str) -> bool:
+    is_format = unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return is_format and char not in "\u200c\u200d"  # joiners belong to scripts and emoji
+
+
 def shorten(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1]}{CUT}"
 
@@ -74,7 +115,8 @@ def head_and_tail(text: str, chars: int, pointer: str) -> str:
     head = _cut_at_break(text, chars * 2 // 3)
     tail = _from(text, chars - chars * 2 // 3)
     missing = len(text) - len(head) - len(tail)
-    return f"{head}\n[{CUT} {missing:,} characters left out, all in {pointer} {CUT}]\n{tail}"
+    where = f", all in {pointer}" if pointer else ""
+    return f"{head}\n[{CUT} {missing:,} characters left out{where} {CUT}]\n{tail}"
 
 
 def sentences(text: str) -> list[str]:

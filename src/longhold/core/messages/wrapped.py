@@ -1,47 +1,37 @@
-"""Separate text that a harness adds in tags to user messages from the user's own words."""
+"""Separate text that a harness adds in tags to user messages from the user's own words.
+
+Harnesses put raw files and output into these tags, and that text may contain the same tags. So a
+tag reaches from its first opening to its last closing in a block, across everything between.
+"""
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
 
-LONGEST_WRAPPED_CHARS = 200_000
-"""A longer message is a paste, and searching it for tags is not worth the time."""
-
-_TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
+_TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions|task-notification)"
 _WRAPPED = re.compile(rf"<({_TAG})>")
 _SPACE = re.compile(r"\s*")
 
 
-class Element(NamedTuple):
-    tag: str
-    text: str
-    start: int
-    end: int
-
-
-def elements(opening: re.Pattern[str], text: str) -> Iterator[Element]:
-    """Yield the elements between opening and closing tags, in linear time.
-
-    A regular expression from tag to tag would rescan the rest of the text for each unclosed tag.
-    """
-    place, unclosed = 0, set[str]()
-    while found := opening.search(text, place):
-        tag, place = found[1], found.end()
-        end = -1 if tag in unclosed else text.find(f"</{tag}>", place)
-        if end < 0:
-            unclosed.add(tag)
-            continue
-        inner, place = text[place:end], end + len(tag) + 3
-        yield Element(tag, inner, found.start(), place)
+def between_tags(tag: str, text: str) -> str | None:
+    """Return the text between the first opening and the last closing tag."""
+    start, end = text.find(f"<{tag}>"), text.rfind(f"</{tag}>")
+    return text[start + len(tag) + 2 : end].strip() if 0 <= start < end else None
 
 
 def strip_wrapped(text: str) -> str:
-    if "<" not in text or len(text) > LONGEST_WRAPPED_CHARS:
+    """Return what is outside all wrappers of one block. Takes linear time."""
+    if "<" not in text:
         return text.strip()
+    ends: dict[str, int] = {}
     kept: list[str] = []
     place = 0
-    for element in elements(_WRAPPED, text):
-        kept.append(text[place : element.start])
-        space = _SPACE.match(text, element.end)
-        place = space.end() if space else element.end
+    for opening in _WRAPPED.finditer(text):
+        tag = opening[1]
+        if tag not in ends:
+            ends[tag] = text.rfind(f"</{tag}>")
+        if ends[tag] < opening.end():
+            continue
+        if opening.start() >= place:
+            kept.append(text[place : opening.start()])
+        after = _SPACE.match(text, ends[tag] + len(tag) + 3)
+        place = max(place, after.end() if after else 0)
     return "".join([*kept, text[place:]]).strip()

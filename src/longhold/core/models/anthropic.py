@@ -23,10 +23,10 @@ from longhold.core.models.connection import (
     READ_SECONDS,
     SdkModel,
     ThreadedModel,
-    load_extra,
 )
 from longhold.core.models.protocol import Request
 from longhold.core.models.translate import explain, read_fault, translate_errors
+from longhold.core.settings.installation import load_extra
 from longhold.core.settings.reading import ANTHROPIC, saved_key
 from longhold.errors import AuthenticationFailed, ModelError, StreamBroken
 
@@ -36,7 +36,7 @@ NO_CLAUDE_KEY = (
     "no key for Claude; set ANTHROPIC_API_KEY, or start `longhold chat` to choose another way "
     "(--offline needs none, `longhold doctor` shows what is there)"
 )
-PREFIXES = ("anthropic/", "simulated/", "local/")
+PREFIXES = ("anthropic/", "simulated/")
 
 _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}

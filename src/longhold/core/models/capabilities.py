@@ -155,7 +155,7 @@ def _override(found: Capabilities, overrides: Mapping[str, object]) -> Capabilit
             raise ValueError(f"unknown capability {name!r}; one of {', '.join(allowed)}")
         expected = type(getattr(found, name))
         if not isinstance(value, expected):
-            raise ValueError(f"capability {name!r} wants {expected.__name__}, got {value!r}")
+            raise ValueError(f"capability {name!r} must be {expected.__name__}, not {value!r}")
     return replace(found, **overrides)  # type: ignore[arg-type]
 
 

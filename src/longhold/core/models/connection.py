@@ -1,9 +1,7 @@
-"""Base classes for models behind a provider's SDK, and loading of optional packages."""
+"""Base classes for models behind a provider's SDK."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from importlib import import_module
-from types import ModuleType
 from typing import Any, ClassVar
 
 from longhold.core.messages import JsonObject
@@ -12,8 +10,9 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.models.clients import reply_from
 from longhold.core.models.protocol import Event, Request, play
 from longhold.core.models.translate import translate_errors
+from longhold.core.settings.installation import load_extra
 from longhold.core.wire.messages import guard_reading, tame
-from longhold.errors import ConfigError, RequestRejected
+from longhold.errors import RequestRejected
 
 CONNECT_SECONDS = 5.0
 """The default of both SDKs. A slower host is down."""
@@ -50,6 +49,10 @@ class SdkModel:
             if client is not None
             else self._connect(base_url, api_key, timeout_seconds)
         )
+
+    @property
+    def sdk_client(self) -> Any:
+        return self._client
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         assembly: Assembly | ChatAssembly | None = None
@@ -111,15 +114,3 @@ class ThreadedModel(SdkModel):
     async def count(self, request: Request) -> int | None:
         """Return None, so that sizes are estimated instead of waiting for a thread."""
         return None
-
-
-def load_extra(module: str, *, extra: str) -> ModuleType:
-    """Import an optional package, or raise a `ConfigError` that says how to install it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise ConfigError(
-            f"this model needs the package {module!r}; pip install 'longhold[{extra}]'"
-        ) from error

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from longhold.core.messages import Json, JsonObject
+from longhold.core.models.capabilities import Capabilities, capabilities, is_known
 from longhold.core.models.translate import translate
 from longhold.errors import LongholdError
 
+OPENAI_PREFIX = "openai/"
 ASK_SECONDS = 5.0
 """Timeout for listing models. The session's first call waits for it."""
 
@@ -29,6 +31,34 @@ class ServerLimits(NamedTuple):
     window_tokens: int
     max_output_tokens: int = 0
     """0 if the server does not report it."""
+
+
+class FoundWindow(NamedTuple):
+    tokens: int = 0
+    """0 if the table of models holds."""
+    why: str = ""
+    """Who declares it; empty for a guess."""
+
+
+async def find_window(source: object, model: str) -> FoundWindow:
+    """Return a model's window from its object or SDK client, else from the server, else a guess."""
+    own = getattr(source, "capabilities", None)
+    is_its = getattr(source, "name", "") == model
+    declared = own.window_tokens if isinstance(own, Capabilities) and is_its else 0
+    if declared not in (0, capabilities(model).window_tokens):
+        return FoundWindow(declared, "the model says so")
+    if is_known(model):
+        return FoundWindow(0, "the table says so")
+    client = getattr(source, "sdk_client", None) if own is not None else source
+    limits = await ask_limits(client, model.removeprefix(OPENAI_PREFIX))
+    if limits is None:
+        return FoundWindow()
+    return FoundWindow(limits.window_tokens, f"the server of {model} says so")
+
+
+def describe_guess(model: str, remedy: str = "set window.limit_tokens") -> str:
+    guess = capabilities(model).window_tokens
+    return f"the window of {model!r} is not known and taken to be {guess:,} tokens; {remedy}"
 
 
 async def ask_limits(client: object, model: str) -> ServerLimits | None:

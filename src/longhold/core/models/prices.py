@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
+from msgspec.toml import decode as decode_toml
 
 from longhold.core.messages import Usage
 from longhold.core.messages.usage import Tally, Tokens, add_fields
@@ -80,6 +81,14 @@ class Prices:
         return self._apply_tier(
             Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
         )
+
+    def without_cache(self) -> "Prices":
+        """Return the prices for a client that caches nothing: all of its prompt is new each time."""
+        flat = tuple(
+            structs.replace(tier, read_multiplier=None, write_multiplier=None)
+            for tier in self.tiers
+        )
+        return replace(self, write_5m=self.input, write_1h=self.input, read=self.input, tiers=flat)
 
     def price(self, tokens: Tokens) -> Cost:
         paid = self.select_tier(tokens.prompt_tokens)
@@ -286,9 +295,9 @@ def _path(*_where: str | None) -> str:
 @lru_cache(maxsize=READ_VERSIONS)
 def _read(path: str, changed: int) -> dict[str, Prices]:
     try:
-        stated = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Stated])
+        stated = decode_toml(Path(path).read_bytes(), type=dict[str, Stated])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}; mend or remove it") from error
+        raise ConfigError(f"{path}: {error}; fix or remove it") from error
     return {canonical_name(model): row.prices() for model, row in stated.items()}
 
 
@@ -299,14 +308,11 @@ FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
 """Models with a fast mode, which multiplies every price."""
 
 _canonical = lru_cache(maxsize=512)(canonical_name)  # called for every answer
-_FREE = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
 
 
 def prices(model: str, at: date | None = None) -> Prices | None:
     """Look up a model's prices for a day (default: today). None if unpublished."""
     spelt = model.strip().lower()
-    if spelt.startswith("local/"):
-        return _FREE
     name = _canonical(model)
     if (stated := _from_overrides(name)) is not None:
         return stated

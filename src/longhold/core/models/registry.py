@@ -4,9 +4,8 @@
     simulated/claude-…                            the simulator, at `base_url`
     gpt-…, o4-…, openai/…                         OpenAI's chat endpoint
     any name, with a base_url                     a chat endpoint there
-    local/smollm2, local/qwen-coder               llama.cpp in this process
     scripted:PATH                                 a script
-    chaos:SEED:NAME                               any of these, with faults injected
+    NAME/…                                        an installed plug-in, `longhold.models`
 
 Provider modules are imported on first use, so their SDKs may be missing.
 """
@@ -15,10 +14,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 from longhold.core.models.capabilities import canonical_name
 from longhold.core.models.connection import READ_SECONDS
 from longhold.core.models.protocol import Model
+from longhold.core.settings.installation import load_plugins
 from longhold.core.settings.setting import STAGED
 from longhold.errors import ConfigError
 
@@ -43,7 +44,7 @@ def open_model(
 ) -> Model:
     """Open a model by name.
 
-    Staged models (`scripted:`, `chaos:`) play prepared answers, so only a name that the user typed
+    Staged models (`scripted:`) play prepared answers, so only a name that the user typed
     may open one (`is_typed`). A log, a transcript or a file of a project can name any model.
 
     Raises `ConfigError` for a name without a provider, a staged name that was not typed, or a
@@ -73,9 +74,12 @@ def _find_opener(name: str, options: ModelOptions) -> Opener | None:
     known = canonical_name(name)
     if known.startswith("claude-"):
         return _open_anthropic
-    if re.match(r"(?:gpt|o\d)(?:-|$)", known) or options.base_url:
+    if re.match(r"(?:gpt|o\d)(?:-|$)", known):
         return _open_openai
-    return None
+    provider = name.partition("/")[0]
+    if opener := load_plugins("models", provider).get(provider):
+        return cast(Opener, opener)
+    return _open_openai if options.base_url else None
 
 
 def _open_anthropic(name: str, options: ModelOptions) -> Model:
@@ -96,12 +100,6 @@ def _open_openai(name: str, options: ModelOptions) -> Model:
     return OpenAIModel(name, **asdict(options))
 
 
-def _open_local(name: str, options: ModelOptions) -> Model:
-    from longhold.core.models.local import LocalModel
-
-    return LocalModel(name, overrides=options.overrides)
-
-
 def _open_scripted(name: str, options: ModelOptions) -> Model:
     from longhold.core.models.scripted import ScriptedModel
 
@@ -109,25 +107,11 @@ def _open_scripted(name: str, options: ModelOptions) -> Model:
     return ScriptedModel.from_file(path, overrides=options.overrides)
 
 
-def _open_chaos(name: str, options: ModelOptions) -> Model:
-    from longhold.core.models.chaos import ChaosModel
-
-    _, seed, inner = name.split(":", 2) if name.count(":") >= 2 else ("", "", "")
-    if not seed.isdigit():
-        raise ConfigError(f"{name!r} is not chaos:SEED:NAME, for example chaos:7:claude-opus-5-5")
-    opener = _find_opener(inner, options)
-    if opener is None:
-        raise ConfigError(f"no provider for the model {inner!r} inside {name!r}")
-    return ChaosModel(opener(inner, options), seed=int(seed))
-
-
 _BY_PREFIX: dict[str, Opener] = {
     "anthropic/": _open_anthropic,
     "simulated/": _open_simulated,
     "openai/": _open_openai,
-    "local/": _open_local,
     "scripted:": _open_scripted,
-    "chaos:": _open_chaos,
 }
 
 KNOWN_PREFIXES = ("claude-", "gpt-", *_BY_PREFIX)

@@ -192,7 +192,7 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
         keyword, colon, rest = line.partition(":")
         try:
             if not colon or keyword not in KEYWORDS:
-                raise ValueError(f"{line!r} is none of {', '.join(KEYWORDS)}")
+                raise ValueError(f"{line!r} does not begin with one of {', '.join(KEYWORDS)}")
             _apply(draft, keyword, rest.strip())
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise ConfigError(f"script line {number}: {error}") from error

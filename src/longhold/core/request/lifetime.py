@@ -30,6 +30,21 @@ def latch_lifetime(frame: Framed, model: str, settings: CacheSettings, source: s
     )
 
 
+def hold_system(frame: Framed, model: str, idle_seconds: float) -> Framed | None:
+    """Return the frame with an hour for the system prompt, after a pause that outlived five minutes.
+
+    A session that never pauses never pays for the hour, and after a pause everything is written
+    again anyway. Of 128 recorded pauses of more than five minutes, 108 were shorter than an hour.
+    """
+    able = capabilities(model)
+    is_short = frame.cached and "1h" not in (frame.lifetime, frame.system_lifetime)
+    if not is_short or able.cache_seconds or able.family not in ("anthropic", "simulator"):
+        return None
+    if idle_seconds < seconds_of(frame.lifetime):
+        return None
+    return structs.replace(frame, n=0, at=0.0, system_lifetime="1h", rests_on=())
+
+
 def life_of(model: str, marked: str) -> str:
     own = capabilities(model).cache_seconds
     return f"{own / SECONDS['m']:.0f}m" if own else marked
@@ -38,6 +53,11 @@ def life_of(model: str, marked: str) -> str:
 def lifetime_seconds(model: str, marked: str) -> float:
     """Return how long a model's provider keeps an entry for which `marked` was requested."""
     return seconds_of(life_of(model, marked))
+
+
+def describe_lifetime(model: str, marked: str) -> str:
+    minutes = lifetime_seconds(model, marked) / SECONDS["m"]
+    return "an hour" if minutes == 60 else f"{minutes:.0f} minutes"
 
 
 def written_lifetime(usage: Usage, otherwise: str = "5m") -> str:

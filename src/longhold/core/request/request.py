@@ -4,12 +4,14 @@ Each message is rendered once and kept, so a turn costs only its new messages. O
 deterministic: tools are sorted, keys have a fixed order, and no clock is read.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from longhold.core.log.entries import Framed, Section
-from longhold.core.messages import JsonObject, Message, message_to_wire
+from longhold.core.messages import Image, Json, JsonObject, Message, message_to_wire
+from longhold.core.messages.measure import IMAGE_TOKENS
 from longhold.core.models.capabilities import (
     Capabilities,
     asks_long_window,
@@ -33,6 +35,9 @@ DIAGNOSIS = "cache-diagnosis-2026-04-07"
 GLOBAL_SCOPE = "cache-scope-simulated"
 """Caches sections across organisations. Simulator only: no public provider has it yet."""
 
+IMAGE: JsonObject = {"type": "text", "text": "[image]"}
+IMAGE_STEPS = 4
+
 SHORT: JsonObject = {"type": "ephemeral"}
 """A breakpoint of five minutes."""
 
@@ -52,25 +57,74 @@ class Wire:
         self._known: list[Message] = []
         self._edits: PlacedEdits | None = None
         self._wire: list[JsonObject] = []
+        self._hidden = 0
         self.unmoved = 0
         """How many leading messages are unchanged since the previous call."""
 
     def render(self, view: View) -> list[JsonObject]:
-        return self.messages(view.sent, place_edits(view))
+        """Return the view's messages in wire form, with no more images than the model accepts."""
+        limit = capabilities(view.model).image_limit
+        may_hide = self._hidden or view.total.media_tokens > limit * IMAGE_TOKENS
+        hidden = count_hidden(view.sent, limit) if may_hide else 0
+        return self.messages(view.sent, place_edits(view), hidden)
 
     def messages(
-        self, messages: Sequence[Message], edits: PlacedEdits | None = None
+        self, messages: Sequence[Message], edits: PlacedEdits | None = None, hidden: int = 0
     ) -> list[JsonObject]:
-        """Return all messages in wire form. `edits`, even empty, adds references for deletion."""
+        """Return all messages in wire form, without the `hidden` oldest images.
+
+        `edits`, even empty, adds references for deletion.
+        """
         low = common_prefix(self._known, messages)
         edited = find_first_edit(self._edits, edits)
         low = low if edited is None else min(low, edited)
+        owners = _list_owners(messages) if hidden or self._hidden else []
+        if hidden != self._hidden:
+            low = min([low, *owners[min(hidden, self._hidden) :][:1]])
         fresh = [message_to_wire(message) for message in messages[low:]]
+        for i, count in Counter(owners[:hidden]).items():
+            if i >= low:
+                fresh[i - low] = hide_images(fresh[i - low], count)
         if edits is not None:
             fresh = [with_edits(one, edits.get(i, ())) for i, one in enumerate(fresh, low)]
         self._known[low:], self._wire[low:] = messages[low:], fresh
-        self.unmoved, self._edits = low, edits
+        self.unmoved, self._edits, self._hidden = low, edits, hidden
         return self._wire
+
+
+def count_hidden(messages: Sequence[Message], limit: int) -> int:
+    """Return how many of the oldest images to leave out.
+
+    They are left out in steps of a quarter of the limit, because each step changes the prefix.
+    """
+    images, step = len(_list_owners(messages)), max(1, limit // IMAGE_STEPS)
+    return min(images, -(-max(0, images - limit) // step) * step)
+
+
+def _list_owners(messages: Sequence[Message]) -> list[int]:
+    """Return the index of its message for each image."""
+    return [
+        i
+        for i, message in enumerate(messages)
+        for block in message.content
+        for part in getattr(block, "content", None) or (block,)
+        if isinstance(part, Image)
+    ]
+
+
+def hide_images(message: JsonObject, count: int) -> JsonObject:
+    """Replace the first `count` images of a message by text."""
+    left = iter(range(count))
+
+    def replace_in(content: Json) -> Json:
+        return [replace_block(block) for block in content] if isinstance(content, list) else content
+
+    def replace_block(block: JsonObject) -> JsonObject:
+        if block.get("type") == "image" and next(left, None) is not None:
+            return IMAGE
+        return block | {"content": replace_in(block["content"])} if "content" in block else block
+
+    return message | {"content": replace_in(message["content"])}
 
 
 def first_messages(frame: Framed) -> list[JsonObject]:
@@ -114,12 +168,12 @@ def _mark_messages(
     tail = caching.tail
     short = [place for place in caching.places if tail is not None and place >= tail]
     kept = [place for place in caching.places if place not in short]
-    carried = add_markers(messages, kept, marker(frame))
+    carried = add_markers(messages, kept, marker(frame.lifetime))
     return add_markers(carried, short, SHORT) if short else carried
 
 
-def marker(frame: Framed) -> JsonObject:
-    return SHORT | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
+def marker(lifetime: str) -> JsonObject:
+    return SHORT | ({"ttl": "1h"} if lifetime == "1h" else {})
 
 
 def free_slots(frame: Framed) -> int:
@@ -136,10 +190,11 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
         for tool in frame.tools
     )
     can_share = able.global_scope and GLOBAL_SCOPE in frame.betas and not has_own_tools
+    lifetime = "1h" if "1h" in (frame.lifetime, frame.system_lifetime) else "5m"
     for i in _choose_marked(frame.sections) if frame.cached else ():
         is_shared = can_share and frame.sections[i].scope == "global"
         scope = {"scope": "global"} if is_shared else {}
-        blocks[i] = blocks[i] | {"cache_control": marker(frame) | scope}
+        blocks[i] = blocks[i] | {"cache_control": marker(lifetime) | scope}
     return blocks
 
 

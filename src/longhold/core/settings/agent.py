@@ -10,43 +10,52 @@ from longhold.core.settings.setting import NOT_STAGED, personal, setting
 class ModelSettings:
     name: str = personal(
         "claude-sonnet-5-5",
-        "a model that codes well at a middling price; `scripted:` and `chaos:` only as --model",
+        "the model; the default codes well at a medium price. `scripted:` models only with --model",
         form=NOT_STAGED,
     )
     fallback: str = personal(
         "",
-        "answers when the first is overloaded; '' is nobody, `scripted:` and `chaos:` never",
+        "the model that answers when the first is overloaded; '' for none, never a `scripted:`"
+        " model",
         form=NOT_STAGED,
     )
     base_url: str = personal(
-        "", "where the provider answers, and where the key goes; '' is its own address"
+        "", "address of the provider's API, which also receives the key; '' is the provider's own"
     )
     offline: bool = personal(
         False,
-        "without a key, `longhold chat` follows a fixed plan and asks nobody; set by its first start",
+        "without a key, `longhold chat` follows a fixed plan and calls no model; chosen at its"
+        " first start",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
-    limit_tokens: int = setting(0, "the model's window; 0 asks the model table", low=0)
-    allow_long: bool = setting(True, "use windows over 200K where the model has one")
-    reserve_tokens: int = setting(
-        20_000, "room for a summary to be written; 99.99 % of summaries are under 17,400", low=0
+    limit_tokens: int = setting(
+        0, "size of the model's context window; 0 takes it from the model table", low=0
     )
-    auto: bool = setting(True, "make room without being asked once the auto line is reached")
+    allow_long: bool = setting(True, "use windows over 200K if the model has one")
+    reserve_tokens: int = setting(
+        20_000,
+        "space reserved for writing a summary; 99.99 % of summaries are under 17,400 tokens",
+        low=0,
+    )
+    auto: bool = setting(True, "free space automatically at the compaction threshold")
     auto_line: str = setting(
         "cost",
-        "where room is made: 'cost' is where carrying more costs more than compacting and what that"
-        " loses, '' the window's own line, or '150000' tokens, '80%'",
+        "the compaction threshold: 'cost' is the size at which carrying more costs more than"
+        " compacting and what that loses, '' is the end of the window less a reserve; or give"
+        " '150000' tokens or '80%'",
         form=r"|cost|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
     )
     auto_window_tokens: int = setting(
-        0, "treat the window as this large when placing the auto line; 0 is the real one", low=0
+        0, "window size from which the compaction threshold is computed; 0 is the real size", low=0
     )
-    warning_buffer_tokens: int = setting(20_000, "warn this far before the auto line", low=0)
+    warning_buffer_tokens: int = setting(
+        20_000, "warn this many tokens before the compaction threshold", low=0
+    )
     blocking_buffer_tokens: int = setting(
-        3_000, "what a request to make room by hand itself needs", low=0
+        3_000, "space that a compaction by hand needs for its own request", low=0
     )
 
 
@@ -54,22 +63,26 @@ class WindowSettings:
 class GaugeSettings:
     """How the context size is estimated between the provider's usage reports."""
 
-    calibrate: bool = setting(True, "learn from each answer's usage what a character weighs")
+    calibrate: bool = setting(True, "learn the tokens per character from the usage of each answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSettings:
-    on: bool = setting(True, "mark what the provider should keep; off sends no marker at all")
+    on: bool = personal(True, "set cache breakpoints; off sends none")
     lifetime: str = setting(
         "auto",
-        "how long the provider keeps a prefix: '5m', '1h', or 'auto' by who asks",
+        "how long the provider caches a prefix: '5m', '1h', or 'auto', which depends on the"
+        " source of the request",
         form=r"auto|5m|1h",
     )
     long_sources: str = setting(
         "chat",
-        "who gets the hour by 'auto': a person pauses for longer than five minutes, a program not",
+        "sources that get an hour under 'auto': people pause for longer than five minutes,"
+        " programs do not",
     )
-    diagnose: bool = setting(False, "ask the provider why its cache missed; a beta of one of them")
+    diagnose: bool = setting(
+        False, "ask the provider why its cache missed; a beta feature of one provider"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +95,17 @@ class BudgetSettings:
     max_tokens_per_day: int = personal(0, "tokens per day over all sessions", low=0)
     own_share: float = personal(
         0.05,
-        "of a session's spending for calls the engine makes for itself, so that they stay small"
-        " beside the work; past it summaries are digests, notes the engine's, and memories wait",
+        "share of a session's spending for overhead calls. Beyond it, notes are written without"
+        " a model, and summaries are digests unless the threshold is set by cost, which includes"
+        " their price. For memory, see memory.share",
         low=0,
         high=1,
     )
     own_floor_usd: float = personal(
-        0.25, "for summaries in any case: what one costs at the line of a dear model", low=0
+        0.25,
+        "dollars that summaries may always spend: the price of one at the threshold of an"
+        " expensive model",
+        low=0,
     )
 
 
@@ -101,16 +118,17 @@ class TelemetrySettings:
     )
     content: bool = personal(
         False,
-        "with what was said, what tools were given and gave, and the texts of errors, secrets masked",
+        "include messages, the inputs and outputs of tools, and error texts, with secrets masked",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostSettings:
     need_weight: float = setting(
-        12.0,
-        "what a missing result costs, in calls that get it again: a model does not always notice"
-        " that it lacks something, and what it then builds on a guess is done twice",
+        8.0,
+        "assumed cost of a missing result, as a multiple of the call that fetches it again: a"
+        " model does not always notice that it lacks something, and work based on a guess has to"
+        " be repeated",
         low=0.0,
     )
 
@@ -119,50 +137,43 @@ class CostSettings:
 class StoreSettings:
     tenant: str = personal(
         "",
-        "whose sessions these are; tenants of one database never see each other's",
+        "owner of these sessions; tenants of one database never see each other's sessions",
         form=r"[^\x00]{0,200}",
+    )
+    key_file: str = personal(
+        "", "a file with a 64-byte key in base64; the database then contains only encrypted content"
     )
     lease_seconds: float = personal(
         15.0,
-        "a writer that is silent for so long may be replaced; shorter takes over sooner and bears "
-        "shorter pauses",
+        "a writer that is silent for this long may be replaced; a shorter lease is taken over"
+        " sooner but tolerates only shorter pauses",
         low=0.5,
         high=600,
     )
     patience_seconds: float = personal(
         30.0,
-        "how long a commit is tried while the database is away; a restart takes a few seconds",
+        "how long a commit is retried while the database is unreachable; a restart takes a few"
+        " seconds",
         low=0.1,
         high=600,
     )
-    bodies: str = personal(
-        "",
-        "where large results go instead of the database: s3://…, gs://…, az://… or file://…, one "
-        "place for each database",
-        form=r"[^\x00]{0,2000}",
-    )
-    bodies_least_bytes: int = personal(
-        262_144,
-        "of a result that goes there; a database keeps smaller ones well, and gives them sooner",
-        low=1,
-        high=1 << 30,
-    )
     jobs: str = personal(
         "here",
-        "who extracts memories, dreams and updates notes: the session's own process, 'here', or "
-        "'workers'. They begin when nobody writes the session, so it is for sessions that are open "
-        "for a turn at a time",
+        "who extracts memories, dreams and updates notes: 'here' is the session's own process,"
+        " 'workers' are separate processes. Workers start when no process writes to the session,"
+        " so use them if sessions are open for one turn at a time",
         form="here|workers",
     )
     worker_beat_seconds: float = personal(
         5.0,
-        "how often a worker says that it lives, and looks for jobs of workers that do not",
+        "how often a worker sends a heartbeat and looks for jobs of dead workers",
         low=0.1,
         high=600,
     )
     worker_stalled_seconds: float = personal(
         20.0,
-        "a worker that is silent for so long is taken for dead and its jobs are run again; a few beats",
+        "a worker that is silent for this long counts as dead and its jobs run again; allow"
+        " several heartbeats",
         low=0.2,
         high=3_600,
     )
@@ -170,66 +181,65 @@ class StoreSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSettings:
-    plain: bool = personal(
-        False, "talk line by line, as screen readers and simple terminals need it"
-    )
+    plain: bool = personal(False, "print line by line, for screen readers and simple terminals")
     suggest: bool = personal(
         True,
-        "after an answer, ask the model what you might say next and show it in grey: one short call"
-        " on the cached prompt, only within the engine's own share (budget.own_share)",
-    )
-    away_minutes: float = personal(
-        30.0,
-        "who comes back to the keyboard after this long is reminded of where they were; 0 never",
-        low=0,
+        "after an answer, ask the model what you might say next and show it in grey: one short"
+        " call on the cached prompt, only within the overhead budget (budget.own_share)",
     )
     mention_tokens: int = setting(
         30_000,
-        "of files named with @ in one message: one whole Read and a few short files; what is longer"
-        " is left to the model to read; less in small windows",
+        "tokens of the files named with @ in one message: one whole Read and a few short files."
+        " The model reads longer files itself; small windows get less",
         low=0,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    on: bool = setting(True, "manage what clients send; off, everything is only passed on")
-    body_bytes: int = personal(33_554_432, "the Messages API refuses longer requests", low=1_024)
+    on: bool = setting(True, "manage the requests of clients; off forwards everything unchanged")
+    body_bytes: int = personal(
+        33_554_432, "largest request body; the Messages API refuses longer ones", low=1_024
+    )
     body_seconds: float = personal(
         60.0,
-        "a client that takes longer to send the head of its request, or its body, is stuck",
+        "longest time a client may take to send the head of its request, or its body",
         low=0.1,
     )
     read_seconds: float = personal(
-        900.0, "longer than the official SDKs wait for the next byte", low=1.0
+        900.0, "longest wait for the provider's next byte; the official SDKs wait less", low=1.0
     )
     idle_seconds: float = personal(
         20.0,
-        "then a session's log is closed, so that `undo` and `compact` can write to it",
-        low=0.0,
-    )
-    need_weight: float = setting(
-        8.0,
-        "in place of cost.need_weight: a client reads its files again with its own tools. With it"
-        " the results that are gone when they are needed are as many tokens as under the cost"
-        " policy, whose compactions a client makes itself",
+        "close a session's log after this idle time, so that `undo` and `compact` can write to it",
         low=0.0,
     )
     stake_share: float = setting(
         0.1,
-        "in place of clear.stake_share: what a session may at worst cost more than without us, if"
-        " it ends right after a clearing; over 25 recorded ones the worst was 0.6 %",
+        "replaces clear.stake_share: the most that a session may cost extra if it ends right"
+        " after a clearing; over 25 recorded sessions the worst was 0.6 %",
         low=0.0,
         high=1.0,
     )
+    breakpoints: str = personal(
+        "client",
+        '"add" sets cache breakpoints on the messages of clients that set none there: each call'
+        " then reads the content of the previous one for a tenth of its price",
+        form="client|add",
+    )
     tenant_usd_per_day: float = personal(
-        0.0, "of each credential, over all processes here; 0 is no limit", low=0.0
+        0.0,
+        "dollars per day for each credential, over all processes on this machine; 0 means no limit",
+        low=0.0,
     )
     open_sessions: int = setting(
-        200, "more are closed, the longest idle first: each holds its history in memory", low=1
+        200,
+        "sessions kept open, because each holds its history in memory; beyond that the longest"
+        " idle are closed",
+        low=1,
     )
     shadow: bool = setting(
-        True, "count what the client's own requests would have cost: the saving is measured by it"
+        True, "estimate what the client's own requests would have cost, to measure the saving"
     )
 
 
@@ -239,12 +249,17 @@ Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
     output_tokens: int = setting(
-        8_000, "99 % of answers are under 5,000; asking for more reserves more", low=1
+        8_000,
+        "output limit of an answer: 99 % are under 5,000, and a higher limit reserves more of"
+        " the window",
+        low=1,
     )
-    max_turns: int = setting(0, "answers with tool calls per run; 0 is no limit", low=0)
-    parallel_tools: int = setting(10, "tools that change nothing run side by side", low=1, high=64)
+    max_turns: int = setting(0, "answers with tool calls per run; 0 means no limit", low=0)
+    parallel_tools: int = setting(
+        10, "how many read-only tools may run in parallel", low=1, high=64
+    )
     stop_blocks: int = setting(
-        8, "how often in a row stop hooks may keep the agent going", low=0, high=1_000
+        8, "how often in a row stop hooks may make the agent continue", low=0, high=1_000
     )
 
 
@@ -252,8 +267,8 @@ class LoopSettings:
 class ShellSettings:
     pass_variables: str = personal(
         "",
-        "keys for models that commands and hooks get all the same: names of variables, with spaces"
-        " between them",
+        "model keys that commands and hooks get nevertheless: names of variables, separated by"
+        " spaces",
         form=r"[A-Za-z0-9_ ]*",
     )
 
@@ -265,13 +280,15 @@ class ShellSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
     language: str = personal(
-        "", "the language of answers, such as 'German'; '' is the user's", form=r"[\w ()-]{0,40}"
+        "",
+        "the language of answers, such as 'German'; '' is the language of the user",
+        form=r"[\w ()-]{0,40}",
     )
-    git: bool = setting(True, "tell the model the state of the repository when a session begins")
+    git: bool = setting(True, "include the state of the repository in the prompt of a new session")
     full_tokens: int = setting(
         20_000,
-        "a smaller window gets no agents, no memory and only the core tools: all of them with"
-        " their instructions take 8,500 tokens",
+        "a smaller window gets no agents, no memory and only the core tools, because the full"
+        " set with its instructions takes 8,500 tokens",
         low=0,
     )
 
@@ -280,41 +297,54 @@ class PromptSettings:
 class InstructionsSettings:
     on: bool = personal(True, "read AGENTS.md and CLAUDE.md files")
     user_claude: bool = personal(
-        True, "read the user's own CLAUDE.md, too: who comes from elsewhere has their rules there"
+        True, "also read the user's own CLAUDE.md, where users of other agents have their rules"
     )
     above_project: bool = personal(
         True, "read files above the repository that belong to the user or to root"
     )
-    nested: bool = setting(True, "read files further down once something near them is touched")
+    nested: bool = setting(
+        True, "read files in subdirectories when the agent first touches something near them"
+    )
     exclude: str = setting(
         "",
-        "patterns of project files to leave out, with commas between: 'vendor/**, CLAUDE.local.md'",
+        "patterns of project files to leave out, separated by commas: 'vendor/**, CLAUDE.local.md'",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsSettings:
     on: bool = setting(True, "let the model start agents")
-    at_once: int = setting(20, "more than this nobody can follow or pay for", low=1, high=1_000)
+    at_once: int = setting(
+        20,
+        "agents that may run at the same time; more are hard to follow and to pay for",
+        low=1,
+        high=1_000,
+    )
     depth: int = setting(
-        3, "agents that start agents: the main one's are the first level", low=0, high=10
+        3,
+        "how deep agents may start agents; those of the main agent are the first level",
+        low=0,
+        high=10,
     )
     background_seconds: float = setting(
-        120.0, "one that takes longer goes on in the background; 0 never", low=0
+        120.0, "an agent that takes longer continues in the background; 0 means never", low=0
     )
     progress_model: bool = setting(
-        False, "ask the model for that line; else it is made from the last tool call"
+        False, "ask the model for an agent's progress line; otherwise the last tool call is shown"
     )
     output_chars: int = setting(
         32_000,
-        "of an answer the parent reads at once: about 8,000 tokens; the rest is a file",
+        "characters of an agent's answer that the parent reads directly, about 8,000 tokens;"
+        " the rest is in a file",
         low=1,
     )
-    wakes: int = setting(
+    wakes: int = personal(
         20,
-        "turns in a row on mail and reports while the user says nothing: two sessions that write to "
-        "each other end there",
+        "turns in a row that mail and reports may start while the user says nothing; this ends"
+        " the exchange of two sessions that write to each other",
         low=0,
     )
-    sessions_mail: bool = personal(True, "take mail from other sessions of yours on this machine")
-    coordinator: bool = setting(False, "only direct workers in the background, never work itself")
+    sessions_mail: bool = personal(True, "accept mail from your other sessions on this machine")
+    coordinator: bool = setting(
+        False, "the main agent only directs workers in the background and does no work itself"
+    )

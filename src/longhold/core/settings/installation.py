@@ -1,9 +1,51 @@
-"""The command with which other programs run this installation."""
+"""How this copy of Longhold was installed: how to run it, and how to add an extra to it."""
 
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from longhold.errors import ConfigError
 
 NAME = "longhold"
+EXTRAS = {
+    "anthropic": ("anthropic",),
+    "openai": ("openai",),
+    "gateway": ("httpx2", "httptools", "starlette", "uvicorn"),
+    "serve": ("starlette", "uvicorn"),
+    "simulator": ("bpe_openai", "httptools", "starlette", "uvicorn"),
+    "terminal": ("prompt_toolkit", "rich"),
+    "mcp": ("mcp",),
+    "recall": ("wordllama",),
+    "prices": ("genai_prices",),
+    "telemetry": ("opentelemetry",),
+    "postgres": ("psycopg",),
+    "encryption": ("cryptography",),
+    "fleet": ("procrastinate", "psycopg"),
+    "langchain": ("langchain",),
+    "openai-agents": ("agents",),
+    "pydantic-ai": ("pydantic_ai",),
+}
+"""The extras of `pyproject.toml`, with the modules that each of them must provide."""
+
+
+PluginKind = Literal["models", "stores", "tools", "transcripts"]
+
+
+def load_plugins(kind: PluginKind, name: str = "") -> dict[str, Any]:
+    """Load what installed packages register as `longhold.KIND`: everything, or only one name."""
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    found = entry_points(group=f"{NAME}.{kind}")
+    return {one.name: one.load() for one in found if name in ("", one.name)}
 
 
 def program() -> tuple[str, ...]:
@@ -14,3 +56,86 @@ def program() -> tuple[str, ...]:
     """
     script = Path(sys.executable).with_name(NAME)
     return (str(script),) if script.is_file() else (sys.executable, "-P", "-m", NAME)
+
+
+def is_installed(extra: str) -> bool:
+    return all(_is_there(module) for module in EXTRAS[extra])
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False
+
+
+def load_extra(module: str, *, extra: str, what: str = "this model") -> ModuleType:
+    """Import an optional package. If it is missing, raise a `ConfigError` that says how to get it."""
+    with explain_missing(extra, what):
+        return import_module(module)
+
+
+@contextmanager
+def explain_missing(extra: str, what: str) -> Iterator[None]:
+    """Turn the failed import of an extra's package into a `ConfigError` of one line."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (problem := missing_extra(error, extra, what)) is None:
+            raise
+        raise problem from error
+
+
+def missing_extra(
+    error: ModuleNotFoundError, extra: str = "", what: str = "this"
+) -> ConfigError | None:
+    """Return what to tell the user, or None if no extra provides the missing module."""
+    module = (error.name or "").partition(".")[0]
+    extras = [name for name, modules in EXTRAS.items() if module in modules]
+    if not extras:
+        return None
+    name = extra if extra in extras else extras[0]
+    return ConfigError(f"{what} needs the package {module!r}; to install it: {install_words(name)}")
+
+
+def install_words(extra: str) -> str:
+    """Return the command that adds an extra to this installation, whatever installed it."""
+    source, is_editable = _source()
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx inject --force {NAME} {_spec(source, [extra])}"
+    has_uv_cache = any(
+        part.startswith(("archive-v", "builds-v", "environments-v")) for part in prefix.parts
+    )
+    if has_uv_cache:
+        return f"uvx --from {_spec(source, [extra])} {NAME} …"
+    if (prefix / "uv-receipt.toml").is_file():  # a new installation replaces the extras it has
+        kept = [name for name in EXTRAS if name != extra and is_installed(name)]
+        return f"uv tool install --force {_spec(source, [*kept, extra])}"
+    python = shlex.quote(sys.executable)
+    editable = "--editable " if is_editable else ""
+    if _is_there("pip"):
+        return f"{python} -m pip install {editable}{_spec(source, [extra])}"
+    return f"uv pip install --python {python} {editable}{_spec(source, [extra])}"
+
+
+def _spec(source: str, extras: list[str]) -> str:
+    names = ",".join(extras)
+    is_file = source.endswith((".whl", ".tar.gz")) or "://" in source
+    return shlex.quote(f"{NAME}[{names}] @ {source}" if is_file else f"{source}[{names}]")
+
+
+def _source() -> tuple[str, bool]:
+    """Return where this was installed from, and whether it is used in place (PEP 610)."""
+    from importlib.metadata import PackageNotFoundError, distribution  # takes 20 ms to load
+
+    try:
+        text = distribution(NAME).read_text("direct_url.json")
+        found = msgspec.json.decode(text or "{}")
+    except (PackageNotFoundError, msgspec.DecodeError, OSError):
+        return NAME, False
+    url = found.get("url", "")
+    if "dir_info" in found and url.startswith("file:"):
+        is_editable = bool(found["dir_info"].get("editable"))
+        return unquote(urlsplit(url).path), is_editable
+    return (url or NAME), False

@@ -11,8 +11,10 @@ process killed at any point leaves the old file or the new one.
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -23,10 +25,17 @@ from longhold.errors import SessionExists, StoreError
 MARK = ".longhold-"
 PARTIAL = ".partial"
 """Temporary files are named `.<name>.longhold-<process>-<random>.partial`."""
+_UNFINISHED = re.compile(rf"\..*{re.escape(MARK)}.*{re.escape(PARTIAL)}", re.DOTALL)
 NAME_CHARS = 100
 """Characters kept of the target's name, so that the rest fits the file name limit."""
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
+SECRET_BYTES = 32
+
+
+def open_flags(*names: str) -> int:
+    """Return the sum of these flags for `os.open`. Windows lacks most of them."""
+    return sum(getattr(os, name, 0) for name in names)
 
 
 class Overtaken(Exception):
@@ -84,12 +93,22 @@ def write_private(
         file.flush()
         # In nanoseconds, so that a manual change in the same clock tick still differs.
         moment = time.time_ns() if at is None else round(at * 1e9)
-        os.utime(file.fileno(), ns=(moment, moment))
         if is_synced:
             os.fsync(file.fileno())
+        file.close()  # Windows does not rename an open file
+        os.utime(unfinished, ns=(moment, moment))
         before_rename()
         unfinished.replace(path)
         return path.lstat()
+
+
+def keep_secret(file: Path) -> str:
+    """Return the random secret in a private file; the first process that asks creates it."""
+    if not file.exists():
+        private_directory(file.parent)
+        with contextlib.suppress(FileExistsError):  # another process was first
+            write_new(file, (secrets.token_hex(SECRET_BYTES).encode(),))
+    return file.read_text(encoding="ascii").strip()
 
 
 def write_new(path: Path, pieces: Iterable[bytes]) -> int:
@@ -111,34 +130,78 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
     return written
 
 
-def replace_content(path: Path, content: bytes, expected: os.stat_result | None) -> os.stat_result:
+def replace_content(
+    path: Path, content: bytes, expected: os.stat_result | None, *, follows_links: bool = True
+) -> os.stat_result:
     """Replace a file if its status is still `expected` (None: if it does not exist yet).
 
-    Symlinks are followed. Hard links and extended attributes are lost with the old file.
+    Hard links and extended attributes are lost with the old file. Without `follows_links` the path
+    is one that was resolved before, and a link that was put into it since is an error.
     """
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    name = "".join(f"[{char}]" if char in "*?[" else char for char in target.name[:NAME_CHARS])
-    _remove_unfinished(target.parent.glob(f".{name}{MARK}*{PARTIAL}"))
-    with _open_beside(target, 0o666) as (unfinished, file):
-        file.write(content)
-        file.flush()
-        if expected is not None:
-            _take_mode_and_owner(file.fileno(), expected)
-        os.fsync(file.fileno())
-        if not _is_as_expected(target, expected):
-            raise Overtaken(str(path))
-        unfinished.replace(target)
-    _sync_directory(target.parent)
-    return target.stat()
+    target = Path(os.path.realpath(path)) if follows_links else path
+    with _open_parent(target, makes=True) as parent:
+        with _open_beside(target, 0o666, parent) as (unfinished, file):
+            file.write(content)
+            file.flush()
+            if expected is not None:
+                _take_mode_and_owner(file.fileno(), expected)
+            os.fsync(file.fileno())
+            if not _is_as_expected(target, expected, parent):
+                raise Overtaken(str(path))
+            names = (_at(unfinished, parent), _at(target, parent))
+            os.replace(*names, src_dir_fd=parent, dst_dir_fd=parent)
+            written = os.fstat(file.fileno())
+        _settle_directory(parent)
+    return written
+
+
+def open_real(path: Path, flags: int) -> int:
+    """Open a file by a resolved path. A link that was put into the path since is an error."""
+    with _open_parent(path) as parent:
+        return os.open(_at(path, parent), flags | open_flags("O_NOFOLLOW"), dir_fd=parent)
+
+
+@contextlib.contextmanager
+def _open_parent(path: Path, *, makes: bool = False) -> Iterator[int | None]:
+    """Open a file's directory, each one in the one above, because a path can change meanwhile.
+
+    Windows cannot, so there it yields None, and `_at` the whole path.
+    """
+    if sys.platform == "win32":
+        if makes:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield None
+        return
+    flags = open_flags("O_PATH", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+    here = os.open(path.anchor, flags)
+    try:
+        for part in path.parts[1:-1]:
+            try:
+                below = os.open(part, flags, dir_fd=here)
+            except FileNotFoundError:
+                if not makes:
+                    raise
+                os.mkdir(part, dir_fd=here)
+                below = os.open(part, flags, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def _at(path: Path, parent: int | None) -> str:
+    return str(path) if parent is None else path.name
 
 
 def sweep(root: Path) -> None:
     """Remove temporary files of dead processes anywhere below a directory."""
-    _remove_unfinished(root.rglob(f".*{MARK}*{PARTIAL}"))
+    _remove_unfinished(map(str, root.rglob(f".*{MARK}*{PARTIAL}")))
 
 
 def is_running(pid: int) -> bool:
+    if sys.platform == "win32":  # where signal 0 interrupts the process
+        return True
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -149,32 +212,37 @@ def is_running(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def _open_beside(target: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
+def _open_beside(
+    target: Path, mode: int, parent: int | None = None
+) -> Iterator[tuple[Path, BinaryIO]]:
     """Open a temporary file next to the target. It is removed afterwards unless renamed."""
     name = f".{target.name[:NAME_CHARS]}{MARK}{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}"
     unfinished = target.with_name(name)
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    flags = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_BINARY")
+    descriptor = os.open(_at(unfinished, parent), flags, mode, dir_fd=parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield unfinished, file
     finally:
         with contextlib.suppress(OSError):  # the first error is the one to report
-            unfinished.unlink(missing_ok=True)
+            os.unlink(_at(unfinished, parent), dir_fd=parent)
 
 
 def _exists_error(path: Path) -> FileExistsError:
     return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
-def _remove_unfinished(leftovers: Iterable[Path]) -> None:
+def _remove_unfinished(leftovers: Iterable[str], parent: int | None = None) -> None:
     for leftover in leftovers:
-        pid = leftover.name.rpartition(MARK)[2].partition("-")[0]
+        pid = leftover.rpartition(MARK)[2].partition("-")[0]
         if pid.isdigit() and not is_running(int(pid)):
             with contextlib.suppress(OSError):
-                leftover.unlink()
+                os.unlink(leftover, dir_fd=parent)
 
 
 def _take_mode_and_owner(descriptor: int, like: os.stat_result) -> None:
+    if sys.platform == "win32":
+        return
     mine = os.fstat(descriptor)
     if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
         with contextlib.suppress(PermissionError):
@@ -182,20 +250,24 @@ def _take_mode_and_owner(descriptor: int, like: os.stat_result) -> None:
     os.fchmod(descriptor, stat.S_IMODE(like.st_mode))  # after chown, which clears set-id bits
 
 
-def _is_as_expected(target: Path, expected: os.stat_result | None) -> bool:
+def _is_as_expected(target: Path, expected: os.stat_result | None, parent: int | None) -> bool:
     try:
-        now = target.stat()
+        now = os.stat(_at(target, parent), dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return expected is None
     marks = ("st_ino", "st_size", "st_mtime_ns")
     return all(getattr(now, mark) == getattr(expected, mark, None) for mark in marks)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make a rename survive power loss, on file systems that can sync directories."""
+def _settle_directory(parent: int | None) -> None:
+    """Make a rename survive power loss where possible, and remove what dead processes left."""
+    if parent is None:
+        return
     with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
+        descriptor = os.open(".", os.O_RDONLY, dir_fd=parent)
         try:
             os.fsync(descriptor)
+            there = os.listdir(descriptor)  # noqa: PTH208 - a Path cannot be a descriptor
+            _remove_unfinished(filter(_UNFINISHED.fullmatch, there), parent)
         finally:
             os.close(descriptor)

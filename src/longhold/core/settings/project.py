@@ -4,9 +4,12 @@ import hashlib
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+from longhold.core.settings.private_files import open_flags, open_real
+
+_FLAGS = open_flags("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW", "O_BINARY")
 
 
 class UnusableFile(Exception):
@@ -17,7 +20,7 @@ def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> st
     """Read a text file, normalise line ends and drop a byte order mark.
 
     Symlinks are followed, but not out of `within`, which must be a resolved path. Only regular
-    files are opened, without blocking, and a symlink swapped in after the check is not followed.
+    files are opened, without blocking, and no symlink that was put into the path after the check.
     """
     try:
         real = path.resolve(strict=True)
@@ -44,7 +47,7 @@ def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> st
 
 def _content(path: Path, limit_bytes: int) -> bytes:
     """Read at most one byte over the limit, because some files misreport their size."""
-    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+    with os.fdopen(open_real(path, _FLAGS), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnusableFile("it is not a regular file")
         return file.read(limit_bytes + 1)
@@ -56,20 +59,28 @@ MARKER_BYTES = 8_192
 
 
 def project_root(directory: Path) -> Path:
-    directory = directory.resolve()
-    for place in (directory, *directory.parents):
-        marker = place / ".git"
-        if marker.is_dir():
-            return place
-        if marker.is_file():
-            return _main_worktree(marker) or place
-    return directory
+    top = checkout_top(directory)
+    marker = top / ".git"
+    return (_main_worktree(marker) or top) if marker.is_file() else top
 
 
 def checkout_top(directory: Path) -> Path:
+    """Return the directory with `.git` around this one, or this one if there is none.
+
+    Another local user could put a `.git` above the user's directory, so only the user's, root's
+    and those of the directory's own owner count.
+    """
     directory = directory.resolve()
-    places = (directory, *directory.parents)
-    return next((place for place in places if (place / ".git").exists()), directory)
+    for place in (directory, *directory.parents):
+        try:
+            owners = {(place / ".git").stat().st_uid, place.stat().st_uid}
+            if sys.platform == "win32":  # which reports no owners
+                return place
+            if owners <= {0, os.getuid(), directory.stat().st_uid}:
+                return place
+        except OSError:
+            continue
+    return directory
 
 
 def _main_worktree(marker: Path) -> Path | None:

@@ -5,6 +5,7 @@ import difflib
 import os
 import re
 import stat
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,35 +15,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from longhold.core.settings.agent import (
-    AgentsSettings,
-    BudgetSettings,
-    CacheSettings,
-    CostSettings,
-    GatewaySettings,
-    GaugeSettings,
-    InstructionsSettings,
-    LoopSettings,
-    ModelSettings,
-    PromptSettings,
-    ShellSettings,
-    StoreSettings,
-    TelemetrySettings,
-    TerminalSettings,
-    WindowSettings,
-)
-from longhold.core.settings.history import (
-    ClearSettings,
-    CollapseSettings,
-    CompactSettings,
-    DreamSettings,
-    HistorySettings,
-    LogSettings,
-    MemorySettings,
-    NotesSettings,
-    PageSettings,
-    SpillSettings,
-)
+from longhold.core.settings import agent as general
+from longhold.core.settings import history as layers
 from longhold.core.settings.private_files import private_directory, write_private
 from longhold.core.settings.project import UnusableFile, checkout_top, project_root, read_text
 from longhold.core.settings.setting import SettingSpec, Value
@@ -76,78 +50,34 @@ LARGEST = 2**53
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables in the same files that other modules read and check."""
 
-# fmt: off
-REMOVED: dict[str, dict[str, float]] = {
-    "window": {"auto_buffer_tokens": 13_000, "error_buffer_tokens": 20_000},
-    "gauge": {"believed_ratio": 3, "believed_tokens": 20_000},
-    "loop": {"escalated_output_tokens": 64_000, "output_recoveries": 3, "same_failures": 10,
-        "budget_continuations": 50},
-    "cost": {"needed_read": 0.25, "needed_reread": 0.08, "needed_fetch": 0.25,
-        "needed_shell": 0.05, "needed_search": 0.01, "halving_calls": 50, "compaction_needs": 0.6,
-        "compaction_need_tokens": 3_500, "work_tokens": 30_000},
-    "prompt": {"git_status_chars": 2_000, "git_commits": 5, "git_seconds": 3},
-    "instructions": {"import_hops": 4, "max_file_bytes": 4 << 20, "large_chars": 40_000,
-        "max_files": 200},
-    "spill": {"failed_chars": 10_000, "ceiling_chars": 400_000, "preview_bytes": 2_000,
-        "failed_preview_bytes": 6_000, "error_bytes": 2_000, "repeat_bytes": 256,
-        "file_bytes": 64 << 20},
-    "clear": {"keep_thinking_turns": 1, "idle_least_tokens": 2_000, "edits_trigger_results": 12,
-        "paid_least_tokens": 10_000},
-    "collapse": {"commit_ratio": 0.90, "write_ratio": 0.95, "least_tokens": 1_000,
-        "line_chars": 400},
-    "history": {"hits": 12, "snippet_chars": 200, "index_limit_chars": 8 << 20},
-    "compact": {"failures": 3, "retry_seconds": 1_800, "retry_compactions": 5, "ahead_ratio": 0.9,
-        "thrash_turns": 3, "thrash_ratio": 0.1, "thrash_times": 3, "words_tokens": 60_000,
-        "filled_ratio": 0.42, "skill_tokens": 5_000, "skills_tokens": 25_000,
-        "progress_seconds": 5},
-    "notes": {"near_ratio": 0.85, "paused_ratio": 0.6, "tool_calls": 3, "section_tokens": 2_000,
-        "total_tokens": 12_000, "log_tokens": 800, "turns": 4, "wait_seconds": 15,
-        "stale_seconds": 60, "keep_most_tokens": 40_000, "left_ratio": 0.85, "ready_ratio": 0.6},
-    "memory": {"extract_turns": 5, "busy_seconds": 5, "file_bytes": 65_536, "index_lines": 200,
-        "index_line_chars": 150, "recall_files": 5, "recall_candidates": 200,
-        "recall_file_bytes": 4_096, "recall_file_lines": 200, "recall_session_bytes": 61_440,
-        "verify_after_days": 1},
-    "dream": {"turns": 24, "retry_minutes": 60, "scan_minutes": 10, "stale_minutes": 60,
-        "alike_share": 0.9, "daybook_chars": 12_000, "steps_shown": 30},
-    "agents": {"progress_seconds": 30, "mail_poll_seconds": 0.5, "mail_chars": 32_000,
-        "mail_round_chars": 64_000},
-    "page": {"message_chars": 20_000, "summary_chars": 60_000, "follow_seconds": 1,
-        "follow_share": 0.2},
-    "gateway": {"head_bytes": 65_536, "connect_seconds": 10, "warm_share": 0.6,
-        "handover_seconds": 1},
-    "telemetry": {"content_chars": 4_000},
-}
-"""Former settings by group, with the value that is now a constant."""
-# fmt: on
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    model: ModelSettings = field(default_factory=ModelSettings)
-    window: WindowSettings = field(default_factory=WindowSettings)
-    gauge: GaugeSettings = field(default_factory=GaugeSettings)
-    log: LogSettings = field(default_factory=LogSettings)
-    loop: LoopSettings = field(default_factory=LoopSettings)
-    shell: ShellSettings = field(default_factory=ShellSettings)
-    cost: CostSettings = field(default_factory=CostSettings)
-    budget: BudgetSettings = field(default_factory=BudgetSettings)
-    prompt: PromptSettings = field(default_factory=PromptSettings)
-    instructions: InstructionsSettings = field(default_factory=InstructionsSettings)
-    cache: CacheSettings = field(default_factory=CacheSettings)
-    spill: SpillSettings = field(default_factory=SpillSettings)
-    clear: ClearSettings = field(default_factory=ClearSettings)
-    collapse: CollapseSettings = field(default_factory=CollapseSettings)
-    history: HistorySettings = field(default_factory=HistorySettings)
-    compact: CompactSettings = field(default_factory=CompactSettings)
-    notes: NotesSettings = field(default_factory=NotesSettings)
-    memory: MemorySettings = field(default_factory=MemorySettings)
-    dream: DreamSettings = field(default_factory=DreamSettings)
-    agents: AgentsSettings = field(default_factory=AgentsSettings)
-    page: PageSettings = field(default_factory=PageSettings)
-    gateway: GatewaySettings = field(default_factory=GatewaySettings)
-    store: StoreSettings = field(default_factory=StoreSettings)
-    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
-    terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    model: general.ModelSettings = field(default_factory=general.ModelSettings)
+    window: general.WindowSettings = field(default_factory=general.WindowSettings)
+    gauge: general.GaugeSettings = field(default_factory=general.GaugeSettings)
+    log: layers.LogSettings = field(default_factory=layers.LogSettings)
+    loop: general.LoopSettings = field(default_factory=general.LoopSettings)
+    shell: general.ShellSettings = field(default_factory=general.ShellSettings)
+    cost: general.CostSettings = field(default_factory=general.CostSettings)
+    budget: general.BudgetSettings = field(default_factory=general.BudgetSettings)
+    prompt: general.PromptSettings = field(default_factory=general.PromptSettings)
+    instructions: general.InstructionsSettings = field(default_factory=general.InstructionsSettings)
+    cache: general.CacheSettings = field(default_factory=general.CacheSettings)
+    spill: layers.SpillSettings = field(default_factory=layers.SpillSettings)
+    clear: layers.ClearSettings = field(default_factory=layers.ClearSettings)
+    collapse: layers.CollapseSettings = field(default_factory=layers.CollapseSettings)
+    history: layers.HistorySettings = field(default_factory=layers.HistorySettings)
+    compact: layers.CompactSettings = field(default_factory=layers.CompactSettings)
+    notes: layers.NotesSettings = field(default_factory=layers.NotesSettings)
+    memory: layers.MemorySettings = field(default_factory=layers.MemorySettings)
+    dream: layers.DreamSettings = field(default_factory=layers.DreamSettings)
+    agents: general.AgentsSettings = field(default_factory=general.AgentsSettings)
+    page: layers.PageSettings = field(default_factory=layers.PageSettings)
+    gateway: general.GatewaySettings = field(default_factory=general.GatewaySettings)
+    store: general.StoreSettings = field(default_factory=general.StoreSettings)
+    telemetry: general.TelemetrySettings = field(default_factory=general.TelemetrySettings)
+    terminal: general.TerminalSettings = field(default_factory=general.TerminalSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +89,20 @@ class ShownSetting:
     why: str
 
 
+def user_home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ConfigError(
+            "HOME is not set and the user has no passwd entry; set HOME to a directory"
+        ) from error
+
+
 def home() -> Path:
     """Return the directory for Longhold's files: `LONGHOLD_HOME` or `~/.longhold`."""
     chosen = os.environ.get("LONGHOLD_HOME")
     try:
-        place = Path(chosen).expanduser() if chosen else Path.home() / ".longhold"
+        place = Path(chosen).expanduser() if chosen else user_home() / ".longhold"
     except RuntimeError as error:
         raise ConfigError(f"LONGHOLD_HOME is {chosen!r}: {error}; give a whole path") from error
     _check_owner(place)
@@ -178,12 +117,13 @@ def _check_owner(place: Path) -> None:
         return
     if not stat.S_ISDIR(status.st_mode):
         raise ConfigError(f"{place} is not a directory; set LONGHOLD_HOME to one")
+    if sys.platform == "win32":  # which reports neither owners nor permissions of others
+        return
     if os.getuid() not in (0, status.st_uid) and status.st_uid != 0:
         raise ConfigError(f"{place} belongs to another user; set LONGHOLD_HOME to one of yours")
-    if status.st_mode & stat.S_IWOTH:
-        raise ConfigError(
-            f"{place} can be written by everybody; chmod o-w it, or set LONGHOLD_HOME"
-        )
+    is_private_group = status.st_gid == os.getgid() and os.getgid() == os.getuid()
+    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not is_private_group):
+        raise ConfigError(f"{place} can be written by others; chmod go-w it, or set LONGHOLD_HOME")
 
 
 def load_settings(project: Path | None = None) -> Settings:
@@ -237,7 +177,7 @@ def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, V
     try:
         tables = parse_toml(read_text(file, FILE_BYTES, within=within))
     except (ValueError, UnusableFile) as error:
-        raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
+        raise ConfigError(f"{file}: cannot be read as TOML: {error}; fix or remove it") from error
     for group, table in tables.items():
         if group in ELSEWHERE:
             continue
@@ -304,9 +244,6 @@ def _unknown_group(group: str, where: str) -> ConfigError:
 
 
 def _explain_unknown(group: str, key: str) -> str:
-    fixed = REMOVED.get(group, {}).get(key)
-    if fixed is not None:
-        return f"{group}.{key} is no longer a setting: it is always {fixed:,}; remove it"
     keys = [other for owner, other in _specs() if owner == group]
     names = [".".join(name) for name in _specs()]
     there = f"there are {', '.join(keys)}"

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 Value: TypeAlias = bool | int | float | str
 
-STAGED = ("scripted:", "replay:", "chaos:")
+STAGED = ("scripted:", "replay:")
 """Prefixes of models that play prepared answers. Only a name that the user types may open one."""
 NOT_STAGED = rf"(?!(?i:{'|'.join(STAGED)})).*"
 """Model names allowed in files."""

@@ -17,8 +17,8 @@ from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line, list_some, pluralize
-from longhold.core.stages.prefix_lock import drops_thinking, may_move
 from longhold.core.stages.snip import newest_turn
+from longhold.core.stages.space import drops_thinking, may_move
 from longhold.core.tools.describe import description_of
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkRequest
@@ -35,10 +35,6 @@ TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
-COMMIT_RATIO = 0.90
-"""Share of the effective window from which spans are collapsed."""
-WRITE_RATIO = 0.95
-"""If the window is still this full afterwards, a fork writes lines for whole stretches."""
 LEAST_TOKENS = 1_000
 """A shorter span is left alone: its line costs about a tenth of this."""
 LINE_CHARS = 400
@@ -169,19 +165,8 @@ class CollapseLimits:
     drops_thinking: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Collapse:
-    """The stage: counted lines from `COMMIT_RATIO` on, written ones from `WRITE_RATIO` on."""
-
-    ask: AskFork | None = None
-
-    async def __call__(self, engine: Engine) -> None:
-        settings = engine.settings.collapse
-        if not settings.on or not _is_past(engine, COMMIT_RATIO) or not may_move(engine):
-            return
-        _commit(engine, _plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
-        if self.ask is not None and settings.write and _is_past(engine, WRITE_RATIO):
-            await _write(engine, self.ask)
+def commit_counted(engine: Engine) -> None:
+    _commit(engine, _plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
 
 
 def drain(engine: Engine) -> bool:
@@ -194,16 +179,11 @@ def drain(engine: Engine) -> bool:
     return bool(plan)
 
 
-def plan_all(engine: Engine) -> tuple[Collapsed, ...]:
-    limits = _limits(engine, free_tokens=float("inf"))
-    return _plan_collapse(engine.view, limits, engine.make_weigher())
-
-
 def open_span(engine: Engine, n: int) -> str:
     """Undo a collapsed line so that its messages are shown again. Return a line for the user."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
-        raise NotInHistory(f"#{n} is no collapsed line that is in force")
+        raise NotInHistory(f"#{n} is not a collapsed line that is in force")
     if not may_move(engine):
         raise LongholdError(
             f"#{n} cannot be put back between two tool calls; look it up in the history instead"
@@ -245,11 +225,6 @@ def _plan_written(
     return tuple(plan)
 
 
-def _is_past(engine: Engine, ratio: float) -> bool:
-    fullness = engine.fullness()
-    return fullness.used_tokens >= ratio * fullness.window.effective_tokens
-
-
 def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
     fullness = engine.fullness()
     target = engine.settings.collapse.target_ratio * fullness.window.effective_tokens
@@ -281,7 +256,7 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
         engine.record(line)
 
 
-async def _write(engine: Engine, ask: AskFork) -> None:
+async def write_lines(engine: Engine, ask: AskFork) -> None:
     limits, weight = _limits(engine), engine.make_weigher()
     spans = _plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):

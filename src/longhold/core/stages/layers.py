@@ -5,11 +5,14 @@ Every session has all layers; a disabled layer does nothing.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from longhold.core.policy.decide import SpaceDecision
 from longhold.core.stages.clear.clear import Clearing
 from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage
 from longhold.core.stages.notes.notes import Notes
 from longhold.core.stages.snip import Snip
+from longhold.core.stages.space import Part, free_space
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.describe import Describe, description_of
 from longhold.core.turn.background import Background
@@ -18,15 +21,21 @@ from longhold.core.turn.fork import AskFork
 
 
 @dataclass(frozen=True, slots=True)
-class CollapseIfOn:
-    ask: AskFork | None
+class Collapsing(Part):
+    steps = ("collapse", "lines")
+    ask: AskFork | None = None
 
-    async def __call__(self, engine: Engine) -> None:
-        if engine.settings.collapse.on:
-            # Imported here because it is off by default.
-            from longhold.core.stages.collapse import Collapse
+    def facts(self, engine: Engine) -> dict[str, Any]:
+        return {"can_write": self.ask is not None}
 
-            await Collapse(self.ask)(engine)
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        # Imported here because it is off by default.
+        from longhold.core.stages.collapse import commit_counted, write_lines
+
+        if decision.step == "collapse":
+            commit_counted(engine)
+        elif self.ask is not None:
+            await write_lines(engine, self.ask)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +45,7 @@ class Layers:
     spill: Spill
     snip: Snip
     clear: Clearing
-    collapse: CollapseIfOn
+    collapse: Collapsing
     compact: CompactionStage
     notes: Notes
     recall: Stage | None = None
@@ -45,9 +54,15 @@ class Layers:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """What runs before each call: each exists to keep the next, dearer one from firing."""
-        recalled = (self.recall,) if self.recall else ()
-        return (*recalled, self.spill.stage, self.snip, self.clear, self.collapse, self.compact)
+        """What runs before each call. Each part keeps the next, more expensive one from firing."""
+        return (*((self.recall,) if self.recall else ()), self.free_space)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (self.spill, self.snip, self.clear, self.collapse, self.compact)
+
+    async def free_space(self, engine: Engine) -> None:
+        await free_space(engine, self.parts)
 
     @property
     def after_turn(self) -> tuple[AfterTurn, ...]:
@@ -82,6 +97,7 @@ def build_layers(
     provider's cache. `edits_notes` lets a fork write the notes with the session's own tools.
     """
     background = background or Background()
+    clear = Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main)
     notes = Notes(ask=ask, can_edit=edits_notes, background=background)
     compact = CompactionStage(
         ask=ask,
@@ -89,12 +105,11 @@ def build_layers(
         notes=notes,
         background=background,
     )
-    notes.subscribe(compact.make_ready)
     return Layers(
         spill=spill,
         snip=Snip(),
-        clear=Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main),
-        collapse=CollapseIfOn(ask),
+        clear=clear,
+        collapse=Collapsing(ask),
         compact=compact,
         notes=notes,
         recall=recall,

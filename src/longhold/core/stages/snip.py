@@ -4,11 +4,15 @@ Marks are log entries, so they survive a restart. The newest turn is never touch
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from msgspec import structs
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Dropped, Snipped
-from longhold.core.stages.prefix_lock import drops_thinking, may_move
+from longhold.core.policy.decide import CarryOut, SpaceDecision
+from longhold.core.stages.space import Part, drops_thinking
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Item, Spoken
@@ -17,18 +21,23 @@ from longhold.errors import NotInHistory
 Marks: TypeAlias = Mapping[int, Dropped]
 
 
-class Snip:
+class Snip(Part):
+    steps = ("snip",)
+
     def __init__(self) -> None:
         self._marks: dict[int, Dropped] = {}
         self._cursor = LogCursor()
 
-    async def __call__(self, engine: Engine) -> None:
+    def facts(self, engine: Engine) -> dict[str, Any]:
         self._read_marks(engine.view.history)
         if not self._marks:
-            return
-        plan = plan_snip(engine.view, self._marks, drops=drops_thinking(engine))
-        if plan is not None and may_move(engine):
-            engine.record(plan)
+            return {}
+        drops = drops_thinking(engine)
+        return {"marked": partial(plan_snip, engine.view, self._marks, drops=drops)}
+
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        assert isinstance(decision.plan, CarryOut)
+        engine.record(structs.replace(decision.plan.subject, rule=decision.rule))
 
     def _read_marks(self, history: Sequence[AnyEntry]) -> None:
         for entry in self._cursor.advance(history):
@@ -88,7 +97,7 @@ def keep(engine: Engine, numbers: Iterable[int]) -> None:
 
 def _explain_undroppable(view: View, item: Item) -> str:
     if view.is_pinned(item):
-        return "is pinned; take the pin away first"
+        return "is pinned; unpin it first"
     if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
-        return "stands for what a compaction took out; undo that instead"
+        return "is the summary of a compaction; undo that instead"
     return ""

@@ -1,16 +1,101 @@
-"""The state that the tools of one session share. A fork works on a copy."""
+"""The state that the tools of one session share. A fork works on a copy.
 
+The files that were read decide whether one may be written (it has not changed since) and whether
+another read would return anything new. Symlinks to one file count as one file.
+"""
+
+import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS
 from longhold.core.tools.environment import shell_variables
-from longhold.core.tools.seen_files import Files
 from longhold.core.view.tokens import CLAUDE, estimate_tokens
+
+MAX_FILES = 100
+"""More files than a session works on at a time. A dropped file must be read again."""
+HASHED_BYTES = 32 << 20
+"""Larger files are compared by size and time only, because hashing them costs too much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    size: int
+    modified_ns: int
+    inode: int
+    sha256: str = ""
+
+    def same_content(self, other: "Stamp") -> bool:
+        if self.sha256 and other.sha256:
+            return self.sha256 == other.sha256
+        return replace(self, sha256="") == replace(other, sha256="")
+
+
+def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
+    digest = hashlib.sha256(content).hexdigest() if content is not None else ""
+    return Stamp(
+        size=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino, sha256=digest
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenFile:
+    path: Path
+    stamp: Stamp
+    ranges: tuple[range, ...] = ()
+    """Line ranges, counted from 1, that are still in the model's view; empty after a write."""
+
+    def shows(self, lines: range) -> bool:
+        return any(lines.start >= shown.start and lines.stop <= shown.stop for shown in self.ranges)
+
+
+class Files:
+    def __init__(self, seen: Iterable[SeenFile] = (), *, max_files: int = MAX_FILES) -> None:
+        self.max_files = max_files
+        self._seen = OrderedDict((each.path, each) for each in seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def record(self, seen: SeenFile) -> None:
+        """Record a file's current state. Line ranges are kept if its content is the same."""
+        seen = replace(seen, path=_real(seen.path))
+        before = self._seen.pop(seen.path, None)
+        if before and before.stamp.same_content(seen.stamp):
+            seen = replace(seen, ranges=tuple(dict.fromkeys((*before.ranges, *seen.ranges))))
+        self._seen[seen.path] = seen
+        if len(self._seen) > self.max_files:
+            self._seen.popitem(last=False)
+
+    def of(self, path: Path) -> SeenFile | None:
+        path = _real(path)
+        if path not in self._seen:
+            return None
+        self._seen.move_to_end(path)
+        return self._seen[path]
+
+    def disarm(self, path: Path) -> None:
+        """Record that a file's text is no longer in the model's view."""
+        path = _real(path)
+        if path in self._seen:
+            self._seen[path] = replace(self._seen[path], ranges=())
+
+    def list_newest(self) -> tuple[SeenFile, ...]:
+        return tuple(reversed(self._seen.values()))
+
+    def copy(self) -> "Files":
+        return Files(self._seen.values(), max_files=self.max_files)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +108,11 @@ class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PlanMode:
     is_on: bool = False
     file: Path | None = None
+
+
+JUDGED: ContextVar[Mapping[Path, Path]] = ContextVar("judged")
+"""Where the paths of the call that runs in this task led when permissions were checked. Tools open
+that file and no other, because a symlink can change while the user is asked."""
 
 
 class Commands(Protocol):
@@ -62,6 +152,8 @@ class ToolContext:
     report: Callable[[str], None] = lambda _line: None
     """Called with one line of progress while a tool runs."""
     count_tokens: Callable[[str], int] = lambda text: estimate_tokens(text, CLAUDE)
+    window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
+    """The model's window, to which a page of a file is scaled."""
     is_fork: bool = False
 
     def __post_init__(self) -> None:
@@ -77,6 +169,10 @@ class ToolContext:
         """Make a path absolute. Symlinks are not followed."""
         given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
         return Path(os.path.normpath(self.directory / given))
+
+    def resolve_links(self, path: Path) -> Path:
+        """Follow the symlinks of a path, as they were when permissions were checked."""
+        return JUDGED.get({}).get(path) or _real(path)
 
     def shown(self, path: Path) -> str:
         is_below = path != self.directory and path.is_relative_to(self.directory)

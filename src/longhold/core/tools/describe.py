@@ -37,7 +37,7 @@ class Described:
 
     @property
     def is_clearable(self) -> bool:
-        """True if the output can be had again or only confirms. Background output comes once."""
+        """True if the output can be fetched again or only confirms an action. Background output comes once."""
         if self.clearable is not None:
             return self.clearable
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE

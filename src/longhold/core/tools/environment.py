@@ -5,8 +5,11 @@ The model reads command output, so a command must not be able to print the key t
 
 import os
 import re
+import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
+
+from longhold.core.settings.project import checkout_top
 
 _MODEL_KEY = re.compile(
     r"(?=.*(KEY|TOKEN|SECRET|CREDENTIAL|PASSWORD))"
@@ -29,3 +32,21 @@ def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) 
 def absolute_path(path: str) -> str:
     """Drop relative entries from a PATH, because they depend on the working directory."""
     return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())
+
+
+def find_program(name: str, *, near: Path | None = None) -> str | None:
+    """Find a program for Longhold itself, but never one of the project around `near`.
+
+    `near` is the working directory by default. A project can have its own `git` or `bash` in an
+    environment that the user has activated.
+    """
+    project = checkout_top(near or Path.cwd())
+    places = absolute_path(os.environ.get("PATH", os.defpath)).split(os.pathsep)
+    if project != Path("/"):
+        places = [
+            place
+            for place in places
+            if not Path(place).is_relative_to(project)
+            and not Path(place).resolve().is_relative_to(project)
+        ]
+    return shutil.which(name, path=os.pathsep.join(places) or os.devnull)

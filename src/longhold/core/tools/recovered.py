@@ -15,9 +15,15 @@ import msgspec
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restored
 from longhold.core.messages import Json, Text, ToolUse, text_of
-from longhold.core.tools.context import Todo, ToolContext
+from longhold.core.tools.context import (
+    HASHED_BYTES,
+    MAX_FILES,
+    SeenFile,
+    Todo,
+    ToolContext,
+    stamp_of,
+)
 from longhold.core.tools.describe import description_of
-from longhold.core.tools.seen_files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
 
 SKILL_NAME, TODO_NAME = "Skill", "TodoWrite"
 UNCHANGED = "is unchanged since you read it; these lines stand above."

@@ -19,7 +19,7 @@ _CARRIERS = _SHELLS | split_words(
     " run0 ssh eval trap source . caffeinate chrt taskset systemd-run"
     " docker podman kubectl npx uvx arch proot fakeroot entr coproc setarch linux32 linux64 prlimit"
     " choom numactl unbuffer rlwrap firejail bwrap dbus-run-session xvfb-run run-parts faketime tini"
-    " gosu su-exec capsh perf valgrind gdb tmux screen at batch setpriv catchsegv hyperfine fd"
+    " mapfile readarray compgen complete zip gosu su-exec capsh perf valgrind gdb tmux screen at batch setpriv catchsegv hyperfine fd"
 )
 _INTERPRETERS = split_words(
     "python python2 python3 pypy pypy3 perl ruby node deno bun php lua luajit tclsh expect awk gawk"
@@ -175,7 +175,7 @@ def _code(command: Command) -> Iterator[str]:
     name = program(command.name)
     if name not in _INTERPRETERS and not name.startswith(("python", "perl", "ruby")):
         return
-    takes_first = name in ("awk", "gawk", "mawk", "nawk", "sed")
+    takes_first = name in ("awk", "gawk", "mawk", "nawk", "sed", "sqlite3")
     for before, word in pairwise(command.words):
         is_first = takes_first and not word.text.startswith("-")
         if is_first or _INLINE.fullmatch(before.text) or word.text.startswith(("+", "!")):
@@ -200,7 +200,7 @@ def _texts(command: Command) -> Iterator[str]:
         if is_run and any(char in word.text for char in " \t\n;&|<>$`"):
             yield word.text
             if re.match(r"-[A-Za-z].", word.text):
-                yield word.text[2:]
+                yield from (word.text[2:], word.text[3:])
     if program(command.name) in ("eval", "ssh", "trap", "source", "."):
         yield " ".join(command.arguments)
     if is_carrier:

@@ -4,32 +4,61 @@ The loop, forks and sub-agents all ask `current()`. Only this module replaces it
 by the user's choice.
 """
 
+from collections.abc import Sequence
+
 from longhold.core.log.spending import COMPACT
 from longhold.core.messages import Usage
 from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Model
 from longhold.core.turn.engine import Engine
+from longhold.core.view.window import COST, scale_tokens
 
-SUMMARY = Usage(input_tokens=3_000, output_tokens=5_000)
-"""A typical summary call. Its question and the last answer are not cached yet."""
-OTHER = (Usage(input_tokens=3_000, output_tokens=500),) * 2
-"""Notes and memories: one call that edits and one that ends."""
+ASKING_TOKENS = 3_000
+"""The question of an overhead call and the last answer, which are not cached yet."""
+SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500
+"""Typical output of a summary, and of a call for notes, in a 200K window."""
+OTHER_CALLS = 2
+"""Notes take one call that edits and one that ends."""
+SUGGESTION = "suggestion"
+SHORT = Usage(input_tokens=150, output_tokens=20)
+"""A suggestion: one line on the warm prompt."""
 
 
 def own_refusal(engine: Engine, source: str) -> str:
     """Return why a layer may not call the model now; '' if it may."""
-    prompt = Usage(cache_read_tokens=engine.fullness().used_tokens)
-    calls = (SUMMARY,) if source == COMPACT else OTHER
-    expected = sum((price_call(engine.model, prompt + call) for call in calls), Tally())
     own = engine.own.follow(engine.view.history)
-    return own.refusal(engine.settings.budget, source, expected.usd)
+    expected = _expect_usd(engine, own.layers.get(source), source)
+    # The threshold by cost was chosen with the price of a summary for each compaction.
+    if source == COMPACT and engine.settings.window.auto_line == COST:
+        expected = 0.0
+    return own.refusal(engine.settings.budget, source, expected)
+
+
+def _expect_usd(engine: Engine, done: Tally | None, source: str) -> float:
+    """Expect the price of this session's own calls of that kind, or a typical one at first."""
+    calls = 1 if source in (COMPACT, SUGGESTION) else OTHER_CALLS
+    if done is not None and done.calls:
+        return calls * done.usd / done.calls
+    full, usage = engine.fullness(), SHORT
+    if source != SUGGESTION:
+        output = SUMMARY_TOKENS if source == COMPACT else OTHER_TOKENS
+        asked, written = (
+            scale_tokens(tokens, full.window.limit_tokens) for tokens in (ASKING_TOKENS, output)
+        )
+        usage = Usage(input_tokens=asked, output_tokens=written)
+    read = Usage(cache_read_tokens=full.used_tokens)
+    return calls * price_call(engine.model, read + usage).usd
 
 
 class Models:
-    def __init__(self, model: Model, fallback: Model | None = None) -> None:
+    def __init__(
+        self, model: Model, fallback: Model | None = None, *, lent: Sequence[Model] = ()
+    ) -> None:
+        """The owner of `lent` models closes them."""
         self._current = model
         self._fallback = fallback
+        self._lent = lent
         self._retired: list[Model] = []
 
     def current(self) -> Model:
@@ -47,10 +76,14 @@ class Models:
         return self._current
 
     async def switch(self, model: Model) -> None:
-        await self._current.close()
+        await self._close(self._current)
         self._current = model
 
     async def close(self) -> None:
         for model in (self._current, self._fallback, *self._retired):
             if model is not None:
-                await model.close()
+                await self._close(model)
+
+    async def _close(self, model: Model) -> None:
+        if not any(model is one for one in self._lent):
+            await model.close()

@@ -6,7 +6,8 @@ stop jobs. At the end of a session jobs get some time to finish.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,8 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import Failed
 from longhold.core.log.queued_job import LEAVES
-from longhold.core.messages import ToolUse
-from longhold.core.messages.text import exact_dollars
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages.text import exact_dollars, one_line
 from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Finished
@@ -43,6 +44,7 @@ def _ignore(_name: str, _error: Exception) -> None:
 
 
 _WRITES = ("Edit", "Write", "NotebookEdit")
+STEPS_SHOWN, STEP_CHARS = 30, 160
 _PATHS = ("file_path", "notebook_path", "path")
 
 
@@ -55,11 +57,15 @@ class JobProgress:
     files: dict[str, None] = field(default_factory=dict)
     """The files it changed, in order."""
     spent: Tally = field(default_factory=Tally)
+    steps: deque[str] = field(default_factory=lambda: deque(maxlen=STEPS_SHOWN))
+    """The last calls and words, a line each."""
 
     def see(self, event: object) -> None:
         match event:
             case ToolBegan(use=use):
                 self.calls += 1
+                given = " ".join(map(str, use.input.values()))
+                self.steps.append(f"{use.name} {one_line(given)}"[:STEP_CHARS])
                 if self.phase != "updating":
                     self.phase = "updating" if _is_writing(use) else "reading"
             case ToolRan(use=use, outcome=outcome) if not outcome.is_error and _is_writing(use):
@@ -67,6 +73,8 @@ class JobProgress:
                 self.files |= {str(path): None for path in found if path}
             case Finished(reply=reply):
                 self.answers += 1
+                if said := one_line(text_of(reply.content)):
+                    self.steps.append(said[:STEP_CHARS])
                 self.spent = self.spent + price_call(reply.model, reply.usage)
 
     def line(self) -> str:
@@ -77,16 +85,19 @@ class JobProgress:
 
 
 def _is_writing(use: ToolUse) -> bool:
-    return use.name in _WRITES or (use.name == "memory" and use.input.get("command") != "view")
+    return use.name in _WRITES or (
+        use.name == "memory" and use.input.get("command") not in ("view", "search")
+    )
 
 
 @dataclass(slots=True, eq=False)
 class Job:
     name: str
     on_failure: OnFailure = _ignore
-    steps: Sequence[str] = ()
     progress: JobProgress = field(default_factory=JobProgress)
     handed_over: HandOver = _keep
+    stopped_because: str = ""
+    """Why the current task was cancelled, if that was reported as a failure."""
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
 
@@ -104,12 +115,9 @@ class Job:
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(self._begun(work), name=self.name)
+        task.add_done_callback(lambda _: work.close())  # if it was cancelled before it began
         self._doing = task
         return task
-
-    def show(self, steps: Sequence[str]) -> None:
-        """Show these steps for the current task. The sequence may keep growing."""
-        self.steps = steps
 
     async def wait(self, seconds: float) -> None:
         """Wait at most this long for the current and queued tasks. They continue either way."""
@@ -122,6 +130,7 @@ class Job:
         if self._doing is None or self._doing.done():
             return
         if why and not self._doing.cancelling():
+            self.stopped_because = why
             self.on_failure(self.name, Aborted(why))
         self._doing.cancel()
 
@@ -146,7 +155,7 @@ class Job:
             wanted, self._next = self._next, None
 
     async def _begun(self, work: Awaitable[T]) -> T:
-        self.progress, self.steps = JobProgress(), ()
+        self.progress, self.stopped_because = JobProgress(), ""
         _CURRENT.set(self)
         return await work
 

@@ -5,18 +5,22 @@ The engine owns the log and the view folded from it. It writes each entry first 
 the tools are chosen elsewhere.
 """
 
+import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import (
     AnyEntry,
+    Cleared,
     Failed,
     Framed,
     Ran,
@@ -24,31 +28,47 @@ from longhold.core.log.entries import (
     Said,
     Spilled,
     Switched,
+    ViewChange,
 )
 from longhold.core.log.spending import OwnSpending
 from longhold.core.messages import Content, JsonObject, ResultContent, Text
-from longhold.core.messages.measure import Measure
+from longhold.core.messages.measure import IMAGE_TOKENS, Measure
 from longhold.core.models.capabilities import Capabilities, capabilities, is_known, is_simulated
 from longhold.core.models.protocol import Reply, Request
-from longhold.core.policy.advice import window_at_cost
+from longhold.core.policy.threshold import Fullness
 from longhold.core.request.cache.monitor import CacheMonitor, find_prior_cache, keep_diff
+from longhold.core.request.lifetime import hold_system
 from longhold.core.request.markers import Markers
-from longhold.core.request.request import Caching, Wire, build, first_messages, free_slots
+from longhold.core.request.request import (
+    Caching,
+    Wire,
+    build,
+    count_hidden,
+    first_messages,
+    free_slots,
+)
 from longhold.core.settings import Settings
 from longhold.core.turn.answer_writer import AnswerWriter
 from longhold.core.turn.fork import Prefix
+from longhold.core.turn.repair import ENDED, plan_repair, plan_report
 from longhold.core.turn.repair import WHAT as DAMAGE
-from longhold.core.turn.repair import plan_repair, plan_report
 from longhold.core.view import View, fold
 from longhold.core.view.block_roles import to_spoken, with_own_ids
-from longhold.core.view.gauge import Follower, ViewSize, load_calibration, save_calibration
+from longhold.core.view.gauge import Follower, load_calibration, save_calibration
 from longhold.core.view.items import Round, Spoken
-from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
-from longhold.core.view.window import Window
+from longhold.core.view.tokens import default_weights, weigh
+from longhold.core.view.window import scale_tokens
 from longhold.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 """Errors that a stage raises on purpose, because no later stage can help."""
+
+LOG = logging.getLogger("longhold")
+"""Failures as warnings, changes of the view as information. Records have `session` and `entry`."""
+LOG.addHandler(logging.NullHandler())
+
+LEAST_OUTPUT_TOKENS = 1_000
+"""Shorter answers are useless. If this does not fit, the overflow is handled instead."""
 
 T = TypeVar("T")
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
@@ -57,29 +77,6 @@ AfterTurn: TypeAlias = Callable[["Engine"], None]
 """Runs after every whole answer. It may start background work and never raises."""
 OnResult: TypeAlias = Callable[["Engine", Ran], tuple[Ran, Spilled | Failed | None]]
 """Returns an arriving result as the log keeps it, and the decision to record after it."""
-
-
-class Fullness(Struct, frozen=True, kw_only=True):
-    used_tokens: int
-    margin: Callable[[], int]
-    window: Window
-
-    @classmethod
-    def of(cls, view: View, size: ViewSize, settings: Settings) -> "Fullness":
-        window = window_at_cost(view.model, settings, view.frame)
-        return cls(used_tokens=size.tokens, margin=lambda: size.margin_tokens, window=window)
-
-    @property
-    def margin_tokens(self) -> int:
-        """Uncertainty of `used_tokens` (19 of 20 cases). Slow to compute."""
-        return self.margin()
-
-    @property
-    def is_blocked(self) -> bool:
-        """True if nothing may be sent before space is freed."""
-        used, most = self.used_tokens, self.window.blocking_tokens
-        # The rough bound first, because computing the margin is slow.
-        return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
 
 
 class Engine:
@@ -92,9 +89,12 @@ class Engine:
         *,
         on_result: OnResult | None = None,
         clock: Callable[[], float] = time.time,
+        windows: Mapping[str, int] | None = None,
     ) -> None:
         self.log = log
         self.settings = settings
+        self.windows = dict(windows or {})
+        """Windows by model, as model objects and servers declare them instead of the table."""
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
         self.results = log.results
@@ -107,6 +107,8 @@ class Engine:
             partial(load_calibration, log.shared), settings.gauge, window=settings.window
         )
         self._wire = Wire()
+        self._hidden = 0
+        """How many images the last request left out."""
         self._markers = Markers()
         self._asked_as = "main"
         self._max_output_tokens = 0
@@ -128,6 +130,8 @@ class Engine:
         written = self.log.append(entry)
         misfits = len(self.view.damage)
         self.view.apply(written)
+        if isinstance(written, Failed | ViewChange):
+            self._announce(written)
         # Not for `Failed` itself, which would report its own failure without end.
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):
             why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
@@ -140,6 +144,15 @@ class Engine:
             self.record(entry)
         else:
             self.log.leave(entry)
+            self._announce(entry)
+
+    def _announce(self, entry: AnyEntry) -> None:
+        id = self.log.header.session
+        told = {"session": id, "entry": entry.n, "kind": type(entry).__name__}
+        if isinstance(entry, Failed):
+            LOG.warning("session %s: %s: %s", id, entry.what, entry.error, extra=told)
+        elif isinstance(entry, ViewChange) and entry.why:
+            LOG.info("session %s: %s", id, entry.why, extra=told)
 
     def take_reports(self) -> None:
         """Record the reports that other processes and late jobs left in the outbox."""
@@ -173,9 +186,9 @@ class Engine:
     ) -> AnyEntry:
         return self.take(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
-    def repair(self) -> list[str]:
-        """Answer the tool uses that a dead process left open, without running any again."""
-        results = list(plan_repair(self.view))
+    def repair(self, reason: str = ENDED) -> list[str]:
+        """Answer the tool uses that were left open, without running any again."""
+        results = list(plan_repair(self.view, reason))
         for ran in results:
             self.record(ran)
         return [ran.tool_use_id for ran in results]
@@ -203,6 +216,10 @@ class Engine:
         last = self.view.items[-1] if self.view.items else None
         return last is None or (isinstance(last, Round) and not last.tool_uses())
 
+    def ends_with_answer(self) -> bool:
+        """True if the last message is the model's, or the results of its calls."""
+        return bool(self.view.items) and isinstance(self.view.items[-1], Round)
+
     def has_news(self) -> bool:
         """True if there is a new message since the last request."""
         last = self.view.items[-1] if self.view.items else None
@@ -222,7 +239,7 @@ class Engine:
         full, total = self.fullness(), self.view.total
         own = self._follower.estimate(self.view)
         size = own.size_tokens(total)
-        if size + own.margin_tokens(total) >= full.window.base_tokens or full.used_tokens <= size:
+        if size + own.margin_tokens(total) >= full.window.full_tokens or full.used_tokens <= size:
             return False
         self._follower.doubt(self.view)
         said = f"{full.used_tokens:,} tokens by the last answer's usage, {size:,} by our estimate"
@@ -259,6 +276,19 @@ class Engine:
             return limit
         return max(1, min(limit, self.fullness().window.reserve_tokens))
 
+    def fit_output(self, wanted_tokens: int) -> int:
+        """Return the output limit to ask for, at most what the window has left.
+
+        Many servers refuse a prompt and an output limit that together exceed the window.
+        """
+        full = self.fullness()
+        limit = full.window.limit_tokens
+        left = limit - full.used_tokens
+        if wanted_tokens <= left // 2:  # before the margin, because computing it is slow
+            return wanted_tokens
+        least = scale_tokens(LEAST_OUTPUT_TOKENS, limit)
+        return min(wanted_tokens, max(left - full.margin_tokens, least))
+
     def make_weigher(self) -> Callable[[Measure], float]:
         """Return a scale on which the parts of the view add up to `used_tokens`."""
         weights = default_weights(self.model)
@@ -268,8 +298,25 @@ class Engine:
 
     def reconfigure(self, settings: Settings) -> None:
         self.settings = settings
+        self._follower.use_window(settings.window)
+
+    def learn_window(self, model: str, tokens: int) -> None:
+        """Remember a model's declared window; 0 means the table's."""
+        is_chosen = self.settings.window.limit_tokens != self.windows.get(self.model, 0)
+        self.windows[model] = tokens
+        if model == self.model and not is_chosen:
+            window = replace(self.settings.window, limit_tokens=tokens)
+            self.reconfigure(replace(self.settings, window=window))
+
+    def settings_for(self, model: str) -> Settings:
+        """Return the settings with another model's window, unless the user chose the window."""
+        window, known = self.settings.window, self.windows
+        if window.limit_tokens != known.get(self.model, 0):
+            return self.settings
+        return replace(self.settings, window=replace(window, limit_tokens=known.get(model, 0)))
 
     def switch(self, model: str, reason: str) -> Fullness:
+        self.reconfigure(self.settings_for(model))
         self.record(Switched(model=model, reason=reason))
         return self.fullness()
 
@@ -286,6 +333,12 @@ class Engine:
         A caller that words its own requests passes `build`, called after the stages.
         """
         await self.retry_on_overflow(partial(self._run_all, tuple(stages)))
+        max_output_tokens = self.fit_output(max_output_tokens)
+        self._announce_images()
+        if build is None and source == "main" and (asked := self.view.asked):
+            idle = self.monitor.clock() - asked.at
+            if held := hold_system(self.frame, self.model, idle):
+                self.record(held)
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = build() if build is not None else self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
@@ -297,11 +350,24 @@ class Engine:
         await self.log.committed()
         return request
 
+    def _announce_images(self) -> None:
+        """Record that the request leaves out older images, because its prefix moves with that."""
+        view, limit = self.view, capabilities(self.model).image_limit
+        if not self._hidden and view.total.media_tokens <= limit * IMAGE_TOKENS:
+            return  # without counting
+        before, self._hidden = self._hidden, count_hidden(view.sent, limit)
+        if self._hidden <= before:
+            return
+        bound = view.items if capabilities(self.model).binds_thinking else ()
+        rounds = tuple(one.id for one in bound if isinstance(one, Round))
+        why = f"{self.model} takes {limit} images, so the oldest {self._hidden} are left out"
+        self.record(Cleared(ids=(), texts=(), how="limit", thinking=rounds, why=why))
+
     async def _run_all(self, stages: tuple[Stage, ...]) -> None:
         for stage in stages:
-            await self._run(stage)
+            await self.run_stage(stage)
 
-    async def _run(self, stage: Stage) -> None:
+    async def run_stage(self, stage: Stage) -> None:
         """Run a stage. A failure becomes an entry, and the next stage runs."""
         try:
             await stage(self)
@@ -330,11 +396,35 @@ class Engine:
         first = first_messages(self.frame)
         messages = self._wire.render(self.view)
         messages = first + messages if first else messages
-        # A process that has just resumed knows no markers, but the log says which ones were sent.
+        # A process that has just resumed has set no breakpoints, but the log records which were
+        # sent.
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
             return messages, len(messages)
         return messages, len(first) + self._wire.unmoved
+
+    def find_live_end(self) -> int:
+        """Return the order of the first item that is not in the cache of the last answered call.
+
+        0 if the provider can read no message. This is about bytes that moved, not about time.
+        """
+        messages, unmoved = self._messages()
+        self._markers.cached_in(messages, unmoved)  # remembers what has moved so far
+        opening = len(messages) - len(self.view.messages())
+        caching = Caching(key=self.log.header.session, previous_id=self.view.response_id)
+        request = build(
+            self.frame, messages, model=self.model, max_output_tokens=1, caching=caching
+        )
+        names = [section.name for section in self.frame.sections]
+        live = self.monitor.count_live(request, source=self._asked_as, names=names)
+        if live is None:  # a resumed session: the log says what was sent
+            prior = find_prior_cache(self.view, messages)
+            live = prior.unmoved if prior else 0
+        items, ends = self.view.items, self.view.message_from
+        if live <= opening or not items:
+            return 0
+        at = bisect_left(items, live - opening, key=lambda item: ends(item.order))
+        return items[at].order if at < len(items) else items[-1].order + 1
 
     def prefix(self) -> Prefix:
         """Return the shared prefix of a fork: the conversation as it would be sent now."""
@@ -413,4 +503,5 @@ def keep_long(engine: Engine, ran: Ran) -> tuple[Ran, Failed | None]:
 
 
 def _name_of(stage: Stage) -> str:
+    stage = getattr(stage, "func", stage)
     return str(getattr(stage, "__qualname__", type(stage).__name__))

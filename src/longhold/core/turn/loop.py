@@ -292,7 +292,7 @@ class Loop:
     def _cut_off(self, state: LoopState, played: Played) -> Step:
         """Ask again with a higher limit, then let the model continue, then give up."""
         able = self.models.current().capabilities
-        most = min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens)
+        most = self.engine.fit_output(min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens))
         if state.max_output_tokens < most:
             why = (
                 f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"

@@ -1,7 +1,7 @@
 """Pin messages, so that they survive every compaction word for word.
 
 A message that left the view returns as a copy at the end, so that nothing before it moves. The copy
-rests on the change that removed the message. If that change is undone, the copy goes and the
+depends on the change that removed the message. If that change is undone, the copy goes and the
 original is pinned again.
 """
 

@@ -3,30 +3,41 @@
 No call is ever run again. "Never began" is claimed only for logs that record beginnings.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from longhold.core.log import Damage
 from longhold.core.log.entries import AnyEntry, Began, Failed, Imported, Ran
+from longhold.core.messages import text_of
 from longhold.core.messages.usage import fields_of
 from longhold.core.view import View
 
-NOT_RUN = "The tool was not run: the session ended before it began."
+ENDED = "the session ended"
+NOT_RUN = f"The tool was not run: {ENDED} before it began."
 MAY_HAVE_RUN = (
-    "No result was recorded: the session ended. The tool may have run, fully or in part; "
+    f"No result was recorded: {ENDED}. The tool may have run, fully or in part; "
     "check what it did before calling it again."
 )
 INTERRUPTED = (
-    "No result was recorded: the session ended while the tool ran. It may have done all of its work, "
+    f"No result was recorded: {ENDED} while the tool ran. It may have done all of its work, "
     "or part of it; check that before calling it again."
 )
-_INTERRUPTED_BEFORE = (
-    "The tool was interrupted: the session ended while it ran. It was not run again."
-)
+_INTERRUPTED_BEFORE = f"The tool was interrupted: {ENDED} while it ran. It was not run again."
 """Used in logs of 0.1.0."""
-REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED, _INTERRUPTED_BEFORE)
+_REPAIR = re.compile(
+    "|".join(
+        re.escape(text).replace(re.escape(ENDED), ".+")
+        for text in (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED, _INTERRUPTED_BEFORE)
+    )
+)
 
 
-def plan_repair(view: View) -> Iterator[Ran]:
+def is_repair(ran: Ran) -> bool:
+    """Return whether this result was written in place of one that never came."""
+    return ran.is_error and _REPAIR.fullmatch(text_of(ran.content)) is not None
+
+
+def plan_repair(view: View, reason: str = ENDED) -> Iterator[Ran]:
     last = view.open_round()
     if last is None:
         return
@@ -34,7 +45,7 @@ def plan_repair(view: View) -> Iterator[Ran]:
     unknown = NOT_RUN if _records_beginnings(view) else MAY_HAVE_RUN
     for use in last.missing():
         text = INTERRUPTED if use.id in began else unknown
-        yield Ran(tool_use_id=use.id, content=text, is_error=True)
+        yield Ran(tool_use_id=use.id, content=text.replace(ENDED, reason), is_error=True)
 
 
 def _records_beginnings(view: View) -> bool:
@@ -44,7 +55,7 @@ def _records_beginnings(view: View) -> bool:
         match entry:
             case Began(tool_use_id=id):
                 begun.add(id)
-            case Ran(tool_use_id=id, content=content) if content not in REPAIRS:
+            case Ran(tool_use_id=id) if not is_repair(entry):
                 ran.add(id)
             case Imported():
                 is_ours = False

@@ -104,7 +104,7 @@ RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
 
 
 async def _skip_wait() -> None:
-    """Wait for nothing: what is recorded is durable."""
+    """Return immediately, because recorded entries are durable."""
 
 
 async def run_round(

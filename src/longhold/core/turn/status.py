@@ -9,10 +9,11 @@ from longhold.core.messages.text import bar, dollars, pluralize, tokens
 
 if TYPE_CHECKING:
     from longhold.core.log.spending import OwnSpending
-    from longhold.core.turn.engine import Fullness
+    from longhold.core.policy.threshold import Fullness
     from longhold.core.view import View
 
 BAR_CHARS = 12
+DAY_SECONDS = 86_400.0
 BAR_COLUMNS = 50
 """A narrower terminal shows text instead of a bar."""
 
@@ -52,9 +53,9 @@ class Status:
     def line(self, columns: int | None = None, *, until: float | None = None) -> str:
         """Render the line. A client that does not redraw passes `until`, the cache's expiry."""
         parts = [
-            *self._context(columns or 0),
-            *self._cache(until),
-            *self._money(),
+            *self.context_parts(columns or 0),
+            *self.cache_parts(until),
+            *self.money_parts(),
             *([pluralize(self.jobs, "job")] if self.jobs else []),
             self.model.rpartition("/")[2].removeprefix("claude-"),
             self.mode,
@@ -62,7 +63,7 @@ class Status:
         parts = [part for part in parts if part]
         return " · ".join(parts) if columns is None else join_fitting(parts, columns)
 
-    def _context(self, columns: int) -> list[str]:
+    def context_parts(self, columns: int) -> list[str]:
         if not self.line_tokens:
             return [f"{tokens(self.used_tokens)} tokens"] if self.used_tokens else []
         share = self.used_tokens / self.line_tokens
@@ -71,19 +72,21 @@ class Status:
         line = "" if self.level == "ok" else f", past the {self.level} line"
         return [f"{drawn}{full}, {self.percent_left} % left{line}"]
 
-    def _cache(self, until: float | None) -> list[str]:
+    def cache_parts(self, until: float | None) -> list[str]:
         if self.cache_seconds is None:
             return []
         if until:
             state = "warm until" if self.cache_seconds else "cold since"
-            return [f"cache {state} {time.strftime('%H:%M:%S', time.localtime(until))}"]
+            is_old = not self.cache_seconds and time.time() - until > DAY_SECONDS
+            shown = time.strftime("%Y-%m-%d" if is_old else "%H:%M:%S", time.localtime(until))
+            return [f"cache {state} {shown}"]
         if self.cache_seconds:
             minutes, rest = divmod(int(self.cache_seconds), 60)
             return [f"cache {minutes}:{rest:02d}"]
         again = f": the next call writes about {dollars(self.rewrite_usd)}"
         return [f"cache cold{again if self.rewrite_usd else ''}"]
 
-    def _money(self) -> list[str]:
+    def money_parts(self) -> list[str]:
         if self.is_simulated:
             return ["simulated"]
         own = f", own {self.own_share:.0%}" if self.own_usd else ""
@@ -133,7 +136,10 @@ def make_status(
 
 
 def cache_seconds(view: "View", lifetime: str, now: float) -> float:
-    """Return how much longer the provider keeps the prompt of the last answer."""
+    """Return how much longer the provider keeps the prompt of the last answer.
+
+    The lifetime runs from the start of the request.
+    """
     from longhold.core.log.entries import Compacted, Replied
     from longhold.core.request.lifetime import lifetime_seconds
 
@@ -143,5 +149,6 @@ def cache_seconds(view: "View", lifetime: str, now: float) -> float:
         if isinstance(entry, Replied) and entry.usage is not None:
             cached = entry.usage.cache_read_tokens + entry.usage.cache_write_tokens
             lives = lifetime_seconds(view.model, lifetime or "5m")
-            return max(0.0, entry.at + lives - now) if cached else 0.0
+            began = view.answered.at if view.answered is not None else entry.at
+            return max(0.0, began + lives - now) if cached else 0.0
     return 0.0

@@ -38,7 +38,7 @@ def undo(engine: Engine, n: int = 0) -> str:
         )
     if _is_elsewhere(found):
         raise NotInHistory(
-            f"#{found.n} was done by the provider; switch off `clear.server` to prevent it"
+            f"#{found.n} was done by the provider or for its limits, and cannot be undone"
         )
     engine.record(Undone(target=found.n))
     return f"#{found.n} was undone: {found.why or 'the view is as before it'}"
@@ -52,7 +52,7 @@ def redo(engine: Engine, n: int = 0) -> str:
     redone = Redone(n=engine.view.history[-1].n + 1, target=found.n)
     if found.n in find_in_force((*engine.view.history, redone)).dead:
         raise NotInHistory(
-            f"#{found.n} rests on a change that is undone itself; re-apply that first"
+            f"#{found.n} depends on a change that is also undone; re-apply that first"
         )
     engine.record(redone)
     return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
@@ -64,8 +64,8 @@ def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange
 
 
 def _is_elsewhere(entry: ViewChange) -> bool:
-    """True for a change by the provider, which an entry cannot undo."""
-    return isinstance(entry, Cleared) and entry.how == "server"
+    """True for a change by the provider or for its limits, which an entry cannot undo."""
+    return isinstance(entry, Cleared) and entry.how in ("server", "limit")
 
 
 def _list_undone(engine: Engine) -> set[int]:

@@ -1,4 +1,4 @@
-"""What the model sees, folded from the log, and its size."""
+"""The view that the model sees, folded from the log, and its size."""
 
 from longhold.core.view.view import View, fold, fold_stepwise
 

@@ -25,6 +25,8 @@ BELIEVED_RATIO = 3.0
 """A report beyond this ratio to the estimate is an error. Tokenizers differ up to 2.5 times."""
 BELIEVED_TOKENS = 20_000
 """Additional tolerance, because providers add their own prompts for tools and safety."""
+CONFIRMED_SHARE = 0.2
+"""A report is confirmed if the next one differs from the expected growth by at most this share."""
 
 
 class ViewSize:
@@ -58,8 +60,12 @@ class Follower:
         self._gauge: Gauge | None = None
         self._recalled: dict[str, Calibration] = {}
 
+        self._earlier: ReportedSize | None = None
         self._doubted = 0
         self._size: ViewSize | None = None
+
+    def use_window(self, window: WindowSettings) -> None:
+        self._window = window
 
     def follow(self, view: View) -> Gauge:
         reported = view.reported
@@ -67,7 +73,7 @@ class Follower:
             return self._gauge or self.estimate(view)
         if reported is not self._reported or self._gauge is None:
             if self._reported is None or reported.n != self._reported.n:
-                self._before = self._gauge
+                self._before, self._earlier = self._gauge, self._reported
             self._reported = reported
             self._gauge = self._learn(self._before, reported, view)
             self.calibrations[reported.model] = self._gauge.calibration
@@ -98,7 +104,8 @@ class Follower:
         reply = answer.answer_measure if answer else NOTHING
         prompt, output = reported.usage.prompt_tokens, reported.usage.output_tokens
         if reported.is_framed:
-            prompt = self._bound_reported(prompt, reported.then, gauge.calibration)
+            believed = self._is_believed(reported, gauge.calibration)
+            prompt = self._bound_reported(prompt, reported.then, gauge.calibration, believed)
             output = self._bound_reported(output, reply, gauge.calibration)
         return gauge.observe_usage(
             prompt_tokens=prompt,
@@ -110,12 +117,31 @@ class Follower:
             learns=self._settings.calibrate,
         )
 
-    def _bound_reported(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
-        """Limit a reported size by the estimate, because a provider may report anything."""
+    def _is_believed(self, reported: ReportedSize, calibration: Calibration) -> bool:
+        """True if there is media, which nothing here can weigh, or the last report agrees."""
+        before = self._earlier
+        if reported.then.media_tokens:
+            return True
+        if before is None or before.model != reported.model:
+            return False
+        grown = calibration.weigh(reported.then) - calibration.weigh(before.then)
+        expected = before.usage.prompt_tokens + grown
+        most = CONFIRMED_SHARE * before.usage.prompt_tokens
+        return abs(reported.usage.prompt_tokens - expected) <= most
+
+    def _bound_reported(
+        self, tokens: int, measure: Measure, calibration: Calibration, believed: bool = False
+    ) -> int:
+        """Limit a reported size by the estimate, because a provider may report anything.
+
+        A believed one is limited by the window only: a longer prompt would not have been answered.
+        """
         limit = window_for(calibration.model, self._window).limit_tokens
         slack = scale_tokens(BELIEVED_TOKENS, limit)
         own = max(0.0, calibration.weigh(measure))
         most = int(own * BELIEVED_RATIO) + slack
+        if believed:
+            most = max(most, limit)
         return max(int(own / BELIEVED_RATIO) - slack, min(tokens, most))
 
     def _calibration(self, model: str) -> Calibration:

@@ -1,6 +1,6 @@
 """Which entries of a log are in force after undo, redo and rewind.
 
-Undoing an entry undoes everything that rests on it. It is also a veto: stages do not act on the
+Undoing an entry undoes everything that depends on it. It is also a veto: stages do not act on the
 same targets again by themselves. The gauge ignores sizes reported between an entry and its undo. A
 rewind removes later messages, and summaries that cover any of them.
 """
@@ -34,7 +34,7 @@ from longhold.core.log.entries import (
 @dataclass(frozen=True, slots=True)
 class InForce:
     dead: frozenset[int] = frozenset()
-    """Numbers of entries that were undone or rest on an undone entry."""
+    """Numbers of entries that were undone or depend on an undone entry."""
     vetoes: frozenset[int | str] = frozenset()
     """Message numbers and tool use ids that undone entries acted on."""
     spans: tuple[tuple[int, int], ...] = ()
@@ -101,7 +101,7 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def _rests_on_any(
     entry: ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
 ) -> bool:
-    """Return whether an entry rests on one of these earlier entries.
+    """Return whether an entry depends on one of these earlier entries.
 
     Snips and pins stay valid for the messages that a rewind left.
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from msgspec import structs
 
 from longhold.core.log.entries import Cleared, ClearedInput
-from longhold.core.messages import Message
+from longhold.core.messages import Message, ToolUse
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.view.items import Item, Result, Round, Spoken, join, stand_ins
 
@@ -21,10 +21,13 @@ class ItemList:
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.measure: Measure = NOTHING
+        self.words: Measure = NOTHING
+        """The user's messages, and the summaries that repeat earlier ones."""
         self.home: dict[int, int] = {}
         """Orders of the items that show entries without an item of their own."""
         self.uses: dict[str, int] = {}
         """For each tool use: the order of the last round that called it."""
+        self.calls: dict[str, ToolUse] = {}
         self._orders: list[int] = []
         self._messages: list[Message] = []
         self._before: list[tuple[int, int]] = []
@@ -59,9 +62,13 @@ class ItemList:
         self.items.append(item)
         self._orders.append(item.order)
         self.measure = self.measure + item.measure
+        if has_words(item):
+            self.words = self.words + item.measure
 
     def put(self, i: int, item: Item) -> None:
         self.measure = self.measure - self.items[i].measure + item.measure
+        if has_words(item):
+            self.words = self.words - self.items[i].measure + item.measure
         self.items[i] = item
         self._forget(i)
 
@@ -93,12 +100,15 @@ class ItemList:
         return touched[0] if touched else None
 
     def count_compactable(self) -> int:
-        """Count the leading items a compaction may cover: no unanswered message or open round."""
+        """Count the leading items a compaction may cover.
+
+        Not covered are messages and results that no answer has followed yet.
+        """
         items, end = self.items, len(self.items)
         while end and isinstance(items[end - 1], Spoken):
             end -= 1
         last = items[end - 1] if end else None
-        if isinstance(last, Round) and last.missing():
+        if isinstance(last, Round) and last.tool_uses():
             return end - 1
         is_waiting = any(isinstance(item, Spoken) and item.is_asked() for item in items[end:])
         return end if is_waiting else len(items)
@@ -157,6 +167,10 @@ class ItemList:
     def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
         gone = sum((item.measure for item in self.items[lo:hi]), NOTHING)
         self.measure = self.measure - gone + sum((item.measure for item in items), NOTHING)
+        for item in filter(has_words, self.items[lo:hi]):
+            self.words = self.words - item.measure
+        for item in filter(has_words, items):
+            self.words = self.words + item.measure
         self.items[lo:hi] = items
         self._orders[lo:hi] = [item.order for item in items]
         self._forget(lo)
@@ -170,6 +184,7 @@ class ItemList:
         self.splice(0, bisect_left(self._orders, order), ())
         self.home = {n: home for n, home in self.home.items() if home >= order}
         self.uses = {id: home for id, home in self.uses.items() if home >= order}
+        self.calls = {id: use for id, use in self.calls.items() if id in self.uses}
 
     def messages(self) -> Sequence[Message]:
         """Return the live list of messages, which changes with the items."""
@@ -198,3 +213,7 @@ class ItemList:
         if count and len(self._messages[-1].content) > blocks:
             last = self._messages[-1]
             self._messages[-1] = Message(last.role, last.content[:blocks])
+
+
+def has_words(item: Item) -> bool:
+    return isinstance(item, Spoken) and (item.kind == "summary" or item.is_asked())

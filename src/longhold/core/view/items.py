@@ -6,7 +6,7 @@ Items are frozen and render to message fragments in two projections: `sent` (in 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
 
 from msgspec import Struct, field, structs
 
@@ -136,6 +136,58 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return instead.measure if instead else self.measure
 
 
+class ResultList(Sequence[Result]):
+    """Results in order. `add` shares the storage, so a round with many results stays linear."""
+
+    __slots__ = ("_all", "_count", "_places")
+
+    def __init__(self, results: Iterable[Result] = ()) -> None:
+        self._all = list(results)
+        self._count = len(self._all)
+        self._places: dict[str, int] = {}
+        for i, result in enumerate(self._all):
+            self._places.setdefault(result.tool_use_id, i)
+
+    def add(self, result: Result) -> "ResultList":
+        if len(self._all) != self._count:  # another list already continues this storage
+            return ResultList((*self, result))
+        longer = ResultList()
+        longer._all, longer._places, longer._count = self._all, self._places, self._count + 1
+        self._places.setdefault(result.tool_use_id, self._count)
+        self._all.append(result)
+        return longer
+
+    def replace(self, result: Result) -> "ResultList":
+        changed = ResultList()
+        changed._all, changed._places = self._all[: self._count], self._places.copy()
+        changed._count = self._count
+        changed._all[self._places[result.tool_use_id]] = result
+        return changed
+
+    def find(self, tool_use_id: str) -> Result | None:
+        place = self._places.get(tool_use_id, self._count)
+        return self._all[place] if place < self._count else None
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Result]: ...
+    def __getitem__(self, index: int | slice) -> Result | list[Result]:
+        return self._shown()[index]
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._shown())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._shown() == list(other)
+
+    def _shown(self) -> list[Result]:
+        return self._all if len(self._all) == self._count else self._all[: self._count]
+
+
 class Round(Struct, frozen=True, kw_only=True, gc=False):
     """One answer of the model and the results of its tools. Cuts never separate them."""
 
@@ -143,7 +195,8 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     order: int
     response_id: str
     content: Content
-    results: tuple[Result, ...] = ()
+    results: Sequence[Result] = ()
+    """Always a `ResultList`."""
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None
@@ -156,6 +209,15 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     is_past: bool = False
     """It belongs to an earlier turn, and the model does not keep that thinking."""
     inputs: dict[str, JsonObject] = {}
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.results, ResultList):
+            structs.force_setattr(self, "results", ResultList(self.results))
+
+    @property
+    def _results(self) -> ResultList:
+        assert isinstance(self.results, ResultList)
+        return self.results
 
     @property
     def measure(self) -> Measure:
@@ -188,12 +250,20 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     def with_result(self, result: Result) -> "Round":
         return structs.replace(
             self,
-            results=(*self.results, result),
+            results=self._results.add(result),
             results_measure=self.results_measure + result.seen_measure,
         )
 
     def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
-        return self._with(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
+        before = self.result_of(tool_use_id)
+        if before is None:
+            return self
+        after = change(before)
+        return structs.replace(
+            self,
+            results=self._results.replace(after),
+            results_measure=self.results_measure - before.seen_measure + after.seen_measure,
+        )
 
     def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
         return self._with(
@@ -210,11 +280,10 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return [block for block in self.content if isinstance(block, ToolUse)]
 
     def missing(self) -> list[ToolUse]:
-        have = {result.tool_use_id for result in self.results}
-        return [use for use in self.tool_uses() if use.id not in have]
+        return [use for use in self.tool_uses() if self._results.find(use.id) is None]
 
     def result_of(self, tool_use_id: str) -> Result | None:
-        return next((r for r in self.results if r.tool_use_id == tool_use_id), None)
+        return self._results.find(tool_use_id)
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
         answer = _answer(self._said(), self.hides_thinking(projection))

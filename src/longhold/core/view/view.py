@@ -1,10 +1,11 @@
-"""The view: what the model sees, folded from the log entry by entry.
+"""The view that the model sees, folded from the log entry by entry.
 
 `fold(entries)` returns a view. `view.apply(entry)` updates it at a cost that does not depend on the
 length of the history. Any entries fold; those that cannot be applied are listed in `damage`. Undo
 folds the whole log again without the undone entries.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -39,7 +40,7 @@ from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
 from longhold.core.view.entry_list import EntryList
 from longhold.core.view.in_force import InForce, find_in_force
-from longhold.core.view.item_list import ItemList
+from longhold.core.view.item_list import ItemList, has_words
 from longhold.core.view.items import (
     Item,
     Result,
@@ -59,6 +60,9 @@ class View:
     def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
         self.history: EntryList = history if history is not None else EntryList()
         self._begin(in_force or InForce())
+
+    def __repr__(self) -> str:
+        return f"<View of {len(self.items)} items from {len(self.history)} entries>"
 
     def _begin(self, in_force: InForce) -> None:
         self.in_force = in_force
@@ -81,6 +85,10 @@ class View:
         self._turn_end = 0
         self._sealed = 0
         """The last round sent without some of its results."""
+        self._waiting: set[str] = set()
+        """Tool uses of the last round that have no result."""
+        self._renamed: dict[str, deque[str]] = {}
+        """The last round's own ids, by the ids that the provider gave."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -118,12 +126,15 @@ class View:
 
         While a renamed call has no result, the provider's id refers to it.
         """
-        waiting = self.open_round()
-        if waiting is not None and waiting.renamed:
-            missing = [use.id for use in waiting.missing()]
-            if id not in missing:
-                id = next((own for own in missing if waiting.renamed.get(own) == id), id)
+        if id not in self._waiting and self._renamed and self.open_round():
+            own = self._renamed.get(id, deque[str]())
+            while own and own[0] not in self._waiting:
+                own.popleft()
+            id = own[0] if own else id
         return id if self.round_of(id) is not None else None
+
+    def use_of(self, tool_use_id: str) -> ToolUse | None:
+        return self._list.calls.get(tool_use_id)
 
     @property
     def called(self) -> Collection[str]:
@@ -134,7 +145,7 @@ class View:
 
     def open_round(self) -> Round | None:
         item = self.item_of(self._last_round)
-        return item if isinstance(item, Round) and item.missing() else None
+        return item if isinstance(item, Round) and self._waiting else None
 
     def list_interrupted(self) -> list[ToolUse]:
         """List tool uses that began but have no result. They were interrupted and are not rerun."""
@@ -148,6 +159,17 @@ class View:
 
     def count_compactable(self) -> int:
         return self._list.count_compactable()
+
+    def measure_kept(self) -> tuple[Measure, Measure]:
+        """Measure what a compaction keeps: the user's words and pins, then unanswered messages."""
+        pinned = (self.item_of(order) for order in self._pins)
+        waiting = self.items[self.count_compactable() :]
+        rest = (item for item in waiting if item.order not in self._pins)
+        words, unread = (
+            sum((item.measure for item in items if item and not has_words(item)), NOTHING)
+            for items in (pinned, rest)
+        )
+        return self._list.words + words, unread
 
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
@@ -222,6 +244,7 @@ class View:
 
     def _begin_round(self, entry: Replied) -> None:
         self._last_round, self._before_round = entry.n, self.total
+        self._waiting, self._renamed = set(), {}
         self._note_reported_size(entry)
         begun = Round(
             id=entry.n,
@@ -271,8 +294,11 @@ class View:
             if isinstance(block, ToolUse):
                 if self.round_of(block.id) is not None or self._list.uses.get(block.id) == order:
                     continue
-                self._list.uses[block.id] = order
+                self._list.uses[block.id], self._list.calls[block.id] = order, block
+                self._waiting.add(block.id)
             fresh.append(block)
+        for own, given in entry.renamed.items():
+            self._renamed.setdefault(given, deque()).append(own)
         return tuple(fresh)
 
     def _apply_began(self, entry: Began) -> None:
@@ -287,10 +313,11 @@ class View:
         known = owner.result_of(entry.tool_use_id)
         if known is not None and known.content == entry.content:
             return
-        # What was sent must stay as it was sent, because the provider has it cached.
+        # Sent messages must not change, because the provider has them cached.
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
             self._list.append(make_late(entry))
             return
+        self._waiting.discard(entry.tool_use_id)
         self._list.home[entry.n] = owner.order
         self._list.replace(owner.with_result(Result.of(entry)))
 

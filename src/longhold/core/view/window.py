@@ -1,9 +1,10 @@
 """A model's context window and the thresholds within it.
 
-        0 ─────────────── warning ── auto ───── blocking ── effective ── limit
-                          20K before  13K before  3K before   less the reserve
+        0 ─── warning ── auto ────── full ────── blocking ── effective ── limit
+              20K before  threshold  13K before  3K before   less the reserve
 
-All distances are for a 200K window and shrink in proportion for smaller ones.
+All distances are for a 200K window and shrink in proportion for smaller ones. The threshold says
+when to free space and what size to aim for. `full` is the limit beyond which a call fails.
 """
 
 import math
@@ -43,6 +44,8 @@ class Window:
     error_tokens: int
     blocking_tokens: int
     """From here nothing is sent until context is freed."""
+    full_tokens: int
+    """The limit: the largest threshold this window allows, whatever the cost or the user says."""
     auto: bool = True
 
     @property
@@ -97,6 +100,7 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
         blocking_tokens=max(
             1, effective - scale_tokens(settings.blocking_buffer_tokens, limit_tokens)
         ),
+        full_tokens=max(1, effective - buffer) if settings.auto else effective,
         auto=settings.auto,
     )
 
@@ -115,7 +119,7 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
     if not (0 < number <= 100 if is_share else number >= 1):
         raise ConfigError(
             f"window.auto_line is {wanted!r}; give a number of tokens such as '150000', "
-            "a share such as '80%', 'cost', or '' for the window's own line"
+            "a share such as '80%', 'cost', or '' for the end of the window"
         )
     line = max(1, math.floor(effective_tokens * number / 100)) if is_share else number
     return int(min(own, line))

@@ -2,13 +2,13 @@
 
 import atexit
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from longhold.core.log.store import FileStore, Store
 from longhold.core.settings import StoreSettings, load_settings
+from longhold.core.settings.installation import explain_missing, load_plugins
 from longhold.errors import ConfigError
 
 VARIABLE = "LONGHOLD_STORE"
@@ -37,16 +37,19 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
     if not separator or scheme == "file":
         return FileStore(Path(rest if separator else named))
     if scheme not in ("postgresql", "postgres"):
+        if opener := load_plugins("stores", scheme).get(scheme):
+            return cast(Store, opener(named, settings or load_settings().store))
         raise ConfigError(
-            f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory"
+            f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory, or "
+            "install the package that has it"
         )
-    with _explain_import():
+    with explain_missing("postgres", "a store in PostgreSQL"):
         from longhold.core.log.stores.postgres import PostgresStore
     return PostgresStore(named, settings or load_settings().store)
 
 
 def list_migrations(url: str) -> list[str]:
-    with _explain_import():
+    with explain_missing("postgres", "a store in PostgreSQL"):
         from longhold.core.log.stores.postgres.database import PostgresDatabase
         from longhold.core.log.stores.postgres.schema import list_pending
     database = PostgresDatabase(url, load_settings().store.patience_seconds)
@@ -54,13 +57,3 @@ def list_migrations(url: str) -> list[str]:
         return database.run(list_pending)
     finally:
         database.close()
-
-
-@contextmanager
-def _explain_import() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise ConfigError(
-            f"a store in PostgreSQL needs psycopg: pip install 'longhold[postgres]' ({error})"
-        ) from error

@@ -42,7 +42,7 @@ class BillingSettings:
     """Remembered counts, so that a growing session is counted once; about 30 MB when full."""
     text_memo_chars: int = 50_000_000
     """Remembered texts and digests: 500 sessions of 100 KB."""
-    openai_cache_seconds: float = 600.0
-    """OpenAI keeps prefixes for 5 to 10 idle minutes."""
+    openai_cache_seconds: float = 0.0
+    """How long prefixes are kept without use; 0 for as long as each model's provider does."""
     secret: bytes = b"longhold simulator"
     """Signs thinking and compactions. The fixed default keeps them valid after a restart."""

@@ -2,11 +2,15 @@
 
 A lookup renews the entries it reads. New entries become readable with `commit`, when the answer's
 first byte is sent, so identical parallel requests all miss. One entry is written per cache
-breakpoint, at its block only.
+breakpoint, at its block only. OpenAI-compatible services cache prefixes automatically instead, in
+steps of 128 tokens and never under 1,024.
 """
 
+import time
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 from longhold.core.messages import Usage
@@ -136,3 +140,75 @@ def _bill(
         deleted_tokens=deleted,
         writes=writes,
     )
+
+
+STEP_TOKENS = 128  # published
+MINIMUM_TOKENS = 1_024  # published
+HASH_BYTES = 16
+IDLE_SECONDS = 600.0  # published as 5 to 10 minutes, where a model has no lifetime of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixMatch:
+    prompt_tokens: int
+    cached_tokens: int
+    steps: Sequence[bytes]
+    lifetime_seconds: float = IDLE_SECONDS
+
+
+class PrefixCache:
+    def __init__(self) -> None:
+        self._expires: dict[bytes, float] = {}
+        self._commits = 0
+
+    def look_up(
+        self, owner: str, tokens: "array[int]", now: float, lifetime_seconds: float
+    ) -> PrefixMatch:
+        """Match a prompt, which will be kept for `lifetime_seconds`; 0 for the usual time."""
+        steps = _steps(owner, tokens)
+        cached = 0
+        for count in range(len(steps), MINIMUM_TOKENS // STEP_TOKENS - 1, -1):
+            if self._expires.get(steps[count - 1], 0.0) > now:
+                cached = count * STEP_TOKENS
+                break
+        return PrefixMatch(
+            prompt_tokens=len(tokens),
+            cached_tokens=cached,
+            steps=steps,
+            lifetime_seconds=lifetime_seconds or IDLE_SECONDS,
+        )
+
+    def commit(self, match: PrefixMatch, now: float) -> None:
+        if match.prompt_tokens >= MINIMUM_TOKENS:
+            self._expires.update(dict.fromkeys(match.steps, now + match.lifetime_seconds))
+        self._commits += 1
+        if self._commits % SWEEP_EVERY == 0:
+            self._expires = {k: e for k, e in self._expires.items() if e > now}
+
+    def clear(self) -> None:
+        self._expires.clear()
+
+
+def _steps(owner: str, tokens: "array[int]") -> list[bytes]:
+    raw, width = tokens.tobytes(), tokens.itemsize * STEP_TOKENS
+    link, steps = owner.encode(), []
+    for start in range(0, len(raw) - width + 1, width):
+        link = blake2b(link + raw[start : start + width], digest_size=HASH_BYTES).digest()
+        steps.append(link)
+    return steps
+
+
+class SimulatorClock:
+    def __init__(self, *, is_frozen: bool = False) -> None:
+        self._frozen_at = time.time() if is_frozen else None
+        self._skipped_seconds = 0.0
+
+    def now(self) -> float:
+        real = time.time() if self._frozen_at is None else self._frozen_at
+        return real + self._skipped_seconds
+
+    def advance(self, seconds: float) -> float:
+        if not seconds >= 0 or seconds == float("inf"):
+            raise ValueError(f"cannot advance the clock by {seconds!r} seconds; give 0 or more")
+        self._skipped_seconds += seconds
+        return self.now()

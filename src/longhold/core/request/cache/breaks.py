@@ -16,8 +16,14 @@ from longhold.core.log.entries import CacheBroke
 from longhold.core.messages import Json, JsonObject, Usage
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import TOKENS_PER_PRICE, prices
-from longhold.core.request.cache.fingerprint import Fingerprint, blocks_of
-from longhold.core.request.cache.moves import Move, What, format_others, moves
+from longhold.core.request.cache.fingerprint import (
+    Fingerprint,
+    Move,
+    What,
+    blocks_of,
+    format_others,
+    moves,
+)
 from longhold.core.request.lifetime import life_of, seconds_of
 from longhold.core.request.markers import LOOK_BACK_BLOCKS
 from longhold.core.request.server_side import deleted_tokens
@@ -83,7 +89,7 @@ def find_undeclared(
     """Return the first move that no entry announced. After a model switch, anything may move."""
     if before.model != after.model and "switched" in expected:
         return None
-    # A marker changes what is cached, not what the prompt says.
+    # A breakpoint changes what is cached, not what the prompt says.
     found = (move for move in moves(before, after) if move.what != "marker")
     return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
@@ -143,10 +149,13 @@ def find_expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
 def _cause(
     before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
 ) -> CacheBroke:
-    moved = moves(before, after)
-    first = moved[0] if moved else None
-    by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
     over = find_expired(before.model, before.lifetimes, seconds)
+    # Breakpoints with another lifetime follow the expiry and do not cause it.
+    moved = [move for move in moves(before, after) if not over or move.what != "marker"]
+    first = moved[0] if moved else None
+    # A frame last, because an entry about messages says more of a message that moved.
+    announced = sorted(expected, key=lambda kind: kind == "framed")
+    by = next((kind for kind in announced if first and kind in _announcing(first.what)), "")
     # Expiry explains the loss even if something else moved meanwhile. A compaction is different: it
     # would not have read a living cache either.
     if over and by in ("", AFTER_EXPIRY):
@@ -179,16 +188,18 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
         detail = f"{after.model} is not shown the thinking of a turn that has ended"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
     if _has_image(fresh) and not _has_image(before.messages):
-        detail = "the first image was added; messages with and without images are cached apart"
+        detail = "the first image was added; messages with and without images are cached separately"
         return CacheBroke(cause="image", detail=detail)
     distance = _marker_distance(before, after)
     if distance >= LOOK_BACK_BLOCKS:
         detail = (
-            f"{distance} blocks lie between two markers; "
+            f"{distance} blocks are between two cache breakpoints; "
             f"the provider looks back {LOOK_BACK_BLOCKS} at most"
         )
         return CacheBroke(cause="lookback", detail=detail)
-    return CacheBroke(cause="provider", detail="nothing moved and the cache should have lived")
+    return CacheBroke(
+        cause="provider", detail="nothing changed and the cache should still have been warm"
+    )
 
 
 def _has_ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:

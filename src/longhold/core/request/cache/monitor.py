@@ -39,7 +39,13 @@ from longhold.core.request.cache.breaks import (
     find_undeclared,
     has_read,
 )
-from longhold.core.request.cache.fingerprint import Fingerprint, digest, fingerprint
+from longhold.core.request.cache.fingerprint import (
+    Fingerprint,
+    digest,
+    find_first_moved,
+    fingerprint,
+    moves,
+)
 from longhold.core.request.markers import CachedPrefix, last_place
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.request.server_side import is_shortened
@@ -98,6 +104,22 @@ class CacheMonitor:
     def last(self, source: str = "main") -> SentCall | None:
         return self._answered.get(source)
 
+    def count_live(
+        self, request: Request, *, source: str = "main", names: Sequence[str] = ()
+    ) -> int | None:
+        """Count the leading messages of a request that the last answered call left in the cache.
+
+        None if no call was answered in this process. The lifetime of the cache is not considered.
+        """
+        last = self._answered.get(source)
+        if last is None:
+            return None
+        sent = fingerprint(request, last.sent, names)
+        if any(move.what not in ("message", "marker") for move in moves(last.sent, sent)):
+            return 0
+        first = find_first_moved(last.sent, sent)
+        return sent.length if first is None else first
+
     def track_fork(
         self,
         request: Request,
@@ -143,7 +165,7 @@ class CacheMonitor:
         if self._is_strict and before is not None:
             move = find_undeclared(before.sent, sent, list_announced(history[before.position :]))
             if move is not None:
-                raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
+                raise PrefixMoved(f"{move.detail}, and no entry explains it:\n{move.diff()}")
         return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
 
 

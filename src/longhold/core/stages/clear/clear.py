@@ -1,220 +1,130 @@
-"""The clearing stage: remove old tool results from the view when that is free or pays off.
-
-`policy` decides. Results are cleared in batches, because a cut that moved with every call would
-rewrite the cache each time.
-"""
+"""The clearing stage: remove old tool results from the view, as the table of rules decides."""
 
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
-
-from msgspec import structs
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import (
     AnyEntry,
+    Asked,
     Cleared,
-    ClearedInput,
     Compacted,
     Failed,
+    Forked,
+    Framed,
     Replied,
+    Switched,
     Undone,
 )
 from longhold.core.log.unique_answers import day_of
-from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
-from longhold.core.messages.measure import measure_content, measure_text
-from longhold.core.messages.text import exact_dollars, pluralize
+from longhold.core.messages import ToolUse
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.prices import price_call
-from longhold.core.request.lifetime import seconds_of
-from longhold.core.request.server_side import OPTION, deleted_tokens, has_edits
-from longhold.core.settings import ClearSettings
-from longhold.core.stages.clear.candidates import Batch, Candidates, weight
-from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
-from longhold.core.stages.clear.policy import (
-    EDITS_FAILED,
-    IDLE_LEAST_TOKENS,
+from longhold.core.models.prices import price_call, prices
+from longhold.core.policy.candidates import Batch, Candidate, Candidates, weight
+from longhold.core.policy.clearing import (
     NEVER_CACHED,
     CacheStanding,
-    CallStats,
-    ClearPlan,
+    Clear,
+    ClearingFacts,
+    InputShortener,
+    ReadableCache,
     Snapshot,
-    is_at_ease,
-    plan_clearing,
+    old_thinking,
     plan_served,
-    server_clears,
-    take_snapshot,
 )
-from longhold.core.stages.prefix_lock import drops_thinking, may_move
-from longhold.core.tools.describe import (
-    HISTORY,
-    Describe,
-    Described,
-    build_describe,
-    description_of,
+from longhold.core.policy.cost_model import expect
+from longhold.core.policy.decide import SpaceDecision
+from longhold.core.request.lifetime import Lifetime, describe_lifetime, lifetime_seconds
+from longhold.core.request.server_side import (
+    OPTION,
+    cleared_count,
+    cleared_tokens,
+    deleted_tokens,
+    edits_in,
+    has_edits,
 )
-from longhold.core.tools.protocol import unwrap_call
+from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, placeholder_of
+from longhold.core.stages.space import Part, drops_thinking, may_move
+from longhold.core.tools.describe import HISTORY, Describe, build_describe, description_of
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
-from longhold.core.view.items import Round
+from longhold.core.view.items import Result, Round
 
-KEEP_THINKING_TURNS = 1
-"""The next turn builds on the thinking of the last one."""
-
-
-class OldInput(NamedTuple):
-    order: int
-    short: ClearedInput
-    weight: float
+EDITS_FAILED = "cache edits"
 
 
-class InputShortener(NamedTuple):
-    describe: Describe
-    smallest: float
-    history_tool: str = ""
-    is_kept: Callable[[str], bool] = lambda path: False
+@dataclass(slots=True)
+class CallStats:
+    calls: int = 0
+    cold_calls: int = 0
+    began: float = 0.0
+    """Start of the last call that used the cache; in imported sessions, arrival of its answer."""
+    began_at: int = 0
+    void_at: int = 0
+    void_by: str = ""
+    """The last entry that may have changed the whole prompt, and why."""
+    has_deleted: bool = False
+    edits_failed: bool = False
+    last_applied: Replied | None = None
+    """The last answer whose prompt the provider had shortened."""
+    served_tokens: int = 0
+    """Tokens cleared there in addition to those cleared from the previous prompt."""
+    _cursor: LogCursor = field(default_factory=LogCursor)
+    _model: str = ""
+    _response: str = ""
 
-    def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
-        answers = [item for item in view.items if isinstance(item, Round)]
-        calls = [(item, use) for item in answers for use in item.tool_uses()]
-        # The calls of the last answer stay, however many: no answer has followed them yet.
-        unread = len(answers[-1].tool_uses()) if answers else 0
-        found = [
-            self._shorten(item, use)
-            for item, use in calls[: max(0, len(calls) - max(keep, unread))]
-            if use.id not in vetoes and use.id not in item.inputs and not view.is_pinned(item)
-        ]
-        return [one for one in found if one is not None]
+    def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
+        if self._cursor.is_past(history):
+            self.__init__()  # type: ignore[misc]
+        for entry in self._cursor.advance(history):
+            self._count(entry, lifetime_seconds)
 
-    def _shorten(self, item: Round, use: ToolUse) -> OldInput | None:
-        meant = unwrap_call(use)
-        tool = self.describe(meant.name)
-        # The long text of a write is in the file, so the model can read it there.
-        if tool.kind != "write" or any(map(self.is_kept, tool.paths_in(meant.input))):
-            return None
-        long = [text for text in _texts(use.input) if self._is_long(text)]
-        if not long:
-            return None
-        short: JsonObject = self._in_place(use.input, item.id, tool)
-        lighter = sum(weight(measure_text(text)) for text in long)
-        return OldInput(item.order, ClearedInput(tool_use_id=use.id, input=short), lighter)
+    def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
+        match entry:
+            case Asked(at=at):
+                self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
+                self.began, self.began_at = at, entry.n
+            case Replied(at=at):
+                self._answer(entry)
+                if self.began_at == 0:
+                    self.began = at
+            case Forked(source=source) if not source.startswith("agent:"):
+                if entry.usage.cache_read_tokens and self.began:  # reading renews its lifetime
+                    self.began = max(self.began, entry.at - entry.seconds)
+            case Switched(model=model):
+                if model != self._model:
+                    self.void_at, self.void_by = entry.n, "another model answers"
+                self._model = model
+            case Framed():
+                self.void_at, self.void_by = entry.n, "the prompt's frame is new"
+            case Compacted():
+                self.void_at, self.void_by = entry.n, "the history was compacted"
+            case Failed(what=what) if what == EDITS_FAILED:
+                self.edits_failed = True
 
-    def _is_long(self, text: str) -> bool:
-        return len(text) > self.smallest and weight(measure_text(text)) >= self.smallest
+    def _answer(self, entry: Replied) -> None:
+        # An answer may be logged in several pieces with one id; together they are one call.
+        self.calls += not entry.response_id or entry.response_id != self._response
+        self._response = entry.response_id
+        self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
+        if entry.applied:
+            self._serve(entry)
 
-    def _in_place(self, value: Json, n: int, tool: Described) -> Json:
-        if isinstance(value, dict):
-            return {key: self._in_place(inner, n, tool) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [self._in_place(inner, n, tool) for inner in value]
-        if not isinstance(value, str) or not self._is_long(value):
-            return value
-        hints = ["Read the file"] if tool.path_inputs else []
-        if self.history_tool:
-            hints.append(f"{self.history_tool} #{n} has it")
-        again = f" {', or '.join(hints)}." if hints else ""
-        return f"[{pluralize(len(value), 'character')}, cleared to make room.{again}]"
+    def _serve(self, entry: Replied) -> None:
+        """Record server-side clearing. The provider reports a running total per prompt."""
+        last = self.last_applied
+        if last is None or not entry.response_id or last.response_id != entry.response_id:
+            before = cleared_tokens(last.applied) if last else 0
+            self.served_tokens = max(0, cleared_tokens(entry.applied) - before)
+        self.last_applied = entry
 
-
-def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
-
-
-def _old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) -> list[Round]:
-    """Return the answers with thinking of all but the newest `keep_turns` turns, oldest first.
-
-    Empty for models that lose later thinking by this or never see earlier turns' thinking.
-    """
-    able = capabilities(view.model)
-    if able.binds_thinking or not able.keeps_thinking:
-        return []
-    turns: list[list[Round]] = [[]]
-    for item in view.items:
-        if isinstance(item, Round):
-            if not item.drops_thinking and any(map(is_thought, item.content)):
-                turns[-1].append(item)
-        elif item.is_asked() and turns[-1]:
-            turns.append([])
-    thoughtful = [turn for turn in turns if turn]
-    old = [item for turn in thoughtful[:-keep_turns] for item in turn]
-    return [item for item in old if item.id not in vetoes and not view.is_pinned(item)]
-
-
-def _thinking_weight(item: Round) -> float:
-    return weight(measure_content(block for block in item.content if is_thought(block)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Tool inputs and thinking that are cleared in addition to results."""
-
-    inputs: tuple[OldInput, ...] = ()
-    thinking: tuple[Round, ...] = ()
-    tokens: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.inputs or self.thinking)
-
-    @property
-    def described(self) -> str:
-        parts = []
-        if self.inputs:
-            parts.append(f"the inputs of {pluralize(len(self.inputs), 'old call')}")
-        if self.thinking:
-            parts.append(f"the thinking of {pluralize(len(self.thinking), 'earlier answer')}")
-        return f"{' and '.join(parts)}, about {self.tokens:,} tokens"
-
-    def add_to(self, entry: Cleared) -> Cleared:
-        if not self:
-            return entry
-        return structs.replace(
-            entry,
-            inputs=tuple(one.short for one in self.inputs),
-            thinking=tuple(item.id for item in self.thinking),
-            why=f"{entry.why}; also {self.described}" if entry.ids else entry.why,
-        )
-
-
-def _plan_beside(
-    view: View,
-    plan: ClearPlan | None,
-    now: Snapshot,
-    settings: ClearSettings,
-    shortener: InputShortener,
-) -> Beside:
-    """Choose inputs and thinking to clear along with a plan, or alone if the cache is dead."""
-    is_dead = bool(now.cold) and now.cold != NEVER_CACHED and settings.idle
-    if plan is not None and plan.how != "rewritten":
-        return Beside()
-    if plan is None and not is_dead:
-        return Beside()
-    vetoes = view.in_force.vetoes
-    rewritten = plan.batch.results if plan is not None and not is_dead else ()
-    # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
-    start = min((one.order for one in rewritten), default=0)
-    inputs = shortener.old_inputs(view, settings.keep_results, vetoes) if settings.inputs else []
-    taken = tuple(one for one in inputs if one.order >= start)
-    drops = is_dead and settings.thinking
-    thinking = _old_thinking(view, KEEP_THINKING_TURNS, vetoes) if drops else []
-    lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
-    return Beside(inputs=taken, thinking=tuple(thinking), tokens=round(lighter * now.scale))
-
-
-def _plan_alone(beside: Beside, now: Snapshot, standing: CacheStanding) -> ClearPlan | None:
-    if not standing.can_move or beside.tokens < max(1, now.scale_tokens(IDLE_LEAST_TOKENS)):
-        return None
-    saved = now.write_usd(beside.tokens)
-    money = f"; the next call costs {exact_dollars(saved)} less" if saved > 0 else ""
-    why = f"cleared {beside.described}, for free, as {now.cold}{money}"
-    return ClearPlan(way="idle", batch=Batch(), why=why, cost_usd=-saved)
+    def may_be_void(self) -> bool:
+        """True if something since the last call may have changed the whole prompt."""
+        return self.void_at > self.began_at
 
 
 @dataclass(slots=True)
@@ -261,6 +171,95 @@ class ClearingBalance:
                 self._saving.clear()
 
 
+def take_snapshot(
+    engine: Engine, candidates: Candidates, stats: CallStats, *, stake_usd: float = math.inf
+) -> Snapshot:
+    full, view, frame = engine.fullness(), engine.view, engine.frame
+    lifetime: Lifetime = frame.lifetime
+    standing = read_cache(engine, stats)
+    now, total = engine.monitor.clock(), weight(view.total)
+    scale = full.used_tokens / total if total > 0 else 1.0
+    frame_weight = weight(frame.measure)
+    cleared = round(candidates.cleared_weight * scale)
+    cold, listed = standing.cold, prices(engine.model)
+    if cold == NEVER_CACHED and listed is not None:
+        listed = listed.without_cache()
+    outlook = expect(
+        calls=stats.calls,
+        cold_calls=stats.cold_calls,
+        # What was cleared had been added as well: without it, clearing would look like slow growth.
+        grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
+        removable_tokens=round(candidates.heavy.weight * scale) + cleared,
+        lifetime=lifetime,
+    )
+    return Snapshot(
+        history=view.history,
+        full=full,
+        scale=scale,
+        frame_weight=frame_weight,
+        cached_tokens=_count_cached(view, standing, scale),
+        cold=standing.cold,
+        is_readable_from=now - lifetime_seconds(engine.model, lifetime),
+        lifetime=lifetime,
+        listed=listed,
+        # Without a cache no pause ends what clearing saves.
+        outlook=replace(outlook, cold_share=0.0) if cold == NEVER_CACHED else outlook,
+        cost=engine.settings.cost,
+        warm_share=engine.settings.clear.warm_share,
+        stake_usd=stake_usd,
+        rounds=candidates.rounds,
+    )
+
+
+def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
+    """Tell what is cached, from the time that passed and the messages that did not move."""
+    model, lifetime = engine.model, engine.frame.lifetime
+    if not engine.frame.cached:
+        return ReadableCache(NEVER_CACHED)
+    if stats.began == 0:
+        return ReadableCache("nothing was sent yet")
+    if engine.monitor.clock() - stats.began >= lifetime_seconds(model, lifetime):
+        return ReadableCache(f"the cache has died after {describe_lifetime(model, lifetime)}")
+    if not stats.may_be_void():
+        return ReadableCache()
+    end = engine.find_live_end()
+    return ReadableCache(live_end=end) if end else ReadableCache(stats.void_by)
+
+
+def _count_cached(view: View, cache: ReadableCache, scale: float) -> int:
+    if not cache.live_end:
+        return view.reported.usage.prompt_tokens if view.reported else 0
+    gone = (weight(item.measure) for item in view.items if item.order >= cache.live_end)
+    return max(0, round((weight(view.total) - sum(gone)) * scale))
+
+
+def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
+    """Infer which results the provider newly cleared from the prompt of an answer."""
+    excluded = {
+        name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
+    }
+    left, found = cleared_count(answer.applied), Batch()
+    for item, use, result in _iter_calls(view, answer):
+        if left <= 0:
+            break
+        if use.name in excluded:
+            continue
+        left -= 1
+        if result is not None and result.cleared is None:
+            found.add(Candidate.of(item, use, result, describe(use.name)))
+    return found
+
+
+def _iter_calls(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
+    last = view.item_of(answer.n)
+    for item in view.items:
+        if last is None or item.order >= last.order:
+            return
+        if isinstance(item, Round):
+            for use in item.tool_uses():
+                yield item, use, item.result_of(use.id)
+
+
 USD_DIGITS = 6
 STALE_SHARE = 0.5
 """If cache edits delete less than this share of the expected tokens, the provider ignores them."""
@@ -270,7 +269,9 @@ ASK_AGAIN_SHARE = 1 / 16
 """Growth before a refused batch is priced again: pricing is slow, and the gain is flat by then."""
 
 
-class Clearing:
+class Clearing(Part):
+    steps = ("clear",)
+
     def __init__(
         self,
         *,
@@ -286,35 +287,63 @@ class Clearing:
         self._is_main = is_main
         self._candidates: Candidates | None = None
         self._stats, self._balance = CallStats(), ClearingBalance()
-        self._lines = PlaceholderLines()
         self._served = 0
         self._refused = 0.0
         """The batch weight at which clearing was last found not to pay."""
+        self._looked: ClearingFacts | None = None
+        self._has_cleared = False
 
-    async def __call__(self, engine: Engine) -> None:
-        settings = engine.settings.clear
-        self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
+    def observe(self, engine: Engine) -> None:
+        self._follow(engine)
+        self._looked, self._has_cleared = None, False
         # Even if clearing is off here: the provider clears as the frame says, and the view follows.
         self._record_served(engine)
-        if not settings.on or (not engine.view.edits and is_at_ease(engine, self._stats)):
-            return
+
+    def _follow(self, engine: Engine) -> None:
+        lives = lifetime_seconds(engine.model, engine.frame.lifetime)
+        self._stats.follow(engine.view.history, lives)
+
+    def facts(self, engine: Engine) -> dict[str, Any]:
+        self._follow(engine)
+        return {
+            "has_edits": bool(engine.view.edits),
+            "cache": partial(read_cache, engine, self._stats),
+            "clearing": cache(partial(self._look, engine)),
+        }
+
+    def _look(self, engine: Engine) -> ClearingFacts:
+        settings, view = engine.settings.clear, engine.view
         candidates = self.look(engine)
-        self._lines.make_ready(candidates.heavy.results, engine.view.history)
         now = take_snapshot(engine, candidates, self._stats, stake_usd=self._stake_usd(engine))
-        if now.full.is_blocked and engine.view.in_force.vetoes:
+        if now.full.is_blocked and view.in_force.vetoes:
             # An undo is a veto only as long as something can be sent without breaking it.
-            candidates.follow(engine.view, is_forced=True)
-        standing = self._standing(engine, candidates, now)
-        if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
+            candidates.follow(view, is_forced=True)
+        vetoes, shortener = view.in_force.vetoes, InputShortener(candidates, _history_tool(engine))
+        self._looked = ClearingFacts(
+            candidates=candidates,
+            now=now,
+            standing=self._standing(engine, candidates, now),
+            settings=settings,
+            inputs=partial(shortener.old_inputs, view, settings.keep_results, vetoes),
+            thinking=partial(old_thinking, view, vetoes),
+        )
+        return self._looked
+
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        assert isinstance(decision.plan, Clear)
+        self._clear(engine, decision.plan, decision)
+
+    def finish(self, engine: Engine) -> None:
+        """Remember a batch that no rule cleared, so that it is not priced again soon."""
+        looked, self._looked = self._looked, None
+        if looked is None:
+            return
+        one = looked.standing
+        if one.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
             # Recorded so that this provider is not asked again, in a resumed session either.
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
-        plan = plan_clearing(candidates, now, standing, settings)
-        beside = _plan_beside(engine.view, plan, now, settings, self._shortener(engine))
-        plan = plan or _plan_alone(beside, now, standing)
-        if plan is not None:
-            self._clear(engine, plan, beside, now)
-        elif standing.asks_price and standing.can_move:
-            self._refused = candidates.heavy.weight
+        if one.asks_price and one.can_move and not self._has_cleared:
+            self._refused = looked.candidates.heavy.weight
 
     def look(self, engine: Engine) -> Candidates:
         settings = engine.settings.clear
@@ -324,20 +353,8 @@ class Clearing:
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=partial(_is_memory, memory=str(engine.log.path.parent / "memory")),
             )
-        tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
-        if self._lines.history_tool != tool:
-            self._lines = PlaceholderLines(tool)
         self._candidates.follow(engine.view)
         return self._candidates
-
-    def _shortener(self, engine: Engine) -> InputShortener:
-        settings = engine.settings.clear
-        return InputShortener(
-            build_describe(settings.also, self._describe),
-            max(settings.smallest_tokens, LONGEST_WEIGHT),
-            self._lines.history_tool,
-            partial(_is_memory, memory=str(engine.log.path.parent / "memory")),
-        )
 
     def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:
         is_able = has_edits(engine.frame, engine.model) and self._is_main
@@ -358,17 +375,12 @@ class Clearing:
         self._balance.follow(engine.view.history, engine.model)
         return self._balance.stake_usd(share)
 
-    def _clear(self, engine: Engine, plan: ClearPlan, beside: Beside, now: Snapshot) -> None:
-        freed = now.freed_tokens(plan.batch) + beside.tokens
-        entry = structs.replace(
-            beside.add_to(make_cleared(engine, plan, self._lines)),
-            cost_usd=round(plan.cost_usd, USD_DIGITS),
-            saves_usd=round(now.read_usd(max(0, freed)), USD_DIGITS),
-        )
-        if not entry.ids and not beside:
+    def _clear(self, engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> None:
+        entry = make_cleared(engine, plan, decision)
+        if not entry.ids and not plan.beside:
             return
         engine.record(entry)
-        self._refused = 0.0
+        self._refused, self._has_cleared = 0.0, True
         # `Read` must not answer "unchanged" about a text that the model no longer sees.
         gone = frozenset(entry.ids)
         for result in plan.batch.results:
@@ -383,38 +395,50 @@ class Clearing:
             return
         self._served, candidates = answer.n, self.look(engine)
         found = server_clears(engine.view, engine.frame, answer, self._describe)
-        found = _keep_shortened(found, self._lines, engine.view.history)
+        found = _keep_shortened(engine, found)
         if found:
-            now = take_snapshot(engine, candidates, self._stats)
-            plan = plan_served(found, self._stats.served_tokens, now)
-            self._clear(engine, plan, Beside(), now)
+            now, tokens = take_snapshot(engine, candidates, self._stats), self._stats.served_tokens
+            self._clear(engine, plan_served(found, tokens, now))
 
 
-def make_cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
+def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> Cleared:
     """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
-    taken = _keep_shortened(plan.batch, lines, engine.view.history)
-    made = [lines.line(result, engine.view.history) for result in taken.results]
+    taken, tool = _keep_shortened(engine, plan.batch), _history_tool(engine)
+    made = [placeholder_of(result, engine.view.history, tool) for result in taken.results]
+    beside = plan.beside
+    also = f"; also {beside.described}" if beside and taken else ""
     return Cleared(
         ids=tuple(result.id for result in taken.results),
         texts=tuple(text for text, _ in made),
         measures=tuple(measure for _, measure in made),
+        inputs=tuple(one.short for one in beside.inputs),
+        thinking=tuple(item.id for item in beside.thinking),
         how=plan.how,
         inferred=plan.how == "server",
         # An edit is sent again with every call, at the place where it was first sent.
         place=engine.view.items[-1].order if plan.how == "edited" else 0,
         drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
-        why=plan.why,
+        cost_usd=round(plan.cost_usd, USD_DIGITS),
+        saves_usd=round(plan.saves_usd, USD_DIGITS),
+        why=plan.why + also,
+        rule=decision.rule if decision else "",
+        lost=tuple(map(str, decision.lost)) if decision else (),
     )
 
 
-def _keep_shortened(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
+def _keep_shortened(engine: Engine, batch: Batch) -> Batch:
+    history, tool = engine.view.history, _history_tool(engine)
     longer = {
         result.id
         for result in batch.results
         if result.weight <= SURELY_LONGER
-        and weight(lines.line(result, history)[1]) >= result.weight
+        and weight(placeholder_of(result, history, tool)[1]) >= result.weight
     }
     return batch.without(longer) if longer else batch
+
+
+def _history_tool(engine: Engine) -> str:
+    return HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
 
 
 def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:

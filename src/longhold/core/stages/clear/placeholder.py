@@ -1,7 +1,7 @@
-"""The one-line placeholder for a cleared result: what it was and how to get it again.
+"""The one-line placeholder for a cleared result: what it was, what it named, how to get it again.
 
-It is stored in the entry, so its timestamp never changes the cached prefix. It names only a file,
-program or site, because queries and arguments may contain secrets.
+It is stored in the entry, so its timestamp never changes the cached prefix. Of the call it names
+only a file, program or site, because queries and arguments may contain secrets.
 """
 
 import re
@@ -13,12 +13,19 @@ from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages import Image, Json, text_of
 from longhold.core.messages.measure import Measure, measure_result
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_text, pluralize, shorten_path
-from longhold.core.stages.clear.candidates import Candidate
-from longhold.core.stages.clear.policy import time_of
+from longhold.core.policy.candidates import Candidate
+from longhold.core.policy.clearing import time_of
 
 TARGET_CHARS = 80
 """Longer paths lose their beginning, where paths tend to be alike."""
+
+NAMES, NAMES_SHARE = 25, 0.15
+"""Names of a result that stay, and their share of its length. Half of the cleared results that were
+needed again were needed for a name that nothing else in the view had."""
+NAME_CHARS = (6, 60)
+"""Shorter names are common words too often, and longer ones are data."""
 
 LONGEST_WEIGHT = 120.0
 """Few placeholders weigh more, so lighter results are not worth replacing."""
@@ -36,37 +43,14 @@ _PROGRAM = re.compile(
 )
 
 
-SPARE_LINES = 50
-"""Placeholders of removed results that are kept before the cache is pruned."""
-
-
-class PlaceholderLines:
-    def __init__(self, history_tool: str = "") -> None:
-        self.history_tool = history_tool
-        self._made: dict[str, tuple[str, Measure]] = {}
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make placeholders for new results, which are at the end, and prune old ones."""
-        if len(self._made) > 2 * len(results) + SPARE_LINES:
-            self._made = {one.id: self._made[one.id] for one in results if one.id in self._made}
-        for result in reversed(results):
-            if result.id in self._made:
-                break
-            self.line(result, history)
-
-    def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
-        """Return a result's placeholder and its measure. A sent placeholder never changes."""
-        known = result.result.cleared
-        if known is not None:
-            return known.text, measure_result(known.text)
-        if result.id not in self._made:
-            came = time_of(history, result.result.id)
-            text = placeholder(result, came, self.history_tool)
-            self._made[result.id] = text, measure_result(text)
-        return self._made[result.id]
+def placeholder_of(
+    result: Candidate, history: Sequence[AnyEntry], history_tool: str = ""
+) -> tuple[str, Measure]:
+    """Return a result's placeholder and its measure. A sent placeholder never changes."""
+    known = result.result.cleared
+    came = time_of(history, result.result.id)
+    text = known.text if known is not None else placeholder(result, came, history_tool)
+    return text, measure_result(text)
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
@@ -78,7 +62,26 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     hints = [_AGAIN[kind]] if kind in _AGAIN else []
     if history_tool:
         hints.append(f"{history_tool} #{cleared.result.id} has it")
-    return shown + (f" {', or '.join(hints)}.]" if hints else "]")
+    again = f" {', or '.join(hints)}." if hints else ""
+    names = _list_names(text_of(cleared.result.content))
+    return f"{shown}{again}{f' It names {names}.' if names else ''}]"
+
+
+def _list_names(text: str) -> str:
+    """List the paths and identifiers of a text: definitions first, then the most frequent."""
+    # Imported here because short sessions clear nothing.
+    from longhold.core.stages.facts.names import find_defined, find_names
+
+    low, high = NAME_CHARS
+    kinds = find_names(text)
+    found = [n for n, kind in kinds.items() if kind in ("path", "name") and low <= len(n) <= high]
+    defined = find_defined(text)
+    found.sort(key=lambda name: (name not in defined, -text.count(name)))
+    names, left = [], NAMES_SHARE * len(text)
+    for name in found[:NAMES]:
+        left -= len(name) + len(", ")
+        names += [name] if left >= 0 else []
+    return mask_secrets(", ".join(names))
 
 
 def _target(cleared: Candidate) -> str:

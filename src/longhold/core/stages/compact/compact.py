@@ -1,28 +1,48 @@
-"""Compact history into a summary above the compaction threshold. `owner` has the stage.
+"""Compact history into a summary, as the table of rules decides. `owner` has the stage.
 
-The summary is written by the first of `fallbacks` that works, combined with facts from the log and
-shortened to fit (`draft`). It is recorded last, so cancelling is safe. If the floor alone exceeds
-the threshold, no call is made and the error itemises the floor.
+A plan names one way to get a summary. If that way fails, the failure is one more fact and the table
+is asked again; the digest comes last and cannot fail. The summary is combined with facts from the
+log, shortened to fit (`draft`) and recorded last, so cancelling is safe.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from msgspec import structs
 
-from longhold.core.log.entries import Compacted, Failed, Framed, SpokenContent
+from longhold.core.log.entries import (
+    Compacted,
+    Failed,
+    Framed,
+    SpokenContent,
+)
+from longhold.core.policy.decide import (
+    CarryOut,
+    Compact,
+    HistoryFacts,
+    Refuse,
+    Situation,
+    SpaceDecision,
+    Trigger,
+    Wait,
+    Way,
+    decide,
+)
+from longhold.core.policy.threshold import floor
 from longhold.core.stages.collapse import drain
-from longhold.core.stages.compact.compose import Manner, compose
+from longhold.core.stages.compact.compose import Judged, MadeSummary, Manner, Material, compose
 from longhold.core.stages.compact.draft import (
+    Bounds,
     CompactionDraft,
-    check_floor,
+    check_gain,
     check_helps,
     check_shorter,
+    find_bounds,
     fit_draft,
-    line_for,
     make_gatherer,
     make_room,
     material_of,
@@ -31,34 +51,47 @@ from longhold.core.stages.compact.draft import (
     write_request,
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
-from longhold.core.stages.compact.fallbacks import Fallbacks, MadeSummary
-from longhold.core.stages.compact.from_notes import FromNotes
 from longhold.core.stages.compact.owner import (
     Before,
     Blocked,
     CompactionHooks,
     CompactRequest,
-    Trigger,
 )
-from longhold.core.stages.compact.prefetch import PREFETCH, Prefetch
-from longhold.core.stages.compact.segment import Segment, partial_segment, whole_segment
+from longhold.core.stages.compact.ready import PREFETCH, FromNotes, Prefetch
+from longhold.core.stages.compact.segment import (
+    Segment,
+    partial_segment,
+    whole_segment,
+)
+from longhold.core.stages.compact.summary import (
+    NoSummary,
+    make_writer,
+    write_summary,
+)
 from longhold.core.stages.compact.thrash import (
-    CompactionOutcomes,
-    Guard,
+    STAGE,
+    count_streaks,
     is_broken,
     is_thrashing,
-    may_ask_models,
+    itemise_window,
+    relieve,
+    shorten_unread,
 )
 from longhold.core.stages.notes.notes import Notes
+from longhold.core.stages.space import look
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.background import Background
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
 from longhold.core.view.items import Spoken
 from longhold.errors import (
+    AuthenticationFailed,
+    BudgetSpent,
     ContextOverflow,
     LongholdError,
+    ModelError,
+    ModelUnavailable,
     PromptTooLong,
     RequestRejected,
     StoreError,
@@ -66,13 +99,30 @@ from longhold.errors import (
 
 FAILURES = (OSError, LongholdError, ValueError)
 """Errors around a summary that must not lose the summary."""
-AHEAD_RATIO = 0.9
-"""Share of the threshold from which a summary is prepared in the background."""
+NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
+"""No model answers, so the other ways would only wait."""
+BUDGET = "budget"
+MODEL_RULES = ("compact-fork", "compact-direct")
 PROGRESS_SECONDS = 5.0
 
 
 class NothingToCompact(RequestRejected):
     """There is no history yet that a summary could replace."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempt:
+    """One compaction while it is made."""
+
+    request: CompactRequest
+    manner: Manner
+    bounds: Bounds
+    material: Material | None = None
+    before: Before | None = None
+    focus: tuple[str, ...] = ()
+    since: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    no_answer: str = ""
 
 
 class Compaction:
@@ -89,39 +139,79 @@ class Compaction:
         self._facts = FactsFold()
         self.hooks = hooks
         self._ask = ask
-        self._past = CompactionOutcomes()
-        self._fallbacks = Fallbacks(ask, self._past)
         self._from_notes = FromNotes(notes, self._facts) if notes is not None else None
         self._prefetch = Prefetch(background.job(PREFETCH))
-        self._guard = Guard(self._past)
+        self._restores = True
         self._refused_in = 0
+        self._delay = ""
 
-    async def run(self, engine: Engine, full: Fullness) -> None:
-        """Compact above the threshold. Below it, start a background summary if one is due."""
-        if full.used_tokens < full.window.auto_tokens:
-            self._look_ahead(engine, full)
-            return
-        # Below the blocking limit the next request still fits, so waiting loses nothing.
-        if not full.is_blocked and self._waits(engine):
-            return
-        past = self._past.follow(engine.view.history)
-        may_ask = may_ask_models(past)
-        if is_thrashing(past, engine.view.in_force.dead, full):
-            stopped = self._guard.stop(engine)
-            self.hooks.tell(stopped.said)
-            if stopped.has_room:
-                return
-            may_ask = False
+    def facts(self, engine: Engine, attempt: _Attempt | None = None) -> HistoryFacts:
+        """Return what the rules have to know; `attempt` is a compaction under way."""
+        request = attempt.request if attempt else CompactRequest()
+        view, notes, settings = engine.view, self._from_notes, engine.settings.compact
+        past = view.history
+        bounds = attempt.bounds if attempt else find_bounds(engine)
+        return HistoryFacts(
+            limit_tokens=bounds.limit,
+            is_plain=not request.focus and request.kind == "full" and request.by_model,
+            has_overflowed=request.error is not None,
+            model=self._ask is not None and settings.model and request.by_model,
+            failed=attempt.failed if attempt else {},
+            no_answer=attempt.no_answer if attempt else "",
+            restores=self._restores,
+            covers=partial(_explain_empty, engine, request),
+            floor=cache(lambda: floor(view, engine.make_weigher())),
+            window=lambda: itemise_window(view, engine.make_weigher()),
+            undone_tokens=partial(self._find_undone, view),
+            notes=partial(self._explain_no_notes, engine),
+            notes_wait=lambda: notes is not None and notes.waits(engine),
+            prepared=partial(self._prefetch.state, engine),
+            streaks=lambda: count_streaks(past),
+            is_thrashing=lambda: is_thrashing(past, view.in_force.dead, engine.fullness()),
+            is_broken=lambda: is_broken(past, time.time()),
+            is_cached=lambda: engine.prefix().cached_to is not None,
+        )
+
+    def _explain_no_notes(self, engine: Engine) -> str:
+        if self._from_notes is None:
+            return "there are no notes"
+        if engine.settings.compact.instructions:
+            return "`compact.instructions` asks for something in particular"
+        return self._from_notes.explain_absence(engine)
+
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        plan = decision.plan
+        match plan:
+            case Wait(until_tokens=until, why=why) if why != self._delay:
+                line = engine.fullness().window.auto_tokens  # told once for each delay
+                self.hooks.tell(f"past {line:,} tokens; {why}, at most to {until:,}")
+            case Refuse(why=why):
+                raise ContextOverflow(why)
+            case Compact():
+                await self._compact_by_itself(engine, decision)
+            case CarryOut(subject=subject):
+                if decision.step == "prepare":
+                    self._prepare(engine)
+                elif decision.step == "shorten":
+                    self._shorten(engine, subject)
+                else:
+                    said, self._restores = relieve(engine, restores=self._restores)
+                    self.hooks.tell(said)
+        self._delay = plan.why if isinstance(plan, Wait) else ""
+
+    def _shorten(self, engine: Engine, limit: int) -> None:
+        if shortened := shorten_unread(engine, limit):
+            self.hooks.tell(shortened)
+
+    async def _compact_by_itself(self, engine: Engine, decision: SpaceDecision) -> None:
         try:
-            await self.compact(engine, CompactRequest(may_ask=may_ask))
+            await self.compact(engine, CompactRequest(), decision)
         except Blocked as refusal:
             self._tell_refused(engine, refusal)
-        except NothingToCompact:
-            return
         except ContextOverflow:
             # Otherwise the next request still fits, so a failed compaction does not end the
             # session.
-            if full.is_blocked:
+            if engine.fullness().is_blocked:
                 raise
 
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
@@ -132,30 +222,25 @@ class Compaction:
             self._refused_in = turn
             self.hooks.tell(f"not compacted: {refusal}")
 
-    def _waits(self, engine: Engine) -> bool:
-        return (
-            engine.settings.collapse.on
-            or self._is_taken_back(engine.view)
-            or self._prefetch.waits(engine)
-            or (self._from_notes is not None and self._from_notes.waits(engine))
-        )
-
     async def recover(self, engine: Engine, error: PromptTooLong) -> bool:
-        line = line_for(engine, error)
-        if drain(engine) and engine.fullness().used_tokens < line:
+        limit = find_bounds(engine, error).limit
+        if drain(engine) and engine.fullness().used_tokens < limit:
             return True
+        request = CompactRequest(trigger="reactive", error=error)
         try:
-            may_ask = may_ask_models(self._past.follow(engine.view.history))
-            request = CompactRequest(trigger="reactive", error=error, may_ask=may_ask)
+            if decide(self._look(engine, self._begin(engine, request)), ("shorten",)).step:
+                self._shorten(engine, limit)
             await self.compact(engine, request)
         except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
             return False
         return True
 
-    async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
+    async def compact(
+        self, engine: Engine, request: CompactRequest, decision: SpaceDecision | None = None
+    ) -> Compacted:
         began = time.monotonic()
-        draft = await self.draft(engine, request)
+        draft = await self.draft(engine, request, decision)
         return await self.commit(engine, draft, request, seconds=time.monotonic() - began)
 
     async def commit(
@@ -169,73 +254,140 @@ class Compaction:
         await self.hooks.after(entry)
         return entry
 
-    async def draft(self, engine: Engine, request: CompactRequest) -> CompactionDraft:
-        line, manner = line_for(engine, request.error), self._manner(engine, request)
-        lowest = check_floor(engine, line)
-        noted, before = await self._noted(engine, request, manner, line)
-        if noted is not None:
-            return noted
-        segment = _segment(engine, request)
-        material = await material_of(engine, segment, self._facts)
-        await asyncio.to_thread(check_helps, engine, material, manner, line, lowest)
-        if request.trigger == "manual":
-            check_shorter(engine, material)
+    async def draft(
+        self, engine: Engine, request: CompactRequest, decision: SpaceDecision | None = None
+    ) -> CompactionDraft:
+        """Have a summary made in the way that is decided on, or in the next one if that fails."""
+        attempt = self._begin(engine, request)
+        lost = list(decision.lost) if decision else []
+        while True:
+            decision = decision or decide(self._look(engine, attempt), ("compact",))
+            lost += [one for one in decision.lost if one not in lost]
+            plan, decision = decision.plan, decision._replace(lost=tuple(lost))
+            if isinstance(plan, Refuse):
+                raise (ContextOverflow if plan.is_overflow else NothingToCompact)(plan.why)
+            assert isinstance(plan, Compact)
+            draft = await self._make(engine, plan, attempt, decision)
+            if draft is not None:
+                return replace(draft, decision=decision)
+            decision = None
+
+    def _begin(self, engine: Engine, request: CompactRequest) -> _Attempt:
+        manner, bounds = self._manner(engine, request), find_bounds(engine, request.error)
         since = len(engine.view.history)
-        focus: tuple[str, ...] = ()
+        return _Attempt(request=request, manner=manner, bounds=bounds, since=since)
+
+    def _look(self, engine: Engine, attempt: _Attempt) -> Situation:
+        return replace(
+            look(engine, ()),
+            trigger=attempt.request.trigger,
+            is_wanted=True,
+            history=cache(partial(self.facts, engine, attempt)),
+        )
+
+    async def _make(
+        self, engine: Engine, plan: Compact, attempt: _Attempt, decision: SpaceDecision
+    ) -> CompactionDraft | None:
+        """Make a draft in one way, or return None and remember why that failed."""
+        if plan.way == "notes":
+            return await self._make_from_notes(engine, plan, attempt)
+        await self._gather(engine, attempt)
         async with self._progress():
-            # A prepared summary has no focus and covers everything, so it only serves a plain
-            # request.
-            is_plain = replace(request, may_ask=True) == CompactRequest()
-            prepared = await self._prefetch.take(engine) if is_plain else None
-            if prepared is not None:
-                material = await material_of(engine, prepared.segment, self._facts)
-                # Its calls were made earlier, and they belong on the bill of this compaction.
-                since = prepared.since
-                made = MadeSummary(written=prepared.written, way="ahead")
+            if plan.way == "prepared":
+                made = await self._take_prepared(engine, attempt)
             else:
-                before = before or await self._ask_hooks(request.trigger, request.focus)
-                focus = (request.focus, *before.focus)
-                asked = write_request(material, focus)
-                made = await self._fallbacks.climb(engine, material, asked, request)
-            restored = await self._restored(engine, material.segment)
+                request, before = attempt.request, attempt.before
+                before = attempt.before = before or await self._ask_hooks(
+                    request.trigger, request.focus
+                )
+                attempt.focus = (engine.settings.compact.instructions, request.focus, *before.focus)
+                if plan.way == "digest":
+                    made = MadeSummary(why_not=_explain_no_model(decision))
+                else:
+                    made = await self._ask_model(engine, plan.way, attempt)
+        return await self._fit(engine, plan, attempt, made) if made else None
+
+    async def _gather(self, engine: Engine, attempt: _Attempt) -> None:
+        if attempt.material is not None:
+            return
+        request = attempt.request
+        segment = _find_segment(engine, request)
+        assert segment is not None
+        material = await material_of(engine, segment, self._facts)
+        await asyncio.to_thread(check_helps, engine, material, attempt.manner, attempt.bounds)
+        may_ask = self._ask is not None and engine.settings.compact.model and request.by_model
+        if request.trigger == "manual" and may_ask:
+            check_shorter(engine, material)
+        attempt.material = material
+
+    async def _take_prepared(self, engine: Engine, attempt: _Attempt) -> MadeSummary | None:
+        prepared = await self._prefetch.take(engine)
+        if prepared is None:
+            attempt.failed["prepared"] = "the prepared summary was of no use"
+            return None
+        attempt.material = await material_of(engine, prepared.segment, self._facts)
+        # Its calls were made earlier, and they belong on the bill of this compaction.
+        attempt.since = prepared.since
+        return MadeSummary(written=prepared.written, way="prepared")
+
+    async def _ask_model(self, engine: Engine, way: Way, attempt: _Attempt) -> MadeSummary | None:
+        assert self._ask is not None and attempt.material is not None
+        request, material, seconds = (
+            attempt.request,
+            attempt.material,
+            engine.settings.compact.rung_seconds,
+        )
+        asked = write_request(material, attempt.focus)
+        writer = make_writer(engine, self._ask, asked, is_wanted=request.trigger == "manual")
+        try:
+            async with asyncio.timeout(seconds):
+                made = await write_summary(engine, writer, way, material.segment, request.error)
+                return MadeSummary(written=made, way=way)
+        except (ModelError, NoSummary, TimeoutError) as failure:
+            said = str(failure) or f"nothing came within {seconds:g} seconds"
+            # A limit of the user's is no failure of a model and does not open the breaker.
+            what = BUDGET if isinstance(failure, BudgetSpent) else way
+            engine.record(Failed(what=f"{STAGE}{what}", error=said))
+            attempt.failed[way] = said
+            attempt.no_answer = said if isinstance(failure, NO_ANSWER) else ""
+            return None
+
+    async def _fit(
+        self, engine: Engine, plan: Compact, attempt: _Attempt, made: MadeSummary
+    ) -> CompactionDraft:
+        manner, material = attempt.manner, attempt.material
+        assert material is not None
         composed = await asyncio.to_thread(compose, material, made.written, manner)
         draft = CompactionDraft(
             material=material,
             made=made,
             composed=composed,
-            restored=restored,
-            since=since,
-            focus="\n".join(filter(None, focus)),
+            since=attempt.since,
+            focus="\n".join(filter(None, attempt.focus)),
         )
-        fit = await asyncio.to_thread(fit_draft, engine, draft, manner, line)
-        return trim(engine, fit, manner) if request.trigger == "manual" else fit
+        is_manual = attempt.request.trigger == "manual"
+        if is_manual:  # before hooks run for a session that goes on as it is
+            check_gain(engine, trim(engine, draft, manner))
+        draft = replace(draft, restored=await self._restored(engine, material.segment, plan))
+        fit = await asyncio.to_thread(fit_draft, engine, draft, manner, attempt.bounds)
+        return trim(engine, fit, manner) if is_manual else fit
 
-    async def make_ready(self, engine: Engine) -> None:
-        if self._from_notes is not None:
-            await self._from_notes.make_ready(engine, self._manner(engine, CompactRequest()))
-
-    async def _noted(
-        self, engine: Engine, request: CompactRequest, manner: Manner, line: int
-    ) -> tuple[CompactionDraft | None, Before | None]:
-        """Return a draft from notes, unless a focus is given, and the hooks' answer if asked."""
-        if (
-            self._from_notes is None
-            or request.focus
-            or request.kind != "full"
-            or not request.by_model
-        ):
-            return None, None
-        draft = await self._from_notes.draft(
-            engine, manner, line, must=request.trigger == "reactive"
-        )
+    async def _make_from_notes(
+        self, engine: Engine, plan: Compact, attempt: _Attempt
+    ) -> CompactionDraft | None:
+        assert self._from_notes is not None
+        draft = await self._from_notes.draft(engine, attempt.manner, attempt.bounds)
         if draft is None:
-            return None, None
-        before = await self._ask_hooks(request.trigger, request.focus)
+            attempt.failed["notes"] = "the notes leave too much, or cannot be used"
+            return None
+        request = attempt.request
+        attempt.before = before = await self._ask_hooks(request.trigger, request.focus)
         if before.focus:
-            return None, before
-        restored = await self._restored(engine, draft.material.segment)
-        draft = replace(draft, restored=restored)
-        return await asyncio.to_thread(make_room, engine, draft, manner, line), before
+            attempt.failed["notes"] = "a hook asks for something in particular"
+            return None
+        restored = await self._restored(engine, draft.material.segment, plan)
+        draft, aim = replace(draft, restored=restored), attempt.bounds.aim
+        return await asyncio.to_thread(make_room, engine, draft, attempt.manner, aim)
 
     async def _ask_hooks(self, trigger: Trigger, focus: str) -> Before:
         before = await self.hooks.before(trigger, focus)
@@ -243,9 +395,9 @@ class Compaction:
             raise Blocked(before.blocked)
         return before
 
-    async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
+    async def _restored(self, engine: Engine, segment: Segment, plan: Compact) -> SpokenContent:
         try:
-            content = await self.hooks.restore(segment) if self._guard.restores else ()
+            content = await self.hooks.restore(segment) if plan.restores else ()
             return (*content, *await self.hooks.greet())
         except FAILURES as error:
             engine.record(Failed(what="compact: restore", error=str(error)))
@@ -259,45 +411,34 @@ class Compaction:
             return None
         return None if frame is None or _is_same_frame(frame, engine.frame) else frame
 
-    def _look_ahead(self, engine: Engine, full: Fullness) -> None:
-        settings = engine.settings.compact
-        if not (settings.ahead and settings.model) or self._ask is None:
-            return
-        # A compaction from notes costs no call, so none has to be prepared.
-        if self._from_notes is not None and self._from_notes.serves(engine):
-            return
-        if self._prefetch.is_under_way or engine.settings.collapse.on:
-            return
-        segment, past = whole_segment(engine.view), self._past.follow(engine.view.history)
-        if (
-            full.used_tokens < AHEAD_RATIO * full.window.auto_tokens
-            or segment is None
-            or is_broken(past, time.time())
-            or not may_ask_models(past)
-            or self._is_taken_back(engine.view)
-        ):
-            return
+    def _prepare(self, engine: Engine) -> None:
+        segment, ask = whole_segment(engine.view), self._ask
+        assert segment is not None and ask is not None
         prefix, gather = engine.prefix(), make_gatherer(engine, segment, self._facts)
+        instructions = engine.settings.compact.instructions
 
-        async def write() -> MadeSummary:
+        async def write() -> Judged:
             material = await asyncio.to_thread(gather)
             before = await self._ask_hooks("auto", "")
-            asked = write_request(material, before.focus)
-            return await self._fallbacks.prefetch(engine, asked, prefix)
+            asked = write_request(material, (instructions, *before.focus))
+            writer = replace(make_writer(engine, ask, asked, is_wanted=False), retries=None)
+            return await writer.ask_fork(prefix)
 
         self._prefetch.begin(engine, write(), segment)
 
-    def _is_taken_back(self, view: View) -> bool:
-        """True if the user undid a compaction of what is shown, which vetoes another for now."""
+    def _find_undone(self, view: View) -> int:
+        """Return the size before a compaction that the user undid and whose span is shown; or 0."""
         if not view.in_force.vetoes:
-            return False
-        return any(
-            isinstance(entry, Compacted)
+            return 0
+        undone = (
+            entry.before_tokens
+            for entry in view.history
+            if isinstance(entry, Compacted)
             and entry.n in view.in_force.dead
             and view.item_of(entry.first) is not None
             and view.item_of(entry.last) is not None
-            for entry in self._past.follow(view.history)
         )
+        return max(undone, default=0)
 
     def _manner(self, engine: Engine, request: CompactRequest) -> Manner:
         has_history = any(tool.get("name") == HISTORY for tool in engine.frame.tools)
@@ -330,19 +471,24 @@ class Compaction:
                 self.hooks.tell(f"a summary prepared ahead was {dropped}")
 
 
-def _segment(engine: Engine, request: CompactRequest) -> Segment:
+def _find_segment(engine: Engine, request: CompactRequest) -> Segment | None:
     """Choose the segment to cover. Automatic compactions may shorten a lone summary again."""
     if request.kind != "full":
         return partial_segment(engine.view, request.kind, request.pivot)
-    segment = whole_segment(engine.view, again=request.trigger != "manual")
-    if segment is None:
-        is_done = any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items)
-        raise NothingToCompact(
-            "all of it is compacted already; nothing was answered since"
-            if is_done
-            else "there is nothing to compact yet"
-        )
-    return segment
+    return whole_segment(engine.view, again=request.trigger != "manual")
+
+
+def _explain_empty(engine: Engine, request: CompactRequest) -> str:
+    if _find_segment(engine, request) is not None:
+        return ""
+    if any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items):
+        return "all of it is compacted already; nothing was answered since"
+    return "there is nothing to compact yet"
+
+
+def _explain_no_model(decision: SpaceDecision) -> str:
+    said = [one.why for one in decision.lost if one.rule in MODEL_RULES]
+    return said[-1] if said else ""
 
 
 def _is_same_frame(frame: Framed, now: Framed) -> bool:

@@ -5,30 +5,32 @@ missing exact names, and where to find the rest. A digest can replace the first 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 from longhold.core.log.entries import AnyEntry
-from longhold.core.messages import text_of
+from longhold.core.messages import Json, Text, ToolUse, text_of
 from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import BAR
 from longhold.core.stages.compact.digest import FactPieces, budget_for
-from longhold.core.stages.compact.digest.context import LIMITS
-from longhold.core.stages.compact.directives import DirectiveLedger
-from longhold.core.stages.compact.facts_fold import FactsFold
-from longhold.core.stages.compact.segment import Segment
-from longhold.core.stages.compact.summary import prompt
-from longhold.core.stages.compact.survival import Names, Survival, check_survival, recent_names
-from longhold.core.stages.compact.user_words import (
+from longhold.core.stages.compact.digest.context import LIMITS, DigestLimits
+from longhold.core.stages.compact.digest.pieces import Count
+from longhold.core.stages.compact.directives import (
+    DirectiveLedger,
     ShownWords,
     render_user_messages,
     trimmed_tokens,
     words_tokens,
 )
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.segment import Segment
+from longhold.core.stages.compact.summary import prompt
 from longhold.core.stages.facts.facts import CommandFact, Facts, cite
-from longhold.core.stages.facts.names import find_names
-from longhold.core.view.items import Item
+from longhold.core.stages.facts.names import NameKind, find_names
+from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 
 UNKNOWN = "[not found in the log]"
@@ -41,6 +43,8 @@ _PASS = re.compile(
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:not|no|never|until|once|if|should|must|before|make)\b", re.IGNORECASE)
+_TURN = re.compile(r"^(?=[ \t]*T\d+ *\[#)", re.MULTILINE)
+"""Reads like an entry of the user's messages, which only the engine lists."""
 _TESTS = re.compile(r"\b(?:test|pytest|tox|jest|vitest|rspec|ctest|check)\b", re.IGNORECASE)
 
 
@@ -80,8 +84,8 @@ def _texts(facts: Facts) -> Iterator[str]:
     for _, words in facts.words():
         yield words.text
     for _, step in facts.steps():
-        for field in ("text", "path", "about", "pattern", "added", "removed", "output", "error"):
-            if held := getattr(step, field, ""):
+        for name in ("text", "path", "about", "pattern", "added", "removed", "output", "error"):
+            if held := getattr(step, name, ""):
                 yield held
     yield from (summary.text for summary in facts.prior)
     yield from (todo.text for todo in facts.todos)
@@ -96,6 +100,141 @@ def _find_failed_run(facts: Facts) -> CommandFact | None:
     return runs[-1] if runs and runs[-1].has_failed else None
 
 
+INDEX_HEADING = "Names in use lately that are not above:"
+
+_ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
+"""Names that cannot be guessed come first, bare numbers last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names by use: in messages before only in tool inputs, then the most used first."""
+
+    said: dict[str, NameKind]
+    seen: dict[str, NameKind]
+    earlier: dict[str, NameKind] = field(default_factory=dict)
+    """Names of older answers and calls, which the index lists if there is space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    names: int
+    missing: int
+    index: str
+    listed: int
+
+    @property
+    def share(self) -> float:
+        return 1 - (self.missing - self.listed) / self.names if self.names else 1.0
+
+
+def recent_names(
+    items: Sequence[Item], directives: Iterable[str] = (), limits: DigestLimits = LIMITS
+) -> Names:
+    every = [item for item in items if isinstance(item, Round)]
+    rounds = every[-limits.current_rounds :]
+    asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
+    texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
+    said = _names_in(rounds, (*texts, *directives))
+    earlier = _names_in(every[: -limits.current_rounds], ())
+    seen: dict[str, NameKind] = {}
+    for result in (result for r in rounds for result in r.results):
+        seen.update(find_names(text_of(result.content)))
+    return Names(
+        said=said,
+        seen={n: kind for n, kind in seen.items() if n not in said},
+        earlier={n: kind for n, kind in earlier.items() if n not in said},
+    )
+
+
+def _names_in(rounds: Sequence[Round], texts: Iterable[str]) -> dict[str, NameKind]:
+    blocks = [block for each in rounds for block in each.content]
+    answers = (block.text for block in blocks if isinstance(block, Text))
+    spoken = _count_names((*texts, *answers))
+    inputs = (block.input for block in blocks if isinstance(block, ToolUse))
+    given = _count_names(text for given in inputs for text in _strings(given))
+    return spoken | {name: kind for name, kind in given.items() if name not in spoken}
+
+
+def check_survival(
+    text: str, names: Names, budget_tokens: int, count: Count = estimate_tokens
+) -> Survival:
+    missing = {name: kind for name, kind in names.said.items() if name not in text}
+    earlier = {name: kind for name, kind in names.earlier.items() if name not in text}
+    recent = _order(missing, text)
+    _, listed = _index(recent, budget_tokens, count)
+    index, _ = _index([*recent, *_order(earlier, text)], budget_tokens, count)
+    return Survival(names=len(names.said), missing=len(missing), index=index, listed=listed)
+
+
+def _count_names(texts: Iterable[str]) -> dict[str, NameKind]:
+    times: Counter[str] = Counter()
+    kinds: dict[str, NameKind] = {}
+    for text in texts:
+        found = find_names(text)
+        times.update(found.keys())
+        kinds.update(found)
+    return {name: kinds[name] for name, _ in times.most_common()}
+
+
+def _strings(value: Json) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+        case int() | float() if not isinstance(value, bool):
+            yield str(value)
+
+
+def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
+    """Sort names that cannot be guessed first. Paths whose file the text names follow all names."""
+    paths = [name for name, kind in missing.items() if kind == "path"]
+    known = {
+        path
+        for path in paths
+        if path.rstrip("/").rpartition("/")[2] in text or not _PATH.search(path)
+    }
+    return [
+        *((name, k) for kind in _ORDER[:-1] for name, k in missing.items() if k == kind and name not in known),
+        *((name, k) for name, k in missing.items() if name in known),
+        *((name, k) for name, k in missing.items() if k == _ORDER[-1]),
+    ]  # fmt: skip
+
+
+_PATH = re.compile(r"\.\w+$|^[/~.]")
+"""Distinguishes a path from two words joined by a slash: it has an extension or a root."""
+
+
+def _index(
+    missing: list[tuple[str, NameKind]], budget_tokens: int, count: Count
+) -> tuple[str, int]:
+    """List names by kind while they fit. A name that is part of a listed name is skipped."""
+    chosen: dict[NameKind, list[str]] = {}
+    spent = count(INDEX_HEADING)
+    listed = 0
+    for name, kind in missing:
+        if any(name in other for others in chosen.values() for other in others):
+            listed += 1
+            continue
+        price = count(name) + 1
+        if spent + price > budget_tokens:
+            continue
+        spent += price
+        listed += 1
+        chosen.setdefault(kind, []).append(name)
+    lines = [
+        f"- {kind}{'es' if kind == 'address' else 's'}: {', '.join(chosen[kind])}"
+        for kind in _ORDER
+        if kind in chosen
+    ]
+    return ("\n".join([INDEX_HEADING, *lines]) if lines else ""), listed
+
+
 HEADINGS = {
     1: "Plans and documents, from the log",
     3: "Files and code",
@@ -106,6 +245,7 @@ HEADINGS = {
     8: "Latest work, from the log",
 }
 """Sections the engine adds to a model's summary. The ledger has the user's messages."""
+PINNED = "(pinned, shown whole)"
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
 
@@ -140,9 +280,11 @@ class Material:
     """The budget for a model's summary and the additions to it."""
     words_tokens: int
     """The part of either budget for the user's messages, which nothing else can recover."""
+    open_tokens: int = 0
+    """The part of either budget for the calls of the open turn, which no shrinking removes."""
 
-    def words(self) -> ShownWords:
-        return render_user_messages(self.ledger, self.words_tokens)
+    def words(self, *, can_open: bool = True) -> ShownWords:
+        return render_user_messages(self.ledger, self.words_tokens, can_open=can_open)
 
     def shrink(self, share: float, words_share: float = 1.0) -> "Material":
         return self._resize(int(self.words_tokens * words_share), share)
@@ -152,12 +294,13 @@ class Material:
         return self._resize(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
 
     def _resize(self, words: int, share: float) -> "Material":
-        beside = max(0, self.budget_tokens - self.words_tokens)
-        beside_written = max(0, self.written_tokens - self.words_tokens)
+        fixed = self.words_tokens + self.open_tokens
+        beside = max(0, self.budget_tokens - fixed)
+        beside_written = max(0, self.written_tokens - fixed)
         return replace(
             self,
-            budget_tokens=words + int(beside * share),
-            written_tokens=words + int(beside_written * share),
+            budget_tokens=words + self.open_tokens + int(beside * share),
+            written_tokens=words + self.open_tokens + int(beside_written * share),
             words_tokens=words,
         )
 
@@ -171,6 +314,16 @@ class Judged(Protocol):
         ...
 
     def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeSummary:
+    """A summary. If `written` is None, the digest is used."""
+
+    written: Judged | None = None
+    way: str = "digest"
+    why_not: str = ""
+    """Why no model wrote it, if one could have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,50 +347,77 @@ def gather_material(
     *,
     most_words_tokens: int = LIMITS.words_tokens,
     most_tokens: int = 0,
+    most_open_tokens: int = 0,
+    pinned: frozenset[int] = frozenset(),
     fold: FactsFold | None = None,
 ) -> Material:
-    """Gather the material of a segment. `fold` has what earlier compactions already read."""
+    """Gather the material of a segment. `fold` has what earlier compactions already read.
+
+    The words of `pinned` messages are left out, because these messages are shown whole.
+    """
     facts, ledger = (fold or FactsFold()).gather(history, segment.items)
+    if pinned:
+        facts, ledger = _without_words(facts, pinned), ledger.without_words(pinned, PINNED)
     words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
     beside = min(beside, most_tokens) if most_tokens else beside
     written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_added_tokens)
+    parts = DraftParts(items=segment.items, ledger=ledger, facts=facts)
+    calls = min(parts.pieces.open_tokens, most_open_tokens or parts.pieces.open_tokens)
     return Material(
         segment=segment,
         facts=facts,
         ledger=ledger,
-        parts=DraftParts(items=segment.items, ledger=ledger, facts=facts),
-        budget_tokens=words + beside,
-        written_tokens=min(words + beside, written),
+        parts=parts,
+        budget_tokens=words + beside + calls,
+        written_tokens=min(words + beside, written) + calls,
         words_tokens=words,
+        open_tokens=calls,
     )
+
+
+def _without_words(facts: Facts, pinned: frozenset[int]) -> Facts:
+    turns = (
+        replace(turn, words=replace(turn.words, text=PINNED))
+        if turn.words and turn.words.id in pinned
+        else turn
+        for turn in facts.turns
+    )
+    return replace(facts, turns=tuple(turns))
 
 
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
     """Assemble the parts. Without a model's summary, the digest is the body."""
     tokens = material.budget_tokens if written is None else material.written_tokens
-    index_tokens = int(max(0, tokens - material.words_tokens) * LIMITS.index_ratio)
+    beside_tokens = max(0, tokens - material.words_tokens - material.open_tokens)
+    index_tokens = int(beside_tokens * LIMITS.index_ratio)
     if written is None:
-        body = _write_digest(material, tokens - index_tokens, has_log=bool(manner.log))
+        body = _write_digest(material, tokens - index_tokens, manner)
     else:
-        body = _write_beside(material, tokens - index_tokens, written)
+        body = _write_beside(material, tokens - index_tokens, written, manner)
+        # A model's summary has fewer names than a digest.
+        index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 3))
     survival = check_survival(body, material.parts.names, index_tokens)
     parts = (prompt("lead"), body, mask_secrets(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
-def _write_digest(material: Material, budget_tokens: int, *, has_log: bool) -> str:
-    words = material.words_tokens
-    return material.parts.pieces.digest(budget_tokens, has_log=has_log, words_tokens=words)
-
-
-def _write_beside(material: Material, budget_tokens: int, written: Judged) -> str:
-    words = material.words().text
-    judged = mark_contradictions(
-        mask_secrets(written.text()), material.facts, material.segment.items
+def _write_digest(material: Material, budget_tokens: int, manner: Manner) -> str:
+    return material.parts.pieces.digest(
+        budget_tokens,
+        has_log=bool(manner.log),
+        can_open=manner.has_history,
+        words_tokens=material.words_tokens,
     )
+
+
+def _write_beside(material: Material, budget_tokens: int, written: Judged, manner: Manner) -> str:
+    words = material.words(can_open=manner.has_history).text
+    quoted = _TURN.sub(f"{BAR} ", mask_secrets(written.text()))
+    judged = mark_contradictions(quoted, material.facts, material.segment.items)
     left = budget_tokens - estimate_tokens(words) - estimate_tokens(judged)
-    added = material.parts.pieces.engine_part(max(left, LIMITS.least_added_tokens), judged)
+    least = LIMITS.least_added_tokens + material.open_tokens
+    added = material.parts.pieces.engine_part(max(left, least), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

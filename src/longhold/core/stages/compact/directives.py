@@ -1,18 +1,26 @@
-"""The ledger of the user's requests, word for word, each with its state.
+"""The ledger of the user's requests, word for word, each with its state, and how it is shown.
 
 A message is an open directive until the user's words or a command change it. A model may do so only
 by citing a message. The ledger is folded from the log, so compactions cannot degrade it.
+
+Messages are shown whole until their budget is spent. Then finished requests shrink to their first
+words. Of the others the longest lose their middle first, then all but their first words, and
+finally the oldest are left out. The first request and lists of requirements are shortened last.
 """
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from longhold.core.log.entries import Directed
-from longhold.core.messages.text import sentences
-from longhold.core.stages.facts.facts import WordsFact
+from longhold.core.messages.text import CUT, cut, head_and_tail, one_line, quote_rest, sentences
+from longhold.core.stages.compact.digest.pieces import remember_counts
+from longhold.core.stages.facts.facts import WordsFact, cite
+from longhold.core.stages.facts.user_text import describe_left_out, find_vital, without_pastes
+from longhold.core.view.tokens import estimate_tokens
 
 ENOUGH = 2 / 3
 """The share of the naming words that the request must contain, because users abbreviate."""
@@ -165,6 +173,13 @@ class DirectiveLedger:
     def open_texts(self) -> list[str]:
         return [each.text for each in self.directives if each.state == "open"]
 
+    def without_words(self, messages: frozenset[int], instead: str) -> "DirectiveLedger":
+        shown = (
+            replace(each, text=instead) if each.message in messages else each
+            for each in self.directives
+        )
+        return DirectiveLedger(directives=tuple(shown))
+
     def find(self, message: int) -> Directive | None:
         return next((each for each in self.directives if each.message == message), None)
 
@@ -308,3 +323,156 @@ def accept(
             yield Directed(
                 message=claim.message, state=claim.state, rests_on=claim.rests_on, by="model"
             )
+
+
+BRIEF_CHARS = 480
+"""Enough for the first and last sentences of a request."""
+POINTER_CHARS = 80
+FITTING = 4
+"""How often a message's size is corrected to fill the space left."""
+
+HEADING = (
+    "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
+    "taken up again."
+)
+SHORTENED = f"Where {CUT} stands words are left out"
+CAN_OPEN = "; all of them are in the message cited before it."
+LEAST_LINE_TOKENS = 10
+"""The size of the shortest message with its turn and number. It limits how many are shown."""
+LEFT_OUT_TOKENS = 30
+
+
+tokens = remember_counts(estimate_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownWords:
+    text: str = ""
+    shortened: tuple[Directive, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shorter:
+    directive: Directive
+    text: str
+    fills: bool = False
+
+
+def render_user_messages(
+    ledger: DirectiveLedger, budget_tokens: int, *, can_open: bool = True
+) -> ShownWords:
+    """Render the messages. `can_open` tells whether the model has a tool that shows them whole."""
+    if not ledger.directives:
+        return ShownWords()
+    vital = find_vital((each.message, each.text) for each in ledger.directives)
+    most = max(1, budget_tokens // LEAST_LINE_TOKENS)
+    beyond = [each for each in ledger.directives[:-most] if each.message not in vital]
+    gone = {each.message for each in beyond}
+    directives = [each for each in ledger.directives if each.message not in gone]
+    whole = {each.message: _line(each, each.text.strip("\n")) for each in directives}
+    shown, sizes = dict(whole), {n: tokens(line) for n, line in whole.items()}
+    spent = estimate_tokens(HEADING) + (LEFT_OUT_TOKENS if beyond else 0)
+    excess = spent + sum(sizes.values()) - budget_tokens
+    if excess > 0:
+        excess += estimate_tokens(SHORTENED)
+    for shorter in _shorter_forms(directives, vital, can_open=can_open):
+        if excess <= 0:
+            break
+        n = shorter.directive.message
+        line = _line(shorter.directive, shorter.text)
+        if shorter.fills:
+            pointer = cite(n) if can_open else ""
+            line = _fill_room(shorter.directive, line, sizes[n] - excess, pointer)
+        saved = sizes[n] - estimate_tokens(line)
+        if saved > 0:
+            shown[n], sizes[n] = line, sizes[n] - saved
+            excess -= saved
+    others = [each for each in directives[:-1] if each.message not in vital]
+    oldest = _choose_oldest(others, sizes, excess)
+    kept = [each for each in directives if each not in oldest]
+    left_out = [*beyond, *oldest]
+    lines = [HEADING, *(shown[each.message] for each in kept)]
+    if left_out:
+        lines.insert(1, _note_left_out(left_out, can_open=can_open))
+    shortened = [each for each in kept if shown[each.message] != whole[each.message]]
+    if shortened:
+        lines.insert(1, SHORTENED + (CAN_OPEN if can_open else "."))
+    return ShownWords(text="\n".join(lines), shortened=(*left_out, *shortened))
+
+
+def words_tokens(ledger: DirectiveLedger) -> int:
+    lines = (_line(each, each.text.strip("\n")) for each in ledger.directives)
+    return estimate_tokens(HEADING) + sum(map(tokens, lines))
+
+
+def trimmed_tokens(ledger: DirectiveLedger) -> int:
+    """Return the size of the messages without pastes and finished requests."""
+    texts = (
+        _line(each, without_pastes(each.text.strip("\n"), cite(each.message)))
+        if each.state == "open"
+        else _line(each, _pointer(each))
+        for each in ledger.directives
+    )
+    return estimate_tokens(HEADING) + sum(map(tokens, texts))
+
+
+def _choose_oldest(
+    directives: Sequence[Directive], sizes: Mapping[int, int], excess: int
+) -> Sequence[Directive]:
+    """Choose the messages to omit if even all first words are too long, oldest first."""
+    if excess <= 0:
+        return ()
+    freed = accumulate(sizes[each.message] for each in directives)
+    enough = (
+        i for i, freed_tokens in enumerate(freed, 1) if freed_tokens >= excess + LEFT_OUT_TOKENS
+    )
+    return directives[: next(enough, len(directives))]
+
+
+def _note_left_out(directives: Sequence[Directive], *, can_open: bool) -> str:
+    return describe_left_out([each.message for each in directives], can_open=can_open)
+
+
+def _shorter_forms(
+    directives: Sequence[Directive], vital: frozenset[int], *, can_open: bool
+) -> Iterator[_Shorter]:
+    for each in directives:
+        if each.state != "open":
+            yield _Shorter(each, _pointer(each))
+    wanted = [each for each in directives if each.state == "open"]
+    longest = sorted(wanted, key=lambda each: -len(each.text))
+    long = [each for each in longest if len(each.text) > POINTER_CHARS]
+    for is_vital in (False, True):
+        group = [each for each in long if (each.message in vital) == is_vital]
+        for each in group:
+            pointer = cite(each.message) if can_open else ""
+            yield _Shorter(each, without_pastes(each.text, pointer))
+        for each in group:
+            pointer = cite(each.message) if can_open else ""
+            yield _Shorter(each, head_and_tail(each.text, BRIEF_CHARS, pointer), fills=True)
+        for each in group:
+            yield _Shorter(each, _pointer(each))
+
+
+def _fill_room(directive: Directive, brief: str, room_tokens: int, pointer: str) -> str:
+    """Return as much of a message as fits, but at least its brief form."""
+    text = directive.text
+    chars = int(len(text) * room_tokens / max(estimate_tokens(text), 1))
+    for _ in range(FITTING):
+        if chars <= BRIEF_CHARS:
+            break
+        line = _line(directive, head_and_tail(text, chars, pointer))
+        excess = estimate_tokens(line) - room_tokens
+        if excess <= 0:
+            return line
+        chars -= max(excess * 4, BRIEF_CHARS // 4)
+    return brief
+
+
+def _pointer(directive: Directive) -> str:
+    return cut(one_line(directive.text), POINTER_CHARS)
+
+
+def _line(directive: Directive, text: str) -> str:
+    mark = f" ({directive.mark})" if directive.mark else ""
+    return quote_rest(f"T{directive.turn} {cite(directive.message)}{mark}: {text}")

@@ -1,15 +1,15 @@
 """A compaction before it is recorded, and its recording.
 
-A draft is shrunk until it is below the compaction threshold: first with fewer restored files, then
-with a shorter summary, finally with a digest. Otherwise `ContextOverflow` itemises the weights.
-Only `record_draft` writes a compaction.
+A draft is shrunk toward the compaction threshold: first with fewer restored files, then with a
+shorter summary. The user's messages are shortened only if the result exceeds the window's limit.
+Beyond the limit `ContextOverflow` itemises the weights. Only `record_draft` writes a compaction.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import structs
 
@@ -22,27 +22,27 @@ from longhold.core.log.entries import (
     Restored,
     SpokenContent,
 )
-from longhold.core.messages import Opaque, Text, Usage
+from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
+from longhold.core.policy.decide import SpaceDecision, Trigger
+from longhold.core.policy.threshold import explain_floor, floor
 from longhold.core.stages.compact.compose import (
     Composed,
+    MadeSummary,
     Manner,
     Material,
     compose,
     gather_material,
 )
-from longhold.core.stages.compact.directives import accept, read_claims
+from longhold.core.stages.compact.directives import accept, read_claims, render_user_messages
 from longhold.core.stages.compact.facts_fold import FactsFold
-from longhold.core.stages.compact.fallbacks import MadeSummary
-from longhold.core.stages.compact.floor import explain_floor, floor
-from longhold.core.stages.compact.owner import Trigger
 from longhold.core.stages.compact.segment import Segment
-from longhold.core.stages.compact.summary import ask_for_summary
-from longhold.core.stages.compact.user_words import render_user_messages
-from longhold.core.stages.compact.writing import SOURCE
-from longhold.core.stages.prefix_lock import drops_thinking
+from longhold.core.stages.compact.summary import SOURCE, ask_for_summary
+from longhold.core.stages.space import drops_thinking
 from longhold.core.tools.recovered import is_restored_file
 from longhold.core.turn.engine import Engine
+from longhold.core.view.tokens import CLAUDE, estimate_tokens
+from longhold.core.view.tokens import weigh as tokens_by_weight
 from longhold.core.view.window import scale_tokens
 from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
@@ -50,24 +50,30 @@ SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.2
 """Shares of the budgets for a summary and the user's messages, tried until the result fits."""
 LESS_ROOMY, LEAST_ROOMY = 0.5, 0.25
 """Shares of the budget without the user's messages, tried while little working space is left."""
-ROOMY_WORDS_SHARES = (0.75, 0.5, 0.35)
-"""Shares of the budget for the user's messages."""
-CROWDED_SHARE = 0.65
-"""Share of the threshold up to which the user's messages are not shortened."""
 LEAST_SHARE = 0.25
 """Share of the space above the untouched part that a summary and restored files may take."""
+FIXED_SHARE = 0.1
+"""The same above the untouched part and what no shrinking removes from the summary."""
 ROOM_SHARE = 0.85
-"""Share of the threshold that restored files may fill, or the next answers reach it again."""
+"""Share of the limit that restored files may fill, or the next answers reach it again."""
 LINE_SHARE = 0.3
 """Share of the threshold that a summary may take."""
 HIGH_FLOOR_SHARE = 0.5
 """Share of the threshold. With a higher floor, a digest is tried before any model call."""
 OVERFLOW_SHARE = 0.8
 """Share of the used tokens: the target after an overflow of unknown size."""
-WORDS_TOKENS = 60_000
-"""The user's messages are kept whole up to this. Beyond it, the oldest are shortened."""
+FREE_SHARE, FREE_TOKENS = 0.25, 20_000
+"""Space that the user's messages leave to work in: a share, or the tokens if they are half of it."""
+OPEN_SHARE = 0.25
+"""Share of the limit for the calls of the open turn, one line each."""
 FILLED_RATIO = 0.42
 """Share of the threshold to fill. A 32K window then has space for fifteen ordinary answers."""
+
+
+SHORT_SUMMARY_TOKENS = 2_000
+"""A short summary by a model, in a 200K window, with what is added to it."""
+REASON_CHARS = 16
+"""Enough to recognise a reason, before figures that differ each time."""
 
 
 class NotShorter(RequestRejected):
@@ -83,36 +89,41 @@ class CompactionDraft:
     since: int = 0
     focus: str = ""
     is_edited: bool = False
+    decision: SpaceDecision | None = None
 
     @property
     def content(self) -> SpokenContent:
-        text = Text(text=self.composed.text)
-        return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
+        return (Text(text=self.composed.text),)
 
     @property
-    def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
+    def by(self) -> Literal["model", "notes", "digest", "person"]:
         """Who wrote it. Notes without any model-written text count as a digest."""
         if self.is_edited:
             return "person"
-        if self.made.block is not None:
-            return "provider"
         if self.made.written is None:
             return "digest"
         return "notes" if self.made.way == "notes" else "model"
 
 
-def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
-    """Return the size to get below, in gauge tokens. An overflow error corrects the gauge."""
+class Bounds(NamedTuple):
+    aim: int
+    """The compaction threshold, from which target sizes are computed."""
+    limit: int
+    """The size to get below, or the compaction is impossible."""
+
+
+def find_bounds(engine: Engine, error: PromptTooLong | None = None) -> Bounds:
+    """Return the sizes to aim for, in gauge tokens. An overflow error corrects the gauge."""
     full = engine.fullness()
-    line, used = full.window.base_tokens, full.used_tokens
-    if error is None:
-        return line
-    needed, allowed = error.needed_tokens, error.allowed_tokens
-    # A provider may report no figures, or figures that contradict its own refusal.
-    if not needed or not allowed or needed <= allowed:
-        return min(line, max(1, int(used * OVERFLOW_SHARE)))
-    safe = line / full.window.limit_tokens
-    return min(line, max(1, int(allowed * safe * used / needed)))
+    limit, used = full.window.full_tokens, full.used_tokens
+    if error is not None:
+        needed, allowed = error.needed_tokens, error.allowed_tokens
+        # A provider may report no figures, or figures that contradict its own refusal.
+        fits = used * OVERFLOW_SHARE
+        if needed and allowed and needed > allowed:
+            fits = allowed * limit / full.window.limit_tokens * used / needed
+        limit = min(limit, max(1, int(fits)))
+    return Bounds(min(full.aim_tokens, limit), limit)
 
 
 async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Material:
@@ -123,14 +134,19 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     """Prepare `material_of` for a thread: read everything from the engine now."""
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
+    free = window.full_tokens - weigh(_measure_rest(engine, segment))
+    free -= max(FREE_SHARE * free, min(free / 2, FREE_TOKENS))
+    estimated = tokens_by_weight(engine.view.total, CLAUDE)  # as budgets are counted
     return partial(
         gather_material,
         # A thread reads it while the session may go on appending.
         engine.view.history.copy(),
         segment,
         tokens,
-        most_words_tokens=scale_tokens(WORDS_TOKENS, window.limit_tokens),
+        most_words_tokens=max(0, int(free * estimated / max(1, weigh(engine.view.total)))),
         most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
+        most_open_tokens=int(OPEN_SHARE * window.full_tokens),
+        pinned=frozenset(item.id for item in segment.items if engine.view.is_pinned(item)),
         fold=fold,
     )
 
@@ -146,34 +162,40 @@ def write_request(material: Material, focus: Sequence[str]) -> str:
     )
 
 
-def check_floor(engine: Engine, line: int) -> int:
-    weights = floor(engine.view, engine.make_weigher())
-    lowest = sum(weight.tokens for weight in weights)
-    if lowest >= line:
-        raise ContextOverflow(explain_floor(weights, line))
-    return lowest
-
-
-def check_helps(
-    engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
-) -> None:
-    """Raise unless the shortest digest would bring the context below the threshold."""
+def check_helps(engine: Engine, material: Material, manner: Manner, bounds: Bounds) -> None:
+    """Raise unless the shortest digest would bring the context below the limit."""
+    lowest = sum(weight.tokens for weight in floor(engine.view, engine.make_weigher()))
     # A digest costs no call: if even that does not fit, no model's summary is paid for.
-    if lowest_tokens >= HIGH_FLOOR_SHARE * line:
+    if lowest >= HIGH_FLOOR_SHARE * bounds.limit:
         composed = compose(material.shrink(*SHARES[-1]), None, manner)
         fit_draft(
             engine,
             CompactionDraft(material=material, made=MadeSummary(), composed=composed),
             manner,
-            line,
+            bounds,
         )
 
 
 def check_shorter(engine: Engine, material: Material) -> None:
-    """Raise if even an empty summary would not be shorter, before a model call is paid for."""
+    """Raise if even a short summary would not be shorter, before a model call is paid for."""
     words = render_user_messages(material.ledger, material.trim().words_tokens).text
     least = _measure_rest(engine, material.segment) + measure_content((Text(text=words),))
-    before, after = engine.fullness().used_tokens, engine.size_tokens(least)
+    full = engine.fullness()
+    before, after = full.used_tokens, engine.size_tokens(least)
+    if after >= before:
+        raise NotShorter(_explain_no_gain(before, after))
+    beside = sum((item.measure for item in material.segment.items), NOTHING)
+    beside_tokens = max(0, int(tokens_by_weight(beside, CLAUDE)) - estimate_tokens(words))
+    short = scale_tokens(SHORT_SUMMARY_TOKENS, full.window.limit_tokens)
+    if beside_tokens < short:
+        raise NotShorter(
+            f"a summary would be no shorter: it takes about {short:,} tokens, and there are"
+            f" {beside_tokens:,} besides your words; nothing was changed"
+        )
+
+
+def check_gain(engine: Engine, draft: CompactionDraft) -> None:
+    before, after = engine.fullness().used_tokens, after_tokens(engine, draft, draft.restored)
     if after >= before:
         raise NotShorter(_explain_no_gain(before, after))
 
@@ -185,9 +207,11 @@ def _explain_no_gain(before: int, after: int) -> str:
     )
 
 
-def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
-    """Shrink a draft until the result leaves space to work, or at least is below the threshold."""
-    fit = make_room(engine, draft, manner, line)
+def fit_draft(
+    engine: Engine, draft: CompactionDraft, manner: Manner, bounds: Bounds
+) -> CompactionDraft:
+    """Shrink a draft until the result leaves space to work, or at least is below the limit."""
+    fit, line = make_room(engine, draft, manner, bounds.aim), bounds.limit
     if after_tokens(engine, fit, fit.restored) < line:
         return fit
     whole = draft.material
@@ -206,27 +230,19 @@ def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int)
     raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 
 
-def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, aim: int) -> CompactionDraft:
     """Restore fewer files, then shorten the text, until enough space is free to work in.
 
-    The user's messages shrink only if they exceeded their budget or leave almost no space.
+    The user's messages are not touched: less free space is better than losing their words.
     """
-    whole, target = draft.material, _target_for(engine, draft, line)
+    whole, target = draft.material, _target_for(engine, draft, aim)
     if found := _fit_restored(engine, draft, target):
         return found
     least = _shrink(draft, whole.shrink(LEAST_ROOMY), manner)
     if after_tokens(engine, least, ()) <= target:
         less = _shrink(draft, whole.shrink(LESS_ROOMY), manner)
         return _fit_restored(engine, less, target) or _fit_restored(engine, least, target) or least
-    draft = replace(least, restored=())
-    # The user's messages are still whole, and less free space is better than shortening them.
-    if not whole.words().shortened:
-        target = _target_for(engine, draft, line, CROWDED_SHARE)
-    for words_share in ROOMY_WORDS_SHARES:
-        if after_tokens(engine, draft, ()) <= target:
-            break
-        draft = _shrink(draft, whole.shrink(LEAST_ROOMY, words_share), manner)
-    return draft
+    return replace(least, restored=())
 
 
 def _fit_restored(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
@@ -242,11 +258,19 @@ def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDr
     return _shrink(draft, draft.material.trim(), manner)
 
 
-def _target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
+def _target_for(engine: Engine, draft: CompactionDraft, aim: int) -> int:
     """Return the target size; larger if the part that a compaction does not touch is heavy."""
     stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
-    filled = max(FILLED_RATIO, share) * line
-    return int(max(filled, stays + LEAST_SHARE * (line - stays)))
+    fixed = stays + draft.material.words_tokens + draft.material.open_tokens
+    return int(
+        max(
+            FILLED_RATIO * aim,
+            *(
+                kept + share * (aim - kept)
+                for kept, share in ((stays, LEAST_SHARE), (fixed, FIXED_SHARE))
+            ),
+        )
+    )
 
 
 def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
@@ -292,15 +316,15 @@ def sum_usage(entries: Sequence[AnyEntry]) -> Usage | None:
     return sum(calls, Usage()) if calls else None
 
 
-def describe(draft: CompactionDraft, before: int, after: int) -> str:
+def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "") -> str:
+    """Describe a compaction in a line, with the reason why no model wrote the summary."""
     how = {
         "digest": "from the log, without a model",
-        "ahead": "prepared in the background",
-        "provider": "by the provider",
+        "prepared": "prepared in the background",
         "notes": "from the notes, without a call",
     }
     way = how.get(draft.made.way, f"by a model ({draft.made.way})")
-    way = "by hand" if draft.is_edited else way
+    way = "by hand" if draft.is_edited else f"{way} ({why_not})" if why_not else way
     share = draft.composed.survival.share
     return (
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
@@ -332,10 +356,10 @@ def _make_compacted(
     engine: Engine, draft: CompactionDraft, trigger: Trigger, seconds: float
 ) -> Compacted:
     segment = draft.material.segment
+    if trigger == "manual":
+        check_gain(engine, draft)
     before = engine.fullness().used_tokens
     after = after_tokens(engine, draft, draft.restored)
-    if trigger == "manual" and after >= before:
-        raise NotShorter(_explain_no_gain(before, after))
     return Compacted(
         first=segment.first,
         last=segment.last,
@@ -351,8 +375,18 @@ def _make_compacted(
         seconds=round(seconds, 3),
         usage=sum_usage(engine.view.history[draft.since :]),
         drops_thinking=drops_thinking(engine),
-        why=describe(draft, before, after),
+        why=describe(draft, before, after, _untold_reason(engine, draft)),
+        rule=draft.decision.rule if draft.decision else "",
+        lost=tuple(map(str, draft.decision.lost)) if draft.decision else (),
     )
+
+
+def _untold_reason(engine: Engine, draft: CompactionDraft) -> str:
+    """Return why no model wrote the summary, unless an earlier compaction said the same."""
+    why_not = draft.made.why_not
+    earlier = (entry.why for entry in engine.view.history if isinstance(entry, Compacted))
+    is_told = any(why_not[:REASON_CHARS] in why for why in earlier) if why_not else True
+    return "" if is_told else why_not
 
 
 def _states(draft: CompactionDraft) -> Iterator[Directed]:

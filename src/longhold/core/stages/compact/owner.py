@@ -5,10 +5,13 @@ Hooks do nothing by default, so a program with its own loop can compact without 
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from longhold.core.log.entries import Compacted, Framed, SpokenContent
+from longhold.core.policy.decide import SpaceDecision, Trigger
 from longhold.core.stages.notes.notes import Notes
+from longhold.core.stages.space import Part
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
@@ -16,10 +19,8 @@ from longhold.errors import ModelError, PromptTooLong, RequestRejected
 
 if TYPE_CHECKING:
     from longhold.core.stages.compact.compact import Compaction
-    from longhold.core.stages.compact.draft import CompactionDraft
     from longhold.core.stages.compact.segment import Segment
 
-Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 LOAD_SHARE = 0.5
 """Share of the threshold from which the code is loaded: later, no file descriptor may be free."""
@@ -35,8 +36,6 @@ class CompactRequest:
     error: PromptTooLong | None = None
     """Set if the provider reported that the whole conversation is too long."""
     by_model: bool = True
-    may_ask: bool = True
-    """Whether a model may be called now. A prepared summary may be used either way."""
 
 
 def manual_request(
@@ -89,8 +88,10 @@ class CompactionHooks:
     is_autonomous: bool = False
 
 
-class CompactionStage:
+class CompactionStage(Part):
     """The compact stage of one session: above the threshold, after an overflow, and on request."""
+
+    steps = ("prepare", "wait", "shorten", "relieve", "compact")
 
     def __init__(
         self,
@@ -113,16 +114,23 @@ class CompactionStage:
             from longhold.core.stages.compact.compact import Compaction
 
             self._loaded = Compaction(
-                ask=self._ask, hooks=self.hooks, notes=self._notes, background=self._background
+                ask=self._ask,
+                hooks=self.hooks,
+                notes=self._notes,
+                background=self._background,
             )
         return self._loaded
 
-    async def __call__(self, engine: Engine) -> None:
-        settings, full = engine.settings.compact, engine.fullness()
-        if not engine.makes_room or settings.reactive_only:
-            return
+    def observe(self, engine: Engine) -> None:
+        full = engine.fullness()
         if full.used_tokens >= LOAD_SHARE * full.window.auto_tokens:
-            await self.load().run(engine, full)
+            self.load()
+
+    def facts(self, engine: Engine) -> dict[str, Any]:
+        return {"history": cache(lambda: self.load().facts(engine))}
+
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        await self.load().carry_out(engine, decision)
 
     async def recover(self, engine: Engine, error: ModelError) -> bool:
         """Free space after an overflow. Return whether that was possible."""
@@ -133,20 +141,6 @@ class CompactionStage:
     async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
         """Replace history with a summary. If that is impossible, raise and change nothing."""
         return await self.load().compact(engine, request)
-
-    async def draft(self, engine: Engine, request: CompactRequest) -> "CompactionDraft":
-        """Do everything except recording the compaction."""
-        return await self.load().draft(engine, request)
-
-    async def commit(
-        self, engine: Engine, draft: "CompactionDraft", request: CompactRequest, *, seconds: float
-    ) -> Compacted:
-        """Record a draft of the unchanged view. `seconds` is how long the draft took."""
-        return await self.load().commit(engine, draft, request, seconds=seconds)
-
-    async def make_ready(self, engine: Engine) -> None:
-        """Prepare the summary from notes if the threshold is near."""
-        await self.load().make_ready(engine)
 
     def close(self, engine: Engine) -> None:
         if self._loaded is not None:

@@ -1,7 +1,7 @@
 """Choose which part of a view a compaction covers. Pure.
 
-An item holds an answer with its results, so a segment can be cut between any two items. The user's
-unanswered message and a round with running tools are never covered.
+An item holds an answer with its results, so a segment can be cut between any two items. Messages
+and results that the model has not answered yet are never covered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,12 +46,20 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
     end = view.count_compactable()
     if again:
         summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
-        items = tuple(view.items[: max(end, *(i + 1 for i in summaries[-1:]), 0)])
-        return Segment(items=items) if items else None
-    items = tuple(view.items[:end])
+        end = max(end, *(i + 1 for i in summaries[-1:]), 0)
+        return _cut_at(view, end) if end else None
+    items = view.items[:end]
     if len(items) < FEWEST_ITEMS or all(_is_summary(item) for item in items):
         return None
-    return Segment(items=items)
+    return _cut_at(view, end)
+
+
+def _cut_at(view: View, end: int) -> Segment:
+    """Cover the items before `end`. A round behind it stays, and the summary leads up to it."""
+    items, tail = tuple(view.items[:end]), view.items[end:]
+    if not any(isinstance(item, Round) for item in tail):
+        return Segment(items=items)
+    return Segment(items=items, kind="up_to", kept=(tail[0].id, tail[-1].id))
 
 
 def segment_before(view: View, start: int) -> Segment | None:

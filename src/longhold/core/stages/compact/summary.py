@@ -1,20 +1,45 @@
-"""The model's summary: write the request for it and parse the answer. Pure.
+"""A summary by a model: the request for it, the ways to ask, and the check of the answer.
 
-The model writes seven of nine sections; the engine adds files, commands and user messages. Parsing
-rejects an apology or half an answer.
+The model writes seven of nine sections; the engine adds files, commands and user messages. A fork
+reads the conversation from the cache. A direct call has a short prompt, no tools, no images and as
+little thinking as the model accepts. `NoSummary` is raised for an apology or half an answer.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
+from longhold.core.log.entries import Framed, Section
+from longhold.core.messages import (
+    Block,
+    Document,
+    Image,
+    JsonObject,
+    Message,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+    is_thought,
+    message_to_wire,
+)
 from longhold.core.messages.text import cut, one_line
+from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS, Capabilities, capabilities
+from longhold.core.models.retry import Retries
+from longhold.core.policy.decide import Way
 from longhold.core.stages.compact.digest import SECTIONS
 from longhold.core.stages.compact.digest.headings import parts
 from longhold.core.stages.compact.directives import Directive
 from longhold.core.stages.compact.owner import SummaryKind
+from longhold.core.stages.compact.segment import Segment
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
+from longhold.core.view.items import Item, Spoken, render
+from longhold.errors import Aborted, LongholdError, PromptTooLong
 
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
 
@@ -116,3 +141,193 @@ def _match_heading(number: int, title: str) -> str:
     """Match a heading by its first characters, because models word them differently."""
     wanted = HEADINGS.get(number, "")
     return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""
+
+
+SOURCE = "compact"
+OUTPUT_TOKENS = 20_000
+"""99.99% of summaries are shorter than 17,400 tokens."""
+OUTPUT_SHARE = 0.2
+"""Share of the window, which limits the output in small windows."""
+SOON = Retries(attempts=2, obey_seconds=3.0)
+"""While the user waits there is only one retry, because the digest is always available."""
+TRUNCATIONS = 3
+TRUNCATED_SHARE = 0.2
+
+
+class NoSummary(LongholdError):
+    """An answer arrived that is not a summary."""
+
+    def __init__(self, fault: SummaryFault) -> None:
+        self.fault = fault
+        super().__init__(f"the answer is not a summary: {_SAID[fault]}")
+
+
+_SAID: dict[SummaryFault, str] = {
+    "empty": "it has no text",
+    "tool_call": "a tool was called instead",
+    "cut_off": "it was cut off at the output limit",
+    "sections": "sections are missing",
+    "refused": "the model declined",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWriter:
+    ask: AskFork
+    model: str
+    able: Capabilities
+    asked: str
+    window_tokens: int = PLAIN_WINDOW_TOKENS
+    is_wanted: bool = False
+    retries: Retries | None = SOON
+    """None if nobody waits: then as many retries as for the conversation itself."""
+
+    async def ask_fork(self, prefix: Prefix | None = None) -> Written:
+        request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
+        return await self._summary(replace(request, least_output_tokens=self._output_tokens()))
+
+    async def ask_directly(self, items: Sequence[Item]) -> Written:
+        """Ask in a separate call, dropping the oldest rounds while it is too long."""
+        left = tuple(items)
+        for _ in range(TRUNCATIONS):
+            try:
+                return await self._ask_once(bare_messages(left), self.asked)
+            except PromptTooLong as error:
+                left = truncate(left, error)
+        return await self._ask_once(bare_messages(left), self.asked)
+
+    async def _ask_once(self, messages: Sequence[Message], asked: str) -> Written:
+        return await self._summary(self._request(messages, asked))
+
+    async def _reply(self, request: ForkRequest) -> ForkReply:
+        own = replace(request, retries=self.retries, is_wanted=self.is_wanted)
+        reply = await self.ask(own)
+        if reply.reason == "aborted":
+            raise Aborted("the summary was stopped; nothing was changed")
+        return reply
+
+    async def _summary(self, request: ForkRequest) -> Written:
+        reply = await self._reply(request)
+        called = any(isinstance(block, ToolUse) for block in reply.content)
+        found = read_summary(reply.text, "tool_use" if called else reply.stop_reason)
+        if isinstance(found, str):
+            raise NoSummary(found)
+        return found
+
+    def _request(self, messages: Sequence[Message], asked: str) -> ForkRequest:
+        frame = Framed(
+            sections=(Section(name="summary", text=prompt("direct")),),
+            options=least_thinking(self.able),
+            cached=False,
+        )
+        prefix = Prefix(
+            frame=frame,
+            messages=tuple(message_to_wire(message) for message in messages),
+            model=self.model,
+            max_output_tokens=self._output_tokens(),
+        )
+        return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
+
+    def _output_tokens(self) -> int:
+        room = max(1, int(OUTPUT_SHARE * self.window_tokens))
+        return min(OUTPUT_TOKENS, self.able.max_output_tokens, room)
+
+
+def least_thinking(able: Capabilities) -> JsonObject:
+    if able.family not in ("anthropic", "simulator"):
+        return {}
+    for mode in ("disabled", "between_tools"):
+        if mode in able.thinking_modes:
+            return {"thinking": {"type": mode}}
+    return {"output_config": {"effort": "low"}}
+
+
+def bare_messages(items: Iterable[Item]) -> list[Message]:
+    """Render items as plain text, without images, thinking and reminders."""
+    shown = (item for item in items if not (isinstance(item, Spoken) and item.kind == "restored"))
+    bare: list[Message] = []
+    for message in render(shown):
+        content = tuple(_flatten_block(block) for block in message.content if not is_thought(block))
+        if content:
+            bare.append(Message(message.role, content))
+    return bare
+
+
+def _flatten_block(block: Block) -> Block:
+    match block:
+        case Text():
+            return block
+        case ToolUse(name=name, input=given):
+            return Text(text=f"[called {name} with {given}]")
+        case ToolResult(content=content):
+            parts = content if isinstance(content, tuple) else (Text(text=content),)
+            text = "\n".join(_describe_block(part) for part in parts)
+            return Text(text=f"[result] {text}")
+    return Text(text=_describe_block(block))
+
+
+def _describe_block(block: Block) -> str:
+    match block:
+        case Text(text=text):
+            return text
+        case Image():
+            return "[image]"
+        case Document():
+            return "[document]"
+        case Opaque(raw={"type": "compaction", "content": str(text)}):
+            return text
+    return "[something that is not text]"
+
+
+def truncate(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
+    """Drop the oldest items: by the overflow if known, otherwise a fifth. Keep at least one."""
+    if len(items) < 2:
+        raise error
+    if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:
+        share = 1 - error.allowed_tokens / error.needed_tokens
+        gone = _count_covering(items, share)
+    else:
+        gone = max(1, int(len(items) * TRUNCATED_SHARE))
+    return tuple(items[min(gone, len(items) - 1) :])
+
+
+def _count_covering(items: Sequence[Item], share: float) -> int:
+    totals = list(accumulate(len(str(item.content)) + _results_chars(item) for item in items))
+    return bisect_left(totals, share * totals[-1]) + 1
+
+
+def _results_chars(item: Item) -> int:
+    if isinstance(item, Spoken):
+        return 0
+    return sum(len(str(result.block("sent").content)) for result in item.results)
+
+
+def make_writer(engine: Engine, ask: AskFork, asked: str, *, is_wanted: bool) -> SummaryWriter:
+    return SummaryWriter(
+        ask=ask,
+        model=engine.model,
+        able=capabilities(engine.model),
+        asked=asked,
+        window_tokens=engine.fullness().window.limit_tokens,
+        is_wanted=is_wanted,
+    )
+
+
+async def write_summary(
+    engine: Engine, writer: SummaryWriter, way: Way, segment: Segment, error: PromptTooLong | None
+) -> Written:
+    """Have a summary written in one way. Raise if that fails."""
+    items = segment.items
+    if way == "fork":
+        prefix = _prefix_up_to(engine, segment) if segment.kind == "up_to" else None
+        return await writer.ask_fork(prefix)
+    shorter = truncate(items, error) if error is not None and len(items) > 1 else items
+    return await writer.ask_directly(shorter)
+
+
+def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
+    prefix, shown = engine.prefix(), render(segment.items)
+    opening = len(prefix.messages) - len(engine.view.messages())
+    whole = prefix.messages[: opening + len(shown) - 1]
+    cut = prefix.with_messages((*whole, message_to_wire(shown[-1])))
+    return replace(cut, before=None)  # a shorter conversation is a different one

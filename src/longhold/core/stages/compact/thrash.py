@@ -5,59 +5,30 @@ streak no model is called for summaries for a while; after the third, work stops
 between resets the count.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
 
-from msgspec import structs
-
-from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Failed, Replied, Said
-from longhold.core.messages import Usage
-from longhold.core.messages.measure import Measure
-from longhold.core.messages.text import cut, one_line
-from longhold.core.stages.compact.floor import LISTED, floor
-from longhold.core.stages.prefix_lock import drops_thinking
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.messages import text_of
+from longhold.core.messages.measure import Measure, measure_result
+from longhold.core.messages.text import cut, one_line, pluralize
+from longhold.core.policy.decide import REFILLED, WITHOUT_MODELS
+from longhold.core.policy.threshold import LISTED, Fullness, floor
+from longhold.core.stages.space import drops_thinking
+from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round, Spoken
-from longhold.errors import ContextOverflow
 
-ANSWERED = Replied(response_id="", content=(), usage=Usage())
 THRASH_TURNS = 3
 """If the window is full again after this many answers, something refilled it."""
 THRASH_RATIO = 0.1
 """Share of the threshold. If less work than this refills it, the compaction was useless."""
 THRASH_TIMES = 3
 """Quick compactions in a row before the cause is searched for."""
-
-
-class CompactionOutcomes:
-    def __init__(self) -> None:
-        self._cursor = LogCursor()
-        self._entries: list[AnyEntry] = []
-
-    def follow(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
-        if self._cursor.is_past(history):
-            self._entries.clear()
-        for entry in self._cursor.advance(history):
-            match entry:
-                case Compacted():
-                    self._entries.append(structs.replace(entry, summary=()))
-                case Failed():
-                    self._entries.append(entry)
-                case Replied(usage=Usage()):
-                    self._entries.append(ANSWERED)
-        return self._entries
-
-
 WHAT = "thrash"
-WITHOUT_MODELS = 2
-"""After this many streaks, no model is called for summaries."""
 CALM = 6
 """Compactions after which a stopped streak is forgotten. More than a streak has."""
-ENOUGH = 3
-"""After this many streaks, a person has to act."""
 ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
 CLEARED = "This result filled the window again and again, and was cleared."
 ABOUT_CHARS = 80
@@ -65,64 +36,54 @@ HEAVY_SHARE = 0.1
 """Share of the threshold: a single item this heavy is worth acting on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Culprit:
-    said: str
+class Culprit(NamedTuple):
     tokens: int
-    ids: tuple[str, ...] = ()
+    said: str
+    id: str = ""
     is_restored: bool = False
 
-    @property
-    def described(self) -> str:
+    def __str__(self) -> str:
         return f"{self.said} ({self.tokens:,} tokens)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrashStopped:
-    said: str
-    has_room: bool
+def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
+    """Find and act on what refills the window, and record it.
+
+    Return a line for the user, and whether files are still restored after compactions.
+    """
+    line, done = engine.fullness().window.auto_tokens, list[str]()
+    found = _find_culprits(engine.view, engine.make_weigher())
+    heavy = [one for one in found if one.tokens >= HEAVY_SHARE * line]
+    why = f"{REFILLED}, by {heavy[0] if heavy else 'many small things'}"
+    for one in heavy:
+        if one.is_restored and restores:
+            restores = False
+            done.append("files are no longer shown again after a compaction")
+        elif one.id and engine.fullness().used_tokens >= line:
+            text = f"{CLEARED} It was {one.said}; ask for less of it at a time."
+            record_shortened(engine, {one.id: text}, why, "relieve")
+            done.append(f"{one.said} was cleared")
+    if count_streaks(engine.view.history) + 1 >= WITHOUT_MODELS:
+        done.append("no model is asked for a summary for now unless you ask for one")
+    said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
+    engine.record(Failed(what=WHAT, error=said))
+    return said, restores
 
 
-class Guard:
-    def __init__(self, past: CompactionOutcomes) -> None:
-        self._past = past
-        self.restores = True
-
-    def stop(self, engine: Engine) -> ThrashStopped:
-        """Find and act on what refills the window, and describe it. Raise if nothing helps."""
-        line = engine.fullness().window.auto_tokens
-        culprits = _find_culprits(engine.view, engine.make_weigher(), line)
-        by = culprits[0].described if culprits else "many small things"
-        why = f"the window was refilled again and again, by {by}"
-        times = _times_stopped(self._past.follow(engine.view.history)) + 1
-        done = [*self._act(engine, culprits, line, why)]
-        has_room = engine.fullness().used_tokens < line
-        if times >= ENOUGH and not has_room:
-            engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
-            raise ContextOverflow(
-                f"{why}, and compacting does not help. In the window: "
-                f"{_itemise_window(engine.view, engine.make_weigher())}. {ADVICE}"
-            )
-        if times >= WITHOUT_MODELS:
-            done.append("no model is asked for a summary for now unless you ask for one")
-        said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
-        engine.record(Failed(what=WHAT, error=said))
-        return ThrashStopped(said=said, has_room=has_room)
-
-    def _act(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
-        for culprit in culprits:
-            if culprit.is_restored and self.restores:
-                self.restores = False
-                yield "files are no longer shown again after a compaction"
-            elif culprit.ids and engine.fullness().used_tokens >= line:
-                text = f"{CLEARED} It was {culprit.said}; ask for less of it at a time."
-                drops = drops_thinking(engine)
-                cleared = Cleared(ids=culprit.ids, texts=(text,), why=why, drops_thinking=drops)
-                engine.record(cleared)
-                yield f"{culprit.said} was cleared"
+def record_shortened(engine: Engine, texts: Mapping[str, str], why: str, rule: str) -> None:
+    engine.record(
+        Cleared(
+            ids=tuple(texts),
+            texts=tuple(texts.values()),
+            measures=tuple(map(measure_result, texts.values())),
+            why=why,
+            drops_thinking=drops_thinking(engine),
+            rule=rule,
+        )
+    )
 
 
-def _times_stopped(history: Sequence[AnyEntry]) -> int:
+def count_streaks(history: Sequence[AnyEntry]) -> int:
     """Count the streaks that were stopped. Enough compactions without a streak reset the count."""
     stopped = calm = 0
     for entry in history:
@@ -133,10 +94,6 @@ def _times_stopped(history: Sequence[AnyEntry]) -> int:
                 calm += 1
                 stopped = stopped if calm <= CALM else 0
     return stopped
-
-
-def may_ask_models(history: Sequence[AnyEntry]) -> bool:
-    return _times_stopped(history) < WITHOUT_MODELS
 
 
 def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness) -> bool:
@@ -164,70 +121,89 @@ def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness)
     return is_quick(full.used_tokens) and streak + 1 >= THRASH_TIMES
 
 
-def _find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
-    found = sorted(
-        (*_find_arrived(view, weigh), *_find_constant(view, weigh)), key=lambda each: -each.tokens
-    )
-    return [each for each in found if each.tokens >= HEAVY_SHARE * line]
+def itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
+    """Say what fills the window, and what a person can do about it."""
+    heaviest = "; ".join(map(str, _find_culprits(view, weigh)[:LISTED]))
+    return f"In the window: {heaviest}. {ADVICE}"
 
 
-def _itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
-    sizes: Counter[str] = Counter()
-    for weight in floor(view, weigh):
-        if weight.kind in ("instructions", "tools", "system"):
-            sizes[weight.kind] += weight.tokens
-    for item in view.items:
-        if isinstance(item, Spoken):
-            name = {"said": "messages", "restored": "restored files"}.get(item.kind, "summaries")
-            sizes[name] += round(weigh(item.measure))
-            continue
-        tools = {use.id: use.name for use in item.tool_uses()}
-        results = 0
-        for result in item.results:
-            tokens = round(weigh(result.seen_measure))
-            sizes[f"results of {tools.get(result.tool_use_id, 'tools')}"] += tokens
-            results += tokens
-        sizes["answers"] += max(0, round(weigh(item.measure)) - results)
-    return ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.most_common(LISTED))
-
-
-def _find_constant(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+def _find_culprits(view: View, weigh: Callable[[Measure], float]) -> list[Culprit]:
+    """List what fills the window, heaviest first."""
     weights = floor(view, weigh)
     names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
-    for kind, name in names.items():
-        tokens = sum(weight.tokens for weight in weights if weight.kind == kind)
-        yield Culprit(said=f"{name} in every request", tokens=tokens)
-
-
-def _find_arrived(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+    found = [
+        Culprit(sum(one.tokens for one in weights if one.kind == kind), f"{name} in every request")
+        for kind, name in names.items()
+    ]
     rules = {e.n: e.sources for e in view.history if isinstance(e, Said) and e.sources}
-    for item in view.items:
+    # Results that the model has not read yet are not to blame: it asked for them only now.
+    for item in view.items[: view.count_compactable()]:
+        tokens = round(weigh(item.measure))
         match item:
             case Spoken(kind="restored"):
                 said = "what is brought back after each compaction"
-                yield Culprit(said=said, tokens=round(weigh(item.measure)), is_restored=True)
+                found.append(Culprit(tokens, said, is_restored=True))
             case Spoken(kind="said"):
                 files = ", ".join(source.file for source in rules.get(item.id, ()))
                 said = f"the rules of {files}" if files else f"message #{item.id}"
-                yield Culprit(said=said, tokens=round(weigh(item.measure)))
+                found.append(Culprit(tokens, said))
             case Round():
                 for result in item.results:
-                    yield Culprit(
-                        said=f"the result of {_name_call(item, result)}",
-                        tokens=round(weigh(result.seen_measure)),
-                        ids=(result.tool_use_id,) if result.cleared is None else (),
-                    )
+                    id = result.tool_use_id if result.cleared is None else ""
+                    said = f"the result of {_name_call(view, result)}"
+                    found.append(Culprit(round(weigh(result.seen_measure)), said, id))
+    return sorted(found, reverse=True)
 
 
-def _name_call(item: Round, result: Result) -> str:
-    use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
+def _name_call(view: View, result: Result) -> str:
+    use = view.use_of(result.tool_use_id)
     if use is None:
         return result.tool_use_id
     about = next((value for value in use.input.values() if isinstance(value, str) and value), "")
     return f"{use.name} {cut(one_line(about), ABOUT_CHARS)}".strip()
 
 
+UNREAD_CHARS = (2_000, 1_000, 500, 200)
+"""Beginning of a result that is too long for the window; the first with which all fit."""
+FITTING_SHARE = 0.95
+"""Share of the limit that shortened results leave to the request, for a summary and the gauge."""
+
+
+def shorten_unread(engine: Engine, limit: int) -> str:
+    """Shorten results that the model has not read yet, heaviest first, if they exceed the limit.
+
+    Nothing else can help then. Return a line for the user, or "".
+    """
+    weigh, view = engine.make_weigher(), engine.view
+    total = sum(weight.tokens for weight in floor(view, weigh))
+    if total < limit:
+        return ""
+    rounds = [item for item in view.items[view.count_compactable() :] if isinstance(item, Round)]
+    found = [result for item in rounds for result in item.results if result.cleared is None]
+    found.sort(key=lambda result: -weigh(result.seen_measure))
+    excess, texts = total - FITTING_SHARE * limit, dict[str, str]()
+    for chars, result in product(UNREAD_CHARS, found):
+        id, text = result.tool_use_id, _shorten_result(text_of(result.content), chars)
+        now = measure_result(texts[id]) if id in texts else result.seen_measure
+        saved = weigh(now) - weigh(measure_result(text))
+        if excess > 0 and saved > 0:
+            texts[id] = text
+            excess -= saved
+    if not texts:
+        return ""
+    why = f"shortened {pluralize(len(texts), 'result')} that alone exceeded the window"
+    record_shortened(engine, texts, why, "shorten")
+    return why
+
+
+def _shorten_result(text: str, chars: int) -> str:
+    head = text[:chars]
+    left = f"{len(text) - len(head):,} more characters do not fit into the context window"
+    return f"{head}\n[{left}. Ask for less at a time.]"
+
+
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
+"""Ways that ask a model. Logs of earlier versions have `pieces`."""
 STAGE = "compact: "
 FAILURES = 3
 """After this many failures in a row, no model is called automatically for a while."""

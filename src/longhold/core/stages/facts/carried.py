@@ -11,6 +11,7 @@ from typing import NamedTuple
 from longhold.core.messages.text import CUT, cut, one_line, remove_blank_lines, sentences
 from longhold.core.stages.facts.facts import (
     AnswerFact,
+    Call,
     ChangeFact,
     CommandFact,
     Look,
@@ -43,9 +44,15 @@ _BINDING_HEADING = re.compile(
     r"|non-?goal|out of|criteri|caveat",
     re.IGNORECASE,
 )
-_TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|\b\d+\b")
+_TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![-\d])\b\d{1,3}\b(?![-\d])")
+_PRESCRIBED = re.compile(r"[\"“][^\"“”]{6,80}[\"”]")
+"""A text that a document prescribes: a label, a message, an empty state."""
 _HEADING = re.compile(r"#{1,6} +\S|[A-Z][A-Z &-]{3,40}$|\*\*[^*]+\*\*:?$")
-_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_ITEM = re.compile(r"[-*+•↳←→] |\d{1,2}[.)] |\|")
+_REFERENCE = re.compile(
+    r"[-*+•] +`?(?:https?://\S+|[\w.@-]*/[\w./@*-]*|[\w-]+\.\w{1,5})`?(?: \([^)]*\))?"
+)
+"""A file or page by itself, which demands nothing."""
 _FENCE = "```"
 _RULE = set("-=*_|: ")
 
@@ -115,8 +122,11 @@ def _weigh_lines(text: str) -> Iterator[_Line]:
 
 
 def _weight(line: str) -> int:
+    if _REFERENCE.fullmatch(line):
+        return 0
     worded = 2 if _BINDS.search(line) else int(bool(_ADVISES.search(line)))
-    return worded + int(bool(_TERM.search(line))) + int(bool(_ITEM.match(line)))
+    exact = int(bool(_TERM.search(line))) + int(bool(_PRESCRIBED.search(line)))
+    return worded + exact + int(bool(_ITEM.match(line)))
 
 
 ANSWER_CHARS = 480
@@ -140,7 +150,7 @@ def _shorten_steps(steps: Iterable[StepFact]) -> Iterator[StepFact]:
             case AnswerFact(text=text):
                 yield replace(step, text=gist(remove_blank_lines(text), ANSWER_CHARS))
             case Thought(text=text):
-                if found := conclusions(text, THOUGHT_CHARS):
+                if found := conclusions(text, THOUGHT_CHARS, with_reason=True):
                     yield replace(step, text="\n".join(found))
             case Look(text=text):
                 yield replace(step, text=cut(text, DOCUMENT_CHARS) if is_document(text) else "")
@@ -170,10 +180,23 @@ def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
     paths = set[str]()
     for turn in reversed(turns):
         left -= len(turn.steps)
-        if left < 0:
+        if left < 0 and not kept:  # the turn may still be open: each of its calls matters
+            older = (_keep_line(one) for one in turn.steps[:-MOST_STEPS] if isinstance(one, Call))
+            turn = replace(turn, steps=(*older, *turn.steps[-MOST_STEPS:]))
+        elif left < 0:
             turn = replace(turn, steps=tuple(_choose_essential(turn.steps, paths)))
         kept.append(turn)
     return kept[::-1]
+
+
+def _keep_line(step: Call) -> Call:
+    match step:
+        case ChangeFact():
+            return replace(step, added="", removed="")
+        case CommandFact(output=output):
+            return replace(step, output=cut(output, OUTPUT_CHARS))
+        case Look() | Report():
+            return replace(step, text=cut(step.text, OUTPUT_CHARS))
 
 
 def _choose_essential(steps: Sequence[StepFact], paths: set[str]) -> list[StepFact]:

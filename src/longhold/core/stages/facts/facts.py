@@ -110,6 +110,9 @@ StepFact: TypeAlias = (
 )
 
 
+Call: TypeAlias = ChangeFact | Look | CommandFact | Report
+
+
 def subject_of(step: StepFact) -> str:
     match step:
         case CommandFact(text=text):

@@ -4,6 +4,7 @@ A question at the end is always kept, because the user's next message answers it
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from longhold.core.messages.text import CUT, cut, one_line, sentences, without_code
@@ -13,6 +14,8 @@ REMEMBERED = 4_096
 """Cached texts. More than the answers of a long session, which each compaction reads again."""
 CONCLUSIONS = 2
 LEAST_CHARS = 40
+LONG_CHARS = 400
+"""A longer answer between calls says something."""
 QUESTION_CHARS = 160
 WEIGHED_SENTENCES = 60
 """A longer text is a document, represented by its beginning."""
@@ -28,17 +31,27 @@ _STRONG = re.compile(
     r"|\bthe (?:best|right|simplest|cleanest) (?:approach|way|option)|\bI(?:'d| would)? (?:recommend|suggest)",
     re.IGNORECASE,
 )
+_EXPLAINS = re.compile(
+    r"(?:because|since|so|this|that|it|which|therefore|the (?:reason|fix|cause)|when|but)\b",
+    re.IGNORECASE,
+)
 _PLANS = re.compile(
     r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.IGNORECASE
 )
+DOUBTS = re.compile(r"\b(?:maybe|perhaps|might|could be|possibly|wait)\b", re.IGNORECASE)
 _ANNOUNCES = re.compile(
-    r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
+    r"(?:Now|First|Next|Then|Good|Great|Perfect|Excellent|Clean|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
 """Beginnings of sentences that announce a step, which is listed anyway."""
 _LIMITS = re.compile(
     r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
     re.IGNORECASE,
 )
+_OPEN = re.compile(
+    r"\b(?:limitation|cannot|remain(?:s|ing)?|pending|not yet|todo|unresolved|next steps?)\b",
+    re.IGNORECASE,
+)
+"""Says what is left to do or to know."""
 _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
 """A shorter sentence says nothing by itself."""
@@ -51,24 +64,41 @@ def announces(sentence: str) -> bool:
     return bool(_ANNOUNCES.match(sentence))
 
 
+def only_announces(text: str) -> bool:
+    return all(announces(s) or _PLANS.match(s) or len(s) < LEAST_CHARS for s in sentences(text))
+
+
 def is_strong(sentence: str) -> bool:
     return bool(_STRONG.search(sentence))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def conclusions(text: str, chars: int) -> tuple[str, ...]:
+def conclusions(text: str, chars: int, *, with_reason: bool = False) -> tuple[str, ...]:
     said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
     long = [s for s in said if len(s) > LEAST_CHARS]
-    ends = [s for s in long if s[-1] not in "?:" and not _PLANS.match(s)]
-    chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
-    return tuple(cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:])
+    ends = [s for s in long if s[-1] not in "?:" and not _PLANS.match(s) and not DOUBTS.search(s)]
+    weak = (s for s in ends if _CONCLUDES.search(s) and has_name(s))
+    chosen = [s for s in ends if is_strong(s)] or [*weak]
+    found = chosen[-CONCLUSIONS:]
+    return tuple(cut(add_reason(said, s) if with_reason else s, chars) for s in found)
+
+
+def add_reason(said: Sequence[str], sentence: str) -> str:
+    """Append the sentence that follows if it gives the reason or the mechanism."""
+    place = said.index(sentence) + 1
+    follows = place < len(said) and _EXPLAINS.match(said[place])
+    return f"{sentence} {said[place]}" if follows else sentence
 
 
 @lru_cache(maxsize=REMEMBERED)
 def remark(text: str, chars: int) -> str:
-    said = [s for s in sentences(text) if not announces(s) or has_name(s)]
-    strong = [s for s in said if is_strong(s)]
-    return cut(one_line(" ".join((strong or said)[:2])), chars)
+    """Return what an answer between calls states, or "" if it only announces or cheers."""
+    said = [s for s in sentences(without_code(text)) if not announces(s)]
+    strong = [i for i, s in enumerate(said) if is_strong(s)]
+    first = strong[0] if strong else 0
+    found = one_line(" ".join(said[first : first + 2]))
+    says = strong or has_name(found) or _CONCLUDES.search(found) or len(text) > LONG_CHARS
+    return cut(found, chars) if says else ""
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -102,14 +132,16 @@ def _strip_marks(sentence: str) -> str:
 
 def _weight(said: list[str], place: int) -> float:
     sentence, before = said[place], said[place - 1] if place else ""
+    if sentence.startswith("|") and _HEADING.match("".join(said[place + 1 : place + 2])):
+        return 0.0  # the head of a table
     names_cause = is_strong(sentence)
-    follows = before.endswith(":") and is_strong(before)
+    follows = is_strong(before) and (before.endswith(":") or bool(_EXPLAINS.match(sentence)))
     is_fragment = len(sentence) < FRAGMENT_CHARS or sentence.endswith(":")
     if _HEADING.match(sentence) or announces(sentence):
         return 0.0
     if is_fragment and not (names_cause or follows):
         return 0.0
-    names = min(len(find_names(sentence)), MOST_NAMES)
+    names = min(len(find_names(sentence)), MOST_NAMES) + 2.0 * bool(_OPEN.search(sentence))
     return 1.0 + 3.0 * names_cause + 2.0 * follows + 1.5 * bool(_LIMITS.search(sentence)) + names
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from posixpath import splitext
 from typing import Literal, TypeAlias
@@ -36,11 +37,14 @@ _SHAPES: dict[NameKind, str] = {
 _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items()))
 
 TOUCHED = 10
-NEIGHBOURS = 2
 PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
 """Files structured by headings, not definitions."""
 
 _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
+_COMMENT = ("#", "//", "/*", "--", ";", '"""')
+PUT_IN_CHARS = 160
+REPLACED_CHARS = 100
+"""Per side of a replacement that is shown instead of the new code."""
 LONGEST_CHARS = 200
 """Anything longer is data."""
 SCANNED_CHARS = 200_000
@@ -98,22 +102,6 @@ def find_defined(text: str) -> dict[str, None]:
     return dict.fromkeys(_DEFINED.findall(text[:SCANNED_CHARS]))
 
 
-_SET = re.compile(
-    r"^[ \t]*(?:(?:(?:export|pub|public|private|static)\s+)*(?:const|final|val|let|var)\s+(?:[\w.<>\[\]]+\s+)?(?P<declared>\w+)"
-    r"(?:\s*:?\s*[\w.<>\[\]]+)?\s*:?=|(?P<capital>[A-Z][A-Z0-9_]{2,})(?:\s*:\s*\w+)?\s*=|@(?P<attribute>[a-z]\w+)(?=\s))"
-    r"\s*(?P<value>-?\d[^\n;#]{0,30}?|\"[^\"\n]{0,40}\"|'[^'\n]{0,40}'|`[^`\n]{0,40}`|[Tt]rue|[Ff]alse)\s*(?:;|//.*|#.*)?$",
-    re.MULTILINE,
-)
-
-
-def settings_in(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for match in _SET.finditer(text[:SCANNED_CHARS]):
-        name = match["declared"] or match["capital"] or match["attribute"]
-        found[name] = match["value"].strip()
-    return found
-
-
 def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
     """List the definitions, or in prose the headings, that edits touched."""
     found: Counter[str] = Counter()
@@ -122,30 +110,6 @@ def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
         is_prose = suffix_of(change.path).lower() in PROSE
         found.update(_PROSE_HEADING.findall(text) if is_prose else list(find_defined(text)))
     return [name for name, _ in found.most_common(TOUCHED)]
-
-
-def list_neighbours(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
-    names = list_touched(changes)
-    found: dict[str, None] = {}
-    for text in shown:
-        defined = list(find_defined(text))
-        for name in names:
-            if name in defined:
-                place = defined.index(name)
-                near = defined[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
-                found.update(dict.fromkeys(each for each in near if each not in names))
-    return list(found)
-
-
-def list_values(changes: Iterable[ChangeFact]) -> list[str]:
-    found: dict[str, str] = {}
-    for change in changes:
-        before = settings_in(change.removed)
-        for name, value in settings_in(change.added).items():
-            if before.get(name) != value:
-                found.pop(name, None)
-                found[name] = value
-    return [f"{name} = {value}" for name, value in reversed(found.items())]
 
 
 def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
@@ -161,6 +125,22 @@ def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list
     return [name for name in found if name not in listed]
 
 
-def list_removed(changes: Iterable[ChangeFact]) -> list[str]:
-    found = ((name, change) for change in changes for name in find_names(change.removed))
-    return list(dict.fromkeys(name for name, change in found if name not in change.added))
+def new_lines(change: ChangeFact) -> list[str]:
+    """Return the lines of an edit that were not there before. An edit repeats what is around it."""
+    before = {line.strip() for line in change.removed.splitlines()}
+    lines = (line.rstrip() for line in change.added.splitlines())
+    return [line for line in lines if line.strip() and line.strip() not in before]
+
+
+def describe_change(change: ChangeFact) -> str:
+    """Return what replaced what, the definitions an edit touches, or its first new line."""
+    turned = replace(change, added=change.removed, removed=change.added)
+    new, old = ([line.strip() for line in new_lines(each)] for each in (change, turned))
+    is_small = len(new) <= 1 and len(old) == 1 and max(map(len, old + new)) <= REPLACED_CHARS
+    if is_small:
+        return f": `{old[0]}` → {f'`{new[0]}`' if new else 'nothing'}"
+    if names := [name for name in list_touched([change]) if any(name in line for line in new)]:
+        return f": {', '.join(names)}"
+    if code := " ".join(line for line in new if not line.startswith(_COMMENT)) or " ".join(new):
+        return f": put in `{code[:PUT_IN_CHARS]}{'…' if len(code) > PUT_IN_CHARS else ''}`"
+    return f": took out {len(old)} lines" if old else ""

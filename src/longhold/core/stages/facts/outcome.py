@@ -10,7 +10,9 @@ from itertools import islice
 from longhold.core.messages.text import CUT, cut, one_line
 
 TELLING_LINES = 2
-HEAD_CHARS = 90
+LEAST_CHARS = 140
+"""With less space, only the line that names the problem is shown."""
+HEAD_CHARS = 80
 """Enough to recognise an error, leaving space for the line that names the problem."""
 PLACES = 2
 VERDICT_CHARS = 8
@@ -23,15 +25,23 @@ _FAILURE = re.compile(
     r"\b(?:FAIL(?:ED|URE)?|ERROR|[Ee]rror(?:\[|:|s\b)|panic:|[Ff]atal|Traceback|[Ee]xception"
     r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
 )
-_PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
+_PLACE = re.compile(
+    r"\S+\.\w+(?::\d+(?::\d+)?:? ?(?=\S)|\(\d+(?:,\d+)?\):? )(?!.*\b(?:INFO|DEBUG)\b)"
+)
+"""A file and line with a message. Log lines name where they were written, not a problem."""
 _TOTAL = re.compile(
-    r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
+    r"\b(?:\d+|no) (?:packages ok|passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
     re.IGNORECASE | re.MULTILINE,
 )
+_PASSED = re.compile(r"(?:ok|\?)\s+\S+/\S+\s")
 _FAILED = re.compile(
     r"^[^\w\n]{0,20}(?:FAIL(?:ED)?\b|ERROR\b|panic:|fatal:|error(?:\[\w+\])?:)", re.MULTILINE
 )
+_COUNTED = re.compile(
+    r"^\[[\w:-]+\] ERROR\b|\b[1-9]\d* (?:tests? )?(?:failures?|failed)\b", re.MULTILINE
+)
+"""Says that something failed, but not what."""
 _LOOKING = re.compile(
     r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
     r"|git (?:status|log|diff|show|branch))\b"
@@ -45,6 +55,7 @@ _LISTED_COMMIT = re.compile(r"^\W{0,4}(?P<hash>[0-9a-f]{7,12}) (?P<subject>\S.*)
 _BRANCH = re.compile(
     r"^(?:On branch|HEAD is now at|Switched to (?:a new )?branch) '?([\w./-]+)", re.M
 )
+_CHANGED = re.compile(r"^\t(?:(\w[\w ]+): +)?(\S.*)$", re.MULTILINE)
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 
 
@@ -79,9 +90,19 @@ def branch_in(output: str) -> str:
     return found[-1] if found else next((c.branch for c in commits_in(output)), "")
 
 
+def tree_in(output: str) -> str:
+    """Return the changed and untracked files in the output of `git status`, or ""."""
+    if not _BRANCH.match(output):
+        return ""
+    files: dict[str, list[str]] = {}
+    for state, path in _CHANGED.findall(output):
+        files.setdefault(state or "untracked", []).append(path)
+    return "; ".join(f"{state} {', '.join(paths)}" for state, paths in files.items())
+
+
 def has_failed(output: str) -> bool:
     """True if an output reports a failure, whatever its exit status."""
-    return bool(_FAILED.search(output))
+    return bool(_FAILED.search(output) or _COUNTED.search(output))
 
 
 def only_looks(command: str) -> bool:
@@ -94,24 +115,31 @@ def telling_lines(output: str, chars: int) -> str:
     if len(output) <= chars:
         return one_line(output)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    passed = [line for line in lines if _PASSED.match(line)]
+    if len(passed) > TELLING_LINES:
+        lines = [*(line for line in lines if line not in passed), f"{len(passed)} packages ok"]
     failures = (i for i, line in enumerate(lines) if _FAILURE.search(line))
     totals = (i for i, line in enumerate(lines) if _TOTAL.search(line) or _COMMIT.match(line))
-    telling = (*islice(failures, TELLING_LINES), *islice(totals, TELLING_LINES))
-    chosen = {*telling, len(lines) - 1}
+    places = (i for i, line in enumerate(lines) if _PLACE.match(line))
+    telling = (*islice(failures, TELLING_LINES), *islice(totals, TELLING_LINES), *islice(places, 1))
+    chosen = set(telling) or {len(lines) - 1}
     shown = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
     return cut(f" {CUT} ".join(shown), chars)
 
 
 def error_head(text: str, chars: int) -> str:
-    """Return an error's beginning, and the line that names the problem if it comes later."""
+    """Return an error's beginning, and the lines that name the problem if they come later."""
     whole = one_line(text)
     if len(whole) <= chars:
         return whole
-    head = f"{whole[: max(HEAD_CHARS, chars // 3)].rstrip()} {CUT}"
-    lines = [line for each in text.splitlines() if (line := one_line(each)) not in head]
+    head = f"{whole[:HEAD_CHARS].rstrip()} {CUT}"
+    lines = [line for each in text.splitlines() if (line := one_line(each)) and line not in head]
     named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
-    placed = [line for line in lines if _PLACE.match(line)]
+    placed = [i for i, line in enumerate(lines) if _PLACE.match(line)]
+    said = [" ".join(lines[i : i + 1 + (" " not in lines[i])]) for i in placed]
     failing = [line for line in lines if _FAILURE.search(line)]
-    problem = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
+    problem = " ".join((*named[:1], *said)[:PLACES] or failing[:1])
+    if chars < LEAST_CHARS and problem:
+        return cut(problem, chars)
     room = chars - len(head)
     return f"{head} {cut(problem, room)}" if problem else f"{whole[:chars].rstrip()} {CUT}"

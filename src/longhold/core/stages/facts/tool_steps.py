@@ -69,8 +69,8 @@ def _steps_of(
         )
         return
     match described.kind:
-        case "write":
-            yield from _changes(use, described, id, error)
+        case "write" if changes := [*_changes(use, described, id, error)]:
+            yield from changes
         case "read":
             for path in described.paths_in(use.input):
                 yield Look(id=id, path=path, span=_span(use.input), text=shown, error=error)
@@ -123,8 +123,10 @@ def _read_answers(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[
     if _is_plan(use):
         plan = _text(use.input, ("plan",))
         yield PlanFact(id=id, text=plan or text, is_approved=not is_error and is_approval(text))
-    else:
-        yield WordsFact(id=id, text=reply(text), via="answer", about=_questions(use.input))
+    elif (said := reply(text)) is not None:
+        yield WordsFact(id=id, text=said, via="answer", about=_questions(use.input))
+    else:  # another client's tool of the same name
+        yield Report(id=id, tool=use.name, about=_questions(use.input), text=text)
 
 
 def _is_plan(use: ToolUse) -> bool:
@@ -149,7 +151,8 @@ def _span(given: JsonObject) -> str:
     offset, limit = (given.get(name) for name in _LINES)
     if not isinstance(offset, int) and not isinstance(limit, int):
         return ""
-    return f"from line {offset or 1}" + (f", {limit} lines" if isinstance(limit, int) else "")
+    first = offset if isinstance(offset, int) else 1
+    return f"lines {first}-{first + limit - 1}" if isinstance(limit, int) else f"from line {first}"
 
 
 def _describe_input(given: JsonObject) -> str:

@@ -5,15 +5,15 @@ Text that matches no pattern here or in `messages.wrapped` is the user's.
 
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from longhold.core.messages import Content, Document, Image, text_of
-from longhold.core.messages.text import CUT
-from longhold.core.messages.wrapped import LONGEST_WRAPPED_CHARS, elements, strip_wrapped
-from longhold.core.stages.facts.facts import Via
+from longhold.core.messages import Content, Document, Image, Text, text_of
+from longhold.core.messages.text import CUT, pluralize
+from longhold.core.messages.wrapped import between_tags, strip_wrapped
+from longhold.core.stages.facts.facts import Via, cite
 
 FEWEST_LINES = 12
 """A shorter run may be an example that belongs to a request."""
@@ -35,10 +35,16 @@ _MACHINE = re.compile(
     r"|(?:\t| {4,})(?![-*+] |\d+[.)] )\S"
 )
 _FENCE = re.compile(r"\s*(?:```|~~~)")
+FEWEST_ITEMS = 3
+"""Items that make a message a list of requirements."""
+
+_ITEM = re.compile(
+    r"^[ \t]*(?:[-*+•]|\(?\d{1,4}[.):]|[A-Z]{1,4}-?\d{1,4}[.):])[ \t]+\S", re.MULTILINE
+)
 
 
 def without_pastes(text: str, pointer: str) -> str:
-    """Shorten pastes to their first and last lines, with a pointer to the full text."""
+    """Shorten pastes to their first and last lines, with a pointer to the full text if any."""
     shown: list[str] = []
     lines = text.split("\n")
     for is_pasted, run in groupby(zip(_marks(lines), lines, strict=True), key=itemgetter(0)):
@@ -66,7 +72,7 @@ def _is_machine(line: str) -> bool:
 def _shorten_lines(lines: list[str], pointer: str) -> list[str]:
     if len(lines) >= FEWEST_LINES:
         left = len(lines) - HEAD_LINES - TAIL_LINES
-        notice = f"[{CUT} {left:,} pasted lines left out, all in {pointer} {CUT}]"
+        notice = f"[{CUT} {left:,} pasted lines left out{_where(pointer)} {CUT}]"
         lines = [*lines[:HEAD_LINES], notice, *lines[-TAIL_LINES:]]
     return [_head(line, pointer) for line in lines]
 
@@ -75,7 +81,23 @@ def _head(line: str, pointer: str) -> str:
     if len(line) <= LONG_LINE_CHARS:
         return line
     left = len(line) - LINE_HEAD_CHARS
-    return f"{line[:LINE_HEAD_CHARS]} [{CUT} {left:,} characters left out, all in {pointer} {CUT}]"
+    return f"{line[:LINE_HEAD_CHARS]} [{CUT} {left:,} characters left out{_where(pointer)} {CUT}]"
+
+
+def _where(pointer: str) -> str:
+    return f", all in {pointer}" if pointer else ""
+
+
+def find_vital(messages: Iterable[tuple[int, str]]) -> frozenset[int]:
+    """Return the first message and those that list requirements, by number."""
+    listed = [(n, len(_ITEM.findall(text))) for n, text in messages]
+    return frozenset(n for i, (n, items) in enumerate(listed) if i == 0 or items >= FEWEST_ITEMS)
+
+
+def describe_left_out(messages: Sequence[int], *, can_open: bool) -> str:
+    first, last = cite(messages[0]), cite(messages[-1])
+    where = "; the log has them." if can_open else " for lack of space."
+    return f"{pluralize(len(messages), 'message')} from {first} to {last} left out{where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +112,13 @@ class Notice:
     """A background task's report among the user's messages."""
 
     task: str
-    state: str
     about: str
     text: str
 
 
-_NOTICE = re.compile(r"<(task-notification)>")
-_FIELD = re.compile(r"<(task-id|status|summary|result)>")
-_COMMAND, _ARGUMENTS, _SHELL = (
-    re.compile(f"<({name})>") for name in ("command-name", "command-args", "bash-input")
-)
+_NOTICE, _RESULT = "<task-notification>", "<result>"
+_PART = re.compile(r"\s*<(command-(?:name|message|args|contents)|bash-input)>")
+_COMMAND_NAME = re.compile(r"[^\s<>]+")
 _INTERRUPTED = re.compile(r"^\s*\[Request interrupted by user[^\]]*\]\s*$")
 _HOUSEKEEPING = frozenset({"/exit", "/quit", "/clear", "/compact", "/resume", "/model", "/ide"})
 """Commands that ask the model for nothing unless they have arguments."""
@@ -110,31 +129,52 @@ _SUMMARY = re.compile(
     r"|The conversation history before this point was compacted)"
 )
 
-_ANSWERED = re.compile(r"User has answered your questions?:")
+_ANSWERED = re.compile(r"User has answered your questions?:|(?=\s*\{\s*\"answers\")")
 _CONTINUE = "You can now continue"
 _APPROVED = re.compile(r"\A(?:User has approved your plan|The plan is approved)")
 
 
-def _first(opening: re.Pattern[str], text: str) -> str | None:
-    return next((element.text.strip() for element in elements(opening, text)), None)
-
-
 def read_typed(content: Content) -> Typed | None:
-    text = text_of(content)
+    """Return the user's own words. A command counts only if it is a whole block of the message."""
     images = sum(isinstance(block, Image | Document) for block in content)
-    if len(text) > LONGEST_WRAPPED_CHARS:
-        return Typed(text=text, images=images)
-    if (shell := _first(_SHELL, text)) is not None:
+    if is_interruption(content):
+        return None
+    blocks = (_read_block(block.text) for block in content if isinstance(block, Text))
+    own = [typed for typed in blocks if typed and typed.text]
+    if len(own) == 1:
+        return replace(own[0], images=images if own[0].via == "message" else 0)
+    text = "\n".join(typed.text for typed in own)
+    return Typed(text=text, images=images) if text or images else None
+
+
+def _read_block(text: str) -> Typed | None:
+    if text.lstrip().startswith(_NOTICE):
+        return None
+    parts = _read_command(text)
+    if (shell := parts.get("bash-input")) is not None:
         return Typed(text=shell, via="shell")
-    if (command := _first(_COMMAND, text)) is not None:
-        said = _first(_ARGUMENTS, text) or ""
+    if (command := parts.get("command-name")) is not None:
+        said = parts.get("command-args", "")
         if not said and command in _HOUSEKEEPING:
             return None
         return Typed(text=f"{command} {said}".strip(), via="command")
-    if is_interruption(content) or text.lstrip().startswith("<task-notification>"):
-        return None
-    own = strip_wrapped(text)
-    return Typed(text=own, images=images) if own or images else None
+    return Typed(text=strip_wrapped(text))
+
+
+def _read_command(text: str) -> dict[str, str]:
+    """Return the parts of a block that is a command and nothing else, or {}."""
+    parts: dict[str, str] = {}
+    place = 0
+    while opening := _PART.match(text, place):
+        tag, close = opening[1], f"</{opening[1]}>"
+        # A command's contents are a file, so they reach to the last closing tag.
+        find = text.rfind if tag == "command-contents" else text.find
+        end = find(close, opening.end())
+        if end < 0 or tag in parts:
+            return {}
+        parts[tag], place = text[opening.end() : end].strip(), end + len(close)
+    is_whole = not text[place:].strip() and _COMMAND_NAME.fullmatch(parts.get("command-name", "x"))
+    return parts if is_whole else {}
 
 
 def is_interruption(content: Content) -> bool:
@@ -147,20 +187,21 @@ def is_summary(content: Content) -> bool:
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    for notice in elements(_NOTICE, text_of(content)):
-        fields = {field.tag: field.text for field in elements(_FIELD, notice.text)}
-        yield Notice(
-            task=fields.get("task-id", "").strip(),
-            state=fields.get("status", "").strip(),
-            about=fields.get("summary", "").strip(),
-            text=fields.get("result", "").strip(),
-        )
+    """Yield the notice in each block. Its result is another agent's text, so it is read last."""
+    for block in content:
+        if not isinstance(block, Text) or not block.text.lstrip().startswith(_NOTICE):
+            continue
+        notice = between_tags("task-notification", block.text) or ""
+        head = notice.partition(_RESULT)[0]
+        task, about = (between_tags(tag, head) or "" for tag in ("task-id", "summary"))
+        yield Notice(task=task, about=about, text=between_tags("result", notice) or "")
 
 
-def reply(result: str) -> str:
+def reply(result: str) -> str | None:
+    """Return the user's answers, or None if a result is not in a known client's format."""
     found = _ANSWERED.match(result)
     if not found:
-        return result.strip()
+        return None
     return result[found.end() :].partition(_CONTINUE)[0].strip().rstrip(".").strip()
 
 

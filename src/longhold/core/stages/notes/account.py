@@ -17,6 +17,7 @@ from longhold.core.messages.text import (
     outline,
     remove_blank_lines,
     sentences,
+    strip_hidden,
 )
 from longhold.core.stages.facts.facts import (
     AnswerFact,
@@ -252,7 +253,7 @@ def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
     """Take lines while they fit. `lines` must be sorted by value, highest first."""
     taken: list[str] = []
     left, missed = budget_tokens, 0
-    for line in lines:
+    for line in map(_indent_foreign, lines):
         price = estimate_tokens(line)
         if price <= left:
             taken.append(line)
@@ -260,6 +261,12 @@ def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
         elif (missed := missed + 1) == MISSES:
             break  # the budget is spent, however many lines are left
     return "\n".join(reversed(taken) if newest_last else taken)
+
+
+def _indent_foreign(item: str) -> str:
+    """Indent all lines but the first: file names and results may imitate the lines of the page."""
+    first, *rest = map(strip_hidden, item.splitlines() or [""])
+    return "\n".join((first, *(line if line.startswith("  ") else f"  {line}" for line in rest)))
 
 
 def _title(account: SessionAccount) -> Iterator[str]:

@@ -6,7 +6,7 @@ One update runs at a time, and a newer one replaces the queued one.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
 from longhold.core.messages import ToolUse, Usage
-from longhold.core.request.lifetime import seconds_of
+from longhold.core.policy.threshold import Fullness
+from longhold.core.request.lifetime import lifetime_seconds
 from longhold.core.settings import NotesSettings
 from longhold.core.settings.private_files import Overtaken
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix
 from longhold.core.view.items import Item, Round, last_round
 from longhold.core.view.window import scale_tokens
@@ -84,10 +85,6 @@ class UpdatePoint:
     prefix: Prefix | None = None
 
 
-async def _do_nothing(engine: Engine) -> None:
-    return
-
-
 class Notes:
     def __init__(
         self,
@@ -99,7 +96,6 @@ class Notes:
         """A model writes notes if `ask` is given and `can_edit` lets a fork use the tools."""
         self.ask = ask
         self._can_edit = can_edit
-        self._on_update: Callable[[Engine], Awaitable[None]] = _do_nothing
         self._writer: PageWriter | None = None
         self._before: Noted | None = None
         self._baseline_tokens: int | None = None
@@ -113,10 +109,6 @@ class Notes:
         self._asked_at = 0.0
         self._is_after_pause = False
         """The cache has expired since, so the user is not expecting an immediate answer."""
-
-    def subscribe(self, on_update: Callable[[Engine], Awaitable[None]]) -> None:
-        """Await `on_update` after each update, in the background."""
-        self._on_update = on_update
 
     def file(self, engine: Engine) -> "NotesFile":
         return self._load(engine).file
@@ -138,7 +130,7 @@ class Notes:
         return self.is_running and self._asks
 
     def judged_upto(self, engine: Engine) -> int:
-        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
         return self._judged_upto
 
     def after_turn(self, engine: Engine) -> None:
@@ -146,7 +138,7 @@ class Notes:
         if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
         full, last = engine.fullness(), last_round(engine.view.items)
-        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
         if self._baseline_tokens is not None:
             self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
         self._judged_tokens = min(self._judged_tokens, full.used_tokens)
@@ -187,7 +179,7 @@ class Notes:
 
     async def update(self, engine: Engine) -> None:
         await self.wait()
-        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
         used, asks = engine.fullness().used_tokens, self._can_ask(engine)
         if (point := self._update_point(engine, used, asks=asks)) is not None:
             await self._update_safely(engine, point)
@@ -247,7 +239,6 @@ class Notes:
             usage = await writer.ask(point.prefix) if point.prefix is not None else None
             written = await asyncio.to_thread(writer.prepare())
             self._note(engine, point, usage, written)
-            await self._on_update(engine)
         except FAILURES as error:
             tell_failure(engine, error)
 
@@ -263,7 +254,7 @@ class Notes:
             usage=usage,
         )
         engine.report(noted)
-        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:

@@ -18,9 +18,15 @@ from longhold.core.messages import ToolUse, Usage
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.settings import home
 from longhold.core.stages.notes.account import SessionAccount, engine_sections
-from longhold.core.stages.notes.file import LOG_TOKENS, NotesOnDisk, notes_of
+from longhold.core.stages.notes.file import (
+    LOG_TOKENS,
+    NotesOnDisk,
+    NotesPage,
+    merge_texts,
+    notes_of,
+    read_template,
+)
 from longhold.core.stages.notes.notes import SOURCE, TOOLS, tell_failure
-from longhold.core.stages.notes.page import NotesPage, merge_texts, read_template
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
@@ -98,7 +104,8 @@ class PageWriter:
         mine = {h: mask_secrets(text) for h, text in self.file.end_draft().written().items()}
         before = base.written()
         if mine == before:
-            return reply.usage if reply.reason == "completed" else None
+            is_current = reply.reason == "completed" and any(map(str.strip, before.values()))
+            return reply.usage if is_current else None  # an empty page says nothing of the work
         lines, last_lines = self._lines(), self._last_lines
 
         def merge(found: NotesOnDisk) -> NotesPage:

@@ -53,7 +53,7 @@ def find_arrived(view: View, ran: Ran) -> Arrived | None:
     owner = view.round_of(ran.tool_use_id)
     if owner is None:
         return None
-    text, tool = text_of(ran.content), _tool_of(owner, ran.tool_use_id)
+    text, tool = text_of(ran.content), _tool_of(view, ran.tool_use_id)
     is_command = description_of(tool).kind == "shell"
     status = ran.exit_status
     if status is None and is_command:
@@ -61,8 +61,9 @@ def find_arrived(view: View, ran: Ran) -> Arrived | None:
     return Arrived(ran=ran, tool=tool, text=text, is_command=is_command, exit_status=status)
 
 
-def _tool_of(owner: Round, tool_use_id: str) -> str:
-    return next((unwrap_call(use).name for use in owner.tool_uses() if use.id == tool_use_id), "")
+def _tool_of(view: View, tool_use_id: str) -> str:
+    use = view.use_of(tool_use_id)
+    return unwrap_call(use).name if use is not None else ""
 
 
 def find_unsent(view: View, owner: Round) -> dict[str, Arrived]:
@@ -194,7 +195,7 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
         result.tool_use_id: len(text_of(result.block("sent").content))
         for result in owner.results
         if not result.refused
-        and budgets.limit_chars(_tool_of(owner, result.tool_use_id)) is not None
+        and budgets.limit_chars(_tool_of(view, result.tool_use_id)) is not None
     }
     limit, total = budgets.message_chars, sum(chars.values())
     if total <= limit:

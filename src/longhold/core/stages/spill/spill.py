@@ -1,10 +1,16 @@
 """The spill stage: a tool result over its size limit goes to disk, and a preview is shown.
 
 Each decision is an entry, so a resumed or forked session shows the same bytes. If the disk refuses,
-the whole result stays in the context.
+the whole result stays in the context. The text of a preview is masked before it is cut. A line with
+counts is an error unless all are zero: "2 failed, 0 errors" is one, "0 failed" is not.
 """
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from typing import Any
 
 from msgspec import structs
 
@@ -12,17 +18,19 @@ from longhold.core.log.entries import Failed, Ran, Spilled
 from longhold.core.log.results import BODY_FILE_BYTES, Body
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.measure import Measure, measure_content
-from longhold.core.messages.secrets import mask_secrets
-from longhold.core.messages.text import byte_count, human_size
+from longhold.core.messages.secrets import Mask, mask_secrets
+from longhold.core.messages.text import byte_count, first_bytes, human_size
+from longhold.core.policy.decide import CarryOut, SpaceDecision
+from longhold.core.stages.space import Part
 from longhold.core.stages.spill.budget import (
     Arrived,
     Budgets,
+    PreviewRoom,
     find_arrived,
     is_short,
     plan_alone,
     plan_together,
 )
-from longhold.core.stages.spill.preview import preview, repetition
 from longhold.core.tools.describe import HISTORY, description_of
 from longhold.core.turn.engine import Engine, keep_long
 from longhold.core.view import View
@@ -30,6 +38,200 @@ from longhold.core.view.items import Result, Round, drop_text
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import window_for
 from longhold.errors import StoreError
+
+LINE_CHARS = 200
+READ_CHARS = 2_000
+LINE_GUARD_CHARS = 400
+"""Dropped from the end of a cut line, because a secret may begin there."""
+SCANNED_CHARS = 2 << 20
+"""Twice the size up to which a command's output is kept whole."""
+
+_HINT = re.compile(
+    "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
+    "|unhandled|aborted|denied|no such file|not found|cannot|could not|killed"
+)
+"""Every line that looks like an error contains one of these. Faster than `_ERROR`."""
+_FAILURES = r"(?:errors?|fail(?:ed|ing|ures?|s)?|exceptions?)"
+_ERROR = re.compile(
+    rf"^E  +\S"
+    rf"|(?<![\w/.-])(?:\w*error|\w*exception|{_FAILURES}|fatal|panic(?:ked)?|traceback"
+    r"|segmentation fault|core dumped|undefined (?:reference|symbol|variable)|unhandled|aborted"
+    r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
+    re.IGNORECASE,
+)
+_FINE = re.compile(
+    rf"\b(?:0|no|without)\s+(?:\w+\s+)?{_FAILURES}\b"
+    rf"|\b(?:tests?\s+)?{_FAILURES}\s*[:=]?\s*0\b(?![.,]\d)",
+    re.IGNORECASE,
+)
+
+
+def error_lines(
+    text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
+) -> tuple[list[str], int]:
+    """Find lines that look like errors. Return those that fit, numbered, and the total count.
+
+    If not all fit, the first (the cause) and the last (the totals) are returned.
+    """
+    found = list(_matching_lines(text, first_line))
+    sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
+    first = _count_fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
+    last = _count_fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
+    shown = found[:first] + found[len(found) - last :]
+    return [f"{number}: {_cut(line, mask)}" for line, number in shown], len(found)
+
+
+def _is_complaint(line: str) -> bool:
+    return bool(_ERROR.search(_FINE.sub(" ", line)))
+
+
+def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
+    text = f"\n{text[:SCANNED_CHARS]}"
+    lowered = text.replace("İ", "I").lower()  # the only letter whose lower case is longer
+    place, number = 0, first_line - 1
+    known: set[str] = set()
+    for match in _HINT.finditer(lowered):
+        if match.start() < place:
+            continue  # a second word in the same line
+        start = text.rfind("\n", 0, match.start() + 1) + 1
+        number += text.count("\n", place, start)
+        end = text.find("\n", match.end())
+        place = len(text) if end < 0 else end
+        line = text[start : min(place, start + READ_CHARS)].strip("\r\n")
+        if line not in known and _is_complaint(line):
+            known.add(line)
+            yield line, number
+
+
+def _cut(line: str, mask: Mask) -> str:
+    seen = mask(line)
+    if seen != line and len(line) >= READ_CHARS:
+        seen = seen[:-LINE_GUARD_CHARS]
+    return seen.strip()[:LINE_CHARS]
+
+
+def _count_fitting(sizes: Iterable[int], limit_bytes: int) -> int:
+    return sum(total <= limit_bytes for total in accumulate(sizes))
+
+
+TAG = "spilled"
+SLACK_CHARS = 8_000
+"""Text read past a cut so that no secret is split. The longest private keys fit."""
+GUARD_CHARS = 1_000
+"""Dropped at the cut of the text read, because a secret may begin there."""
+
+
+def preview(
+    arrived: Arrived, body: Body, readers: tuple[str, ...], room: PreviewRoom, mask: Mask = str
+) -> str:
+    parts = [f"<{TAG} {_facts(arrived, body)}>", *_say_where(arrived, body, readers), ""]
+    if arrived.is_command:
+        parts += _excerpt_of_command(arrived.text, room, mask)
+    else:
+        head = _shown_head(arrived.text, room.preview_bytes, mask)
+        parts += [f"[its first {human_size(byte_count(head))}]", _escape(head), "[…]"]
+    return "\n".join([*parts, f"</{TAG}>"])
+
+
+def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
+    said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
+    if HISTORY in readers:
+        said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
+    return f"{said}.]"
+
+
+def head_of(text: str, limit_bytes: int) -> str:
+    """Return the beginning, cut at a line end if that keeps more than half of the limit."""
+    cut = first_bytes(text, limit_bytes)
+    if len(cut) == len(text):
+        return text
+    line_end = cut.rfind("\n")
+    return cut[:line_end] if byte_count(cut[: max(0, line_end)]) > limit_bytes // 2 else cut
+
+
+def tail_of(text: str, limit_bytes: int) -> str:
+    """Return the end, cut at a line start if that keeps more than half of the limit."""
+    if limit_bytes <= 0:
+        return ""
+    cut = text[-limit_bytes:].encode("utf-8", "replace")[-limit_bytes:].decode("utf-8", "ignore")
+    if len(cut) == len(text):
+        return text
+    line_end = cut.find("\n")
+    rest = cut[line_end + 1 :]
+    return rest if line_end >= 0 and byte_count(rest) > limit_bytes // 2 else cut
+
+
+def _excerpt_of_command(text: str, room: PreviewRoom, mask: Mask) -> list[str]:
+    half = room.preview_bytes // 2
+    head, tail = head_of(text, half), tail_of(text, half)
+    middle = text[len(head) : len(text) - len(tail)]
+    lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"), mask)
+    head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
+    parts = [f"[its first {human_size(byte_count(head))}]", _escape(head)]
+    if lines:
+        which = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
+        parts.append(f"[{which} lines between that look like errors, by number]")
+        parts.append(_escape(first_bytes("\n".join(lines), room.error_bytes)))
+    else:
+        parts.append("[…]")
+    return [*parts, f"[its last {human_size(byte_count(tail))}]", _escape(tail)]
+
+
+def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
+    """Mask more than is shown, then cut, so that a secret at the cut is masked whole."""
+    head = head_of(text, limit_bytes)
+    longer = text[: len(head) + SLACK_CHARS]
+    seen = mask(longer)
+    if seen == longer:
+        return head
+    return head_of(seen if longer == text else seen[:-GUARD_CHARS], limit_bytes)
+
+
+def _shown_tail(text: str, limit_bytes: int, mask: Mask) -> str:
+    tail = tail_of(text, limit_bytes)
+    longer = text[-(len(tail) + SLACK_CHARS) :]
+    seen = mask(longer)
+    if seen == longer:
+        return tail
+    return tail_of(seen if longer == text else seen[GUARD_CHARS:], limit_bytes)
+
+
+def _facts(arrived: Arrived, body: Body) -> str:
+    lines = arrived.text.count("\n") + (not arrived.text.endswith("\n"))
+    facts = {
+        "tool": _name(arrived.tool),
+        "id": _name(arrived.id),
+        "size": human_size(body.bytes),
+        "lines": f"{lines:,}",
+    }
+    if arrived.exit_status is not None:
+        facts["exit-status"] = str(arrived.exit_status)
+    return " ".join(f'{key}="{value}"' for key, value in facts.items())
+
+
+def _say_where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterator[str]:
+    what = "All of it" if body.is_whole else "As much of it as a file may hold"
+    hints = []
+    if reader := next((name for name in readers if name != HISTORY), ""):
+        yield f"Too long to be shown here. {what} is in {body.file}"
+        how = "" if description_of(reader).kind == "shell" else " by offset and limit"
+        hints.append(f"{reader} shows any part of that file{how}")
+    else:
+        yield "Too long to be shown here."
+    if HISTORY in readers:
+        hints.append(f'History opens it by id "{_name(arrived.id)}"')
+    if hints:
+        yield "; ".join(hints) + "."
+
+
+def _name(text: str) -> str:
+    """Sanitise a foreign name so that it cannot close the tag."""
+    return re.sub(r"[^\w.:/@-]", "_", text)[:120]
+
+
+def _escape(text: str) -> str:
+    return text.replace(f"</{TAG}", f"<\\/{TAG}")
+
 
 REPEAT_BYTES = 256
 """A reference to an identical earlier result costs as much as a smaller result."""
@@ -84,9 +286,10 @@ def _find_shown(view: View, tool_use_id: str) -> Result | None:
 
 
 @dataclass(slots=True)
-class Spill:
-    """The spill layer of one session: `arrive` takes each result, `stage` runs before each call."""
+class Spill(Part):
+    """The spill layer of one session: `arrive` takes each result, the stage runs before a call."""
 
+    steps = ("spill", "total")
     _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
     """Results the disk refused. They are not tried again."""
@@ -114,20 +317,24 @@ class Spill:
                 return ran, failed
         return kept, entry
 
-    async def stage(self, engine: Engine) -> None:
-        """Bring the next message within its limits: each result, then all together."""
-        self._sweep(engine)
+    def facts(self, engine: Engine) -> dict[str, Any]:
+        return {"oversized": partial(self._find_oversized, engine)}
+
+    def _find_oversized(self, engine: Engine, together: bool) -> list[tuple[Arrived, str]]:
         if not engine.settings.spill.on or is_short(engine.view):
-            return
+            return []
+        plan = plan_together if together else plan_alone
+        found = plan(engine.view, _budgets_of(engine))
+        return [one for one in found if one[0].id not in self._refused]
+
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        """Bring the next message within its limits: each result, or all together."""
+        assert isinstance(decision.plan, CarryOut)
         budgets = _budgets_of(engine)
-        # Together after alone, because what was spilled alone no longer counts.
-        for plan in (plan_alone, plan_together):
-            for arrived, why in plan(engine.view, budgets):
-                self._spill_again(engine, arrived, budgets, why)
+        for arrived, why in decision.plan.subject:
+            self._spill_again(engine, arrived, budgets, why)
 
     def _spill_again(self, engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> None:
-        if arrived.id in self._refused:
-            return
         ran = arrived.ran
         if ran.file:  # a crash happened between the result and its preview
             try:
@@ -186,7 +393,7 @@ class Spill:
         stays = f"{what} {arrived.tool} ({size}) stays in the context"
         return Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
 
-    def _sweep(self, engine: Engine) -> None:
+    def observe(self, engine: Engine) -> None:
         cap_bytes = engine.settings.spill.session_bytes
         # Counting reads the directory, so it is done once; `_keep` adds what comes after.
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:

@@ -300,7 +300,7 @@ class History:
             )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
-            return [numbers], False
+            return [numbers, *self._find_rest(entries, numbers)], False
         entry = _entry(entries, numbers[0])
         if entry is None:
             raise NotInHistory(f"there is no #{numbers[0]}; {_extent(entries)}")
@@ -308,6 +308,13 @@ class History:
         if len(step) > 1:
             return [range(n, n + 1) for n in step], True
         return [range(n, n + 1) for n in numbers] + self._catalogue.find_covered(entry), False
+
+    def _find_rest(self, entries: Entries, span: range) -> list[range]:
+        """Return what follows a range and belongs to its last step, which is opened whole."""
+        chosen = reversed(_slice_entries(entries, span))
+        last = next((entry for entry in chosen if isinstance(entry, Replied)), None)
+        step = self._catalogue.step(last.n) if last and len(span) > 1 else []
+        return [range(n, n + 1) for n in step if n >= span.stop]
 
     def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries, is_step: bool) -> _Whole:
         found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
@@ -388,5 +395,6 @@ def is_shown(view: View, n: int) -> bool:
     item = view.item_of(n)
     if not isinstance(item, Round):
         return item is not None
-    result = next((result for result in item.results if result.id == n), None)
-    return result is None or result.placeholder("seen") is None
+    place = bisect_left(item.results, n, key=lambda result: result.id)
+    is_result = place < len(item.results) and item.results[place].id == n
+    return not is_result or item.results[place].placeholder("seen") is None

@@ -18,8 +18,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from longhold.core.log.entries import AnyEntry, Swept
-from longhold.core.messages.words import name_parts
-from longhold.core.settings.private_files import private_directory
+from longhold.core.messages.words import name_parts, unspaced_words
+from longhold.core.settings.private_files import open_flags, private_directory
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import Catalogue
 from longhold.core.tools.history.pages import passage_at, passages
@@ -32,7 +32,7 @@ from longhold.core.tools.history.question import (
 )
 from longhold.core.tools.history.records import Searchable
 
-VERSION = 2
+VERSION = 3
 
 BUSY_SECONDS = 2.0
 """How long to wait for another process before using an index in memory."""
@@ -80,7 +80,7 @@ class Index:
         added = self._connection.executemany(
             "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
             (
-                (n << PASSAGE_BITS | i, part, f"{names} {name_parts(part)}")
+                (n << PASSAGE_BITS | i, part, f"{names} {name_parts(part)} {unspaced_words(part)}")
                 for n, text, names in texts
                 for i, (start, stop) in enumerate(passages(text))
                 for part in [text[start:stop]]
@@ -94,12 +94,11 @@ class Index:
     def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
         """Return the rows of each word, and the records with all phrases (None if no phrases)."""
         phrases = [_quote(phrase) for phrase in question.phrases]
-        total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
         found = self._find_rarest(question.words)
         required = [self._rows(phrase) for phrase in phrases]
         having = [{row >> PASSAGE_BITS for row in rows} for rows in required]
         terms = [
-            TermRows(weight=_weight(len(rows), total), rows=rows)
+            TermRows(weight=self.weigh(len(rows)), rows=rows)
             for rows in (*found, *required)
             if rows
         ]
@@ -118,6 +117,15 @@ class Index:
             for i, (rows, read) in enumerate(zip(found, sums, strict=True))
             if not i or read <= READ_PASSAGES
         ]
+
+    def find_text(self, text: str) -> list[int]:
+        """Return the rows with this text, word for word. Parts of names do not count."""
+        return self._rows(f"text : {_quote(text)}")
+
+    def weigh(self, count: int) -> float:
+        """Return the weight of a word that is in `count` passages."""
+        total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
+        return max(LEAST_WEIGHT, log((total - count + 0.5) / (count + 0.5)))
 
     def _rows(self, term: str) -> list[int]:
         newest = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
@@ -190,10 +198,6 @@ def _is_the_disks(error: Exception) -> bool:
     return code in _NOT_NOW or isinstance(error, PermissionError)
 
 
-def _weight(count: int, total: int) -> float:
-    return max(LEAST_WEIGHT, log((total - count + 0.5) / (count + 0.5)))
-
-
 def _forms(word: str) -> tuple[str, ...]:
     plain, other = _quote(word), _quote(_BRITISH.sub(r"\1", word).replace("is", "iz"))
     return plain, *([other] if other != plain else []), f"{plain} *"
@@ -205,7 +209,7 @@ def _quote(text: str) -> str:
 
 def _connect_file(file: Path) -> sqlite3.Connection:
     private_directory(file.parent)
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    os.close(os.open(file, open_flags("O_RDWR", "O_CREAT", "O_NOFOLLOW"), 0o600))
     return _connect(str(file))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.messages.text import clean_line
+from longhold.core.messages.words import unspaced_words
 from longhold.core.tools.history.question import HistoryQuestion
 
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
@@ -152,8 +153,22 @@ def find_words(
     return place
 
 
+def find_matches(text: str, question: HistoryQuestion) -> list[tuple[int, int]]:
+    """Return where the words of a question are in a text, in order and without overlaps."""
+    forms = [_match_beginning(word) for word in (*question.phrases, *question.words)]
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(match.span() for form in forms for match in form.finditer(text)):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(stop, found[-1][1])
+        else:
+            found.append((start, stop))
+    return found
+
+
 def _match_beginning(word: str) -> re.Pattern[str]:
     """Match a word by its stem, or the words of a phrase in order."""
+    if unspaced_words(word):
+        return re.compile(re.escape(word))
     parts = re.findall(r"[^\W_]+", word) or [word]
     stems = [re.escape(part[: max(4, len(part) - 2)]) + r"[^\W_]*" for part in parts]
     return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(stems), re.IGNORECASE)

@@ -12,7 +12,7 @@ from itertools import islice
 
 from longhold.core.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
 from longhold.core.messages import is_thought
-from longhold.core.messages.words import words_of
+from longhold.core.messages.words import split_unspaced, words_of
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.protocol import ToolKind
 from longhold.errors import NotInHistory
@@ -139,7 +139,7 @@ def parse_question(query: str, file: str = "") -> HistoryQuestion:
 
 def _list_search_words(written: list[str]) -> tuple[str, ...]:
     """Return the words worth searching for. A compound name also gives each of its parts."""
-    found = words_of(" ".join(written))
+    found = words_of(split_unspaced(" ".join(written)))
     whole = [word for word in written if len(re.findall(r"[^\W_]+", word)) > 1]
     return tuple(dict.fromkeys([*found, *whole])) or tuple(dict.fromkeys(written))
 

@@ -174,9 +174,9 @@ def _write_block(block: Block) -> str:
         case ToolUse():
             return call_text(block)
         case Image(source=source):
-            return f"[an image stood here: {source.get('media_type', 'of unknown type')}]"
+            return f"[an image was here: {source.get('media_type', 'of unknown type')}]"
         case Document():
-            return "[a document stood here]"
+            return "[a document was here]"
         case ToolResult() | Opaque():
             return _json_text(block_to_wire(block))
 

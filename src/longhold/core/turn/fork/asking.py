@@ -12,9 +12,8 @@ from longhold.core.log.entries import Framed
 from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import Content, JsonObject, Text, ToolUse, Usage, is_blank, text_of
 from longhold.core.models.retry import Retries
-from longhold.core.tools.context import ToolContext
+from longhold.core.tools.context import SeenFile, ToolContext
 from longhold.core.tools.protocol import LIMIT_CHARS, Outcome, Tool
-from longhold.core.tools.seen_files import SeenFile
 from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.round import Allowed, Denied, RoundEvent, ToolGate
 from longhold.errors import RequestRejected
@@ -24,7 +23,9 @@ NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already
 Permit: TypeAlias = ToolGate
 """Allows a call, perhaps with another input, or denies it with a reason for the model."""
 
-ForkEnd: TypeAlias = Literal["completed", "max_turns", "aborted", "denied", "refused", "cut_off"]
+ForkEnd: TypeAlias = Literal[
+    "completed", "max_turns", "max_usd", "aborted", "denied", "refused", "cut_off"
+]
 
 
 async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -57,6 +58,10 @@ class ForkRequest:
     """Upper bound on retries, for a caller that waits and can do without the answer."""
     is_wanted: bool | None = None
     """True lifts the overhead budget. Default: True through a session's `ask`, else False."""
+    is_enough: Callable[[], bool] = lambda: False
+    """Asked after its tools ran: True ends the fork, as `completed`, without another answer."""
+    max_usd: float | None = None
+    """The fork ends as `max_usd` when its answers cost this much."""
     prefix: Prefix | None = None
     """Fork this prefix instead of the current conversation."""
 
@@ -71,6 +76,13 @@ class ForkReply:
     calls: tuple[Usage, ...]
     """Usage of each call, including failed attempts that had begun."""
     seconds: float
+    tool_calls: int = 0
+    failed_tool_calls: int = 0
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether every tool call failed or was refused."""
+        return 0 < self.tool_calls == self.failed_tool_calls
 
     @property
     def usage(self) -> Usage:

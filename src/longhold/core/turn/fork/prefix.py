@@ -11,9 +11,8 @@ from longhold.core.log.entries import Framed
 from longhold.core.messages import JsonObject
 from longhold.core.models.protocol import Request
 from longhold.core.request.cache.breaks import SLACK_SECONDS
-from longhold.core.request.cache.fingerprint import Fingerprint, digest
+from longhold.core.request.cache.fingerprint import Fingerprint, digest, moves
 from longhold.core.request.cache.monitor import SentCall
-from longhold.core.request.cache.moves import moves
 from longhold.core.request.lifetime import lifetime_seconds
 from longhold.core.request.markers import CachedPrefix, MarkerPlace, last_place, places
 from longhold.core.request.request import Caching, build, free_slots
@@ -131,7 +130,9 @@ def answer_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonO
     answer = messages[end - 1]["content"] if end else []
     uses = [block for block in answer if block["type"] == "tool_use"]
     if not uses:
-        raise RequestRejected("there is no answer with a tool use to fork at; fork as it stands")
+        raise RequestRejected(
+            "there is no answer with a tool use to fork at; fork at the end instead"
+        )
     results = [
         {"type": "tool_result", "tool_use_id": use["id"], "content": placeholder} for use in uses
     ]

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -20,10 +20,11 @@ from longhold.core.log.entries import AnyEntry, Forked, Said, Switched, add_meas
 from longhold.core.log.protocol import AgentLog
 from longhold.core.log.spending import Budget, is_own
 from longhold.core.messages import JsonObject, Text, Usage, text_of
+from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Model, Reply, Request, Restarted, Started
 from longhold.core.models.retry import RETRIES, Retries, stream_with_retries
 from longhold.core.models.steady import PATIENCE, Patience
-from longhold.core.request.cache.monitor import CacheMonitor, SentCall, keep_diff
+from longhold.core.request.cache.monitor import SentCall, keep_diff
 from longhold.core.request.markers import CachedPrefix, MarkerPlace
 from longhold.core.request.request import Wire
 from longhold.core.turn.abort import stream_until_aborted
@@ -37,10 +38,13 @@ from longhold.core.turn.fork.asking import (
 )
 from longhold.core.turn.fork.prefix import Prefix, join_messages
 from longhold.core.turn.repair import plan_repair
-from longhold.core.turn.round import Played, RoundEvent, Toolbox, run_round
+from longhold.core.turn.round import Played, RoundEvent, Toolbox, ToolRan, run_round
 from longhold.core.view import View, fold
 from longhold.core.view.block_roles import to_spoken
 from longhold.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
+
+if TYPE_CHECKING:
+    from longhold.core.turn.engine import Engine
 
 WAIT_SECONDS = 30.0
 """Providers read a long prompt in less. A slower leader is not worth waiting for."""
@@ -88,21 +92,9 @@ class PrefixLeader:
             self._leaders.pop(key).set()
 
 
-class Parent(Protocol):
-    """The part of an engine that forks need."""
-
-    log: OpenLog
-    view: View
-    monitor: CacheMonitor
-
-    def prefix(self) -> Prefix: ...
-    def record(self, entry: AnyEntry) -> AnyEntry: ...
-    def report(self, entry: AnyEntry) -> None: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class Forks:
-    parent: Parent
+    parent: "Engine"
     model: Callable[[], Model]
     toolbox: Callable[[], Toolbox]
     """Returns the current tools. Each fork has its own gate and context."""
@@ -128,7 +120,9 @@ class Forks:
         if is_limited and (why := self.refuses(request.source)):
             raise BudgetSpent(f"no call was made: {why}")
         if not self.parent.log.is_open:
-            raise RequestRejected("the session is closed: what a fork costs could not be recorded")
+            raise RequestRejected(
+                "the session is closed, so the cost of a fork could not be recorded"
+            )
         prefix = (request.prefix or self.parent.prefix()).with_output(request.least_output_tokens)
         tool_context = toolbox.tool_context.fork()
         for seen in request.knows:
@@ -210,6 +204,9 @@ class Fork:
     """The attempt that has begun and is not paid yet."""
     _called: float = 0.0
     _reply: Reply | None = None
+    _usd: float = 0.0
+    _outcomes: list[bool] = field(default_factory=list)
+    """For each tool call, whether it failed."""
 
     def __post_init__(self) -> None:
         self._before = self.prefix.before
@@ -228,6 +225,10 @@ class Fork:
             end = self._find_end(await self._play())
             if end is not None:
                 return self._replied(end)
+            if self.request.is_enough():
+                return self._replied("completed")
+            if self.request.max_usd is not None and self._usd >= self.request.max_usd:
+                return self._replied("max_usd")
         return self._replied("max_turns")
 
     async def _play(self) -> Played | None:
@@ -257,7 +258,8 @@ class Fork:
     def _places(self) -> tuple[MarkerPlace, ...]:
         if not self.request.writes_cache:
             return self.prefix.shared_places()
-        own = self.own.messages() if self._turn > 1 else []
+        # With a conversation before it, the first call writes only what siblings can read.
+        own = self.own.messages() if self._turn > 1 or not self.prefix.messages else []
         return self.prefix.growing_places(own, self._cached)
 
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
@@ -303,6 +305,8 @@ class Fork:
         if isinstance(event, Restarted):
             self._pay_unfinished("broken")
             self._called = time.monotonic()
+        if isinstance(event, ToolRan):
+            self._outcomes.append(event.outcome.is_error)
         if self.request.on_event is not None:
             self.request.on_event(event)
 
@@ -335,6 +339,7 @@ class Fork:
     def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
         self._open = None
         self._calls.append(usage)
+        self._usd += price_call(model, usage).usd
         if self.forks.budget is not None:
             self.forks.budget.pay(model, usage)
         self.forks.parent.report(
@@ -385,4 +390,6 @@ class Fork:
             turns=self._turn,
             calls=tuple(self._calls),
             seconds=round(time.monotonic() - self._began, 3),
+            tool_calls=len(self._outcomes),
+            failed_tool_calls=sum(self._outcomes),
         )

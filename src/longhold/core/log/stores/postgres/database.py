@@ -1,72 +1,19 @@
-"""Database connections with retries, and bodies in object storage."""
+"""Database connections with retries."""
 
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
-from longhold.core.log.results import DIRECTORY, sha256_of
-from longhold.core.settings import StoreSettings
 from longhold.errors import ConfigError, StoreError
 
-
-class ObjectBodies:
-    def __init__(self, settings: StoreSettings) -> None:
-        self._least_bytes = settings.bodies_least_bytes
-        self._objects = _connect(settings.bodies) if settings.bodies else None
-
-    def put(self, key: int, name: str, data: bytes) -> tuple[str, int, bytes]:
-        """Return a body's hash, size and row content, empty if it went to object storage."""
-        sha256 = sha256_of(data)
-        is_large = len(data) >= self._least_bytes and name.startswith(f"{DIRECTORY}/")
-        if self._objects is None or not is_large:
-            return sha256, len(data), data
-        self._objects.put(self._name(key, sha256), data)
-        return sha256, len(data), b""
-
-    def body(self, key: int, sha256: str, size: int, data: bytes) -> bytes:
-        if data or not size:
-            return bytes(data)
-        if self._objects is None:
-            raise StoreError("a body lies in object storage; set store.bodies to where that is")
-        try:
-            return bytes(self._objects.get(self._name(key, sha256)).bytes())
-        except FileNotFoundError:
-            raise StoreError(f"the body {sha256} is gone from object storage") from None
-
-    def remove(self, key: int, sha256: str = "") -> None:
-        if self._objects is None:
-            return
-        listed = [meta["path"] for page in self._objects.list(self._name(key, "")) for meta in page]
-        doomed = [path for path in listed if path.endswith(sha256)]
-        if doomed:
-            self._objects.delete(doomed)
-
-    def _name(self, key: int, sha256: str) -> str:
-        return f"{key}/{sha256}"
-
-
-def _connect(url: str) -> Any:
-    try:
-        from obstore.store import from_url
-    except ImportError as error:
-        raise ConfigError(
-            f"store.bodies needs obstore: pip install 'longhold[objects]' ({error})"
-        ) from error
-    try:
-        return from_url(url)
-    except Exception as error:
-        wrong = str(error).partition("\n")[0]  # later lines are debug output
-        raise ConfigError(
-            f"store.bodies: {wrong}; give s3://…, gs://…, az://…, or "
-            "file://… of a directory that is there"
-        ) from error
-
+if TYPE_CHECKING:
+    from longhold.core.log.stores.postgres.encryption import Codec
 
 T = TypeVar("T")
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
@@ -74,11 +21,14 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 CONNECT_SECONDS = 5
 """A slower server is down. The caller's patience limits further attempts."""
 RETRY_SECONDS = 0.1
+GRANTS = """the owner of the tables grants what is missing: GRANT USAGE ON SCHEMA longhold TO role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA longhold TO role"""
 
 
 class PostgresDatabase:
-    def __init__(self, url: str, patience_seconds: float) -> None:
+    def __init__(self, url: str, patience_seconds: float, codec: "Codec | None" = None) -> None:
         self.url = url
+        self.codec = codec
         self._patience_seconds = patience_seconds
         self._lock = threading.RLock()
         self._held: Connection[Any] | None = None
@@ -93,7 +43,7 @@ class PostgresDatabase:
 
     def connect(self) -> Connection[Any]:
         try:
-            return psycopg.connect(
+            made = psycopg.connect(
                 self.url,
                 autocommit=True,
                 prepare_threshold=None,
@@ -103,6 +53,12 @@ class PostgresDatabase:
             )
         except psycopg.ProgrammingError as error:
             raise ConfigError(f"LONGHOLD_STORE: {error}; give postgresql://user@host/db") from error
+        if self.codec is not None:
+            # Imported here because most stores are not sealed.
+            from longhold.core.log.stores.postgres.encryption import seal_connection
+
+            seal_connection(made, self.codec)
+        return made
 
     def run(self, work: Callable[[Connection[Any]], T], *, retries: bool = True) -> T:
         """Run idempotent work, retrying while the server is down."""
@@ -113,6 +69,9 @@ class PostgresDatabase:
                     if self._held is None:
                         self._held = self.connect()
                     return work(self._held)
+                except psycopg.errors.InsufficientPrivilege as error:
+                    said = error.diag.message_primary
+                    raise StoreError(f"the database refused: {said}; {GRANTS}") from error
                 except LOST as error:
                     self._disconnect()
                     if not retries or time.monotonic() > until:

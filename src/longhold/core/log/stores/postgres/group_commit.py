@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg import Connection
 
-from longhold.core.log.stores.postgres.database import LOST, ObjectBodies
+from longhold.core.log.results import sha256_of
+from longhold.core.log.stores.postgres.database import LOST
 from longhold.errors import LeaseLost, StoreError
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
@@ -56,7 +57,7 @@ SET sha256 = excluded.sha256, bytes = excluded.bytes, body = excluded.body, modi
 """
 _DROP = """
 DELETE FROM longhold.bodies b USING unnest(%b::bigint[], %b::text[]) AS g (session, name)
-WHERE b.session = g.session AND b.name = g.name RETURNING b.session, b.sha256
+WHERE b.session = g.session AND b.name = g.name
 """
 
 
@@ -111,9 +112,8 @@ Batch: TypeAlias = list[tuple[Lease, QueuedChanges]]
 
 
 class Writer:
-    def __init__(self, connect: Connect, patience_seconds: float, objects: ObjectBodies) -> None:
+    def __init__(self, connect: Connect, patience_seconds: float) -> None:
         self._connect = connect
-        self._objects = objects
         self._patience_seconds = patience_seconds
         self._wake = threading.Condition()
         self._dirty: dict[int, Lease] = {}
@@ -218,7 +218,7 @@ class Writer:
         connection = self._connected()
         with connection.transaction():
             ours = _lock_ours(connection, [one for one in batch if one[1].bodies])
-            _keep(connection, [one for one in batch if one[0].key in ours], self._objects)
+            _keep(connection, [one for one in batch if one[0].key in ours])
             found: dict[int, bool | None] = dict.fromkeys(ours, False)
             with_entries = [one for one in batch if one[1].entries]
             if with_entries:
@@ -244,8 +244,8 @@ class Writer:
 
 def _takeover_error(session: str) -> LeaseLost:
     return LeaseLost(
-        f"another process became the writer of session {session} while this one was silent; what "
-        "it had not committed is not in the log: resume the session to go on from what is"
+        f"another process became the writer of session {session} while this one was silent. "
+        "Uncommitted entries of this process are lost; resume the session to continue from the log"
     )
 
 
@@ -256,17 +256,16 @@ def _lock_ours(connection: Connection[Any], batch: Batch) -> set[int]:
     return {key for (key,) in connection.execute(_OURS, (keys, fences)).fetchall()}
 
 
-def _keep(connection: Connection[Any], batch: Batch, objects: ObjectBodies) -> None:
+def _keep(connection: Connection[Any], batch: Batch) -> None:
     bodies = [(lease.key, *item) for lease, changes in batch for item in changes.bodies.items()]
     kept = [(key, name, data) for key, name, data in bodies if data is not None]
     gone = [(key, name) for key, name, data in bodies if data is None]
     if kept:
-        rows = [(key, name, *objects.put(key, name, data)) for key, name, data in kept]
+        rows = [(key, name, sha256_of(data), len(data), data) for key, name, data in kept]
         connection.execute(_KEEP, [list(column) for column in zip(*rows, strict=True)])
     if gone:
         keys, names = zip(*gone, strict=True)
-        for key, sha256 in connection.execute(_DROP, (list(keys), list(names))).fetchall():
-            objects.remove(key, sha256)
+        connection.execute(_DROP, (list(keys), list(names)))
 
 
 def _append(connection: Connection[Any], batch: Batch) -> dict[int, bool | None]:

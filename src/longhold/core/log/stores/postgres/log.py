@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from longhold.core.log import Damage, Header, Loaded
 from longhold.core.log.entries import AnyEntry
@@ -24,18 +24,8 @@ from longhold.core.log.stores.postgres.group_commit import Lease, Writer
 from longhold.core.settings import StoreSettings
 from longhold.errors import StoreError
 
-
-class SessionRows(Protocol):
-    """The store's immediate operations for a log. They bypass the write queue."""
-
-    def agents(self, session: str) -> list[str]: ...
-    def agent_log(self, name: str) -> AgentLog: ...
-
-    def body(self, key: int, name: str) -> bytes | None: ...
-    def reports(self, key: int) -> list[tuple[int, bytes]]: ...
-    def remove_reports(self, keys: Sequence[int]) -> None: ...
-    def leave(self, key: int, report: bytes) -> None: ...
-    def release(self, lease: Lease) -> None: ...
+if TYPE_CHECKING:
+    from longhold.core.log.stores.postgres.store import PostgresStore
 
 
 class PostgresLog(Closing):
@@ -49,7 +39,7 @@ class PostgresLog(Closing):
         *,
         path: Path,
         writer: Writer,
-        beside: SessionRows,
+        beside: "PostgresStore",
         shared: SharedRecords,
         mail: StoredMail,
         queue: QueuedJobs | None,
@@ -179,13 +169,8 @@ class PostgresJobs:
             return await queue.put(job)
 
 
-class Bodies(Protocol):
-    def read_body(self, name: str) -> bytes | None: ...
-    def keep_body(self, name: str, data: bytes | None) -> None: ...
-
-
 class BodiesToRead:
-    def __init__(self, beside: SessionRows, key: int) -> None:
+    def __init__(self, beside: "PostgresStore", key: int) -> None:
         self._beside = beside
         self._key = key
 
@@ -193,11 +178,11 @@ class BodiesToRead:
         return self._beside.body(self._key, name)
 
     def keep_body(self, name: str, data: bytes | None) -> None:
-        raise StoreError(f"{name}: only a session's writer keeps anything beside its log")
+        raise StoreError(f"{name}: only a session's writer can store results and notes")
 
 
 class PostgresResults(Results):
-    def __init__(self, log: "Bodies", stored: Iterable[StoredBody]) -> None:
+    def __init__(self, log: PostgresLog | BodiesToRead, stored: Iterable[StoredBody]) -> None:
         super().__init__(Path())
         self._log = log
         self._stored = {body.name: body for body in stored}

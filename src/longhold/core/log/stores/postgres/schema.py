@@ -101,6 +101,10 @@ CREATE TABLE longhold.commits (
 COMMENT ON TABLE longhold.commits IS 'of the memories of a project; nodes add them up';
 COMMENT ON TABLE longhold.spending IS 'a row for each process and day, so that none waits';
 """,
+    """
+CREATE INDEX sessions_by_prefix ON longhold.sessions (tenant, id text_pattern_ops);
+COMMENT ON INDEX longhold.sessions_by_prefix IS 'a gateway finds the conversations of a client';
+""",
 )
 """Version n results from the first n. A released migration never changes."""
 
@@ -145,6 +149,6 @@ def migrate(connection: Connection[Any]) -> int:
         except errors.InsufficientPrivilege as error:
             raise StoreError(
                 f"the tables cannot be made: {error.diag.message_primary}; let their owner run "
-                "`longhold store migrate`"
+                "`longhold sessions migrate`"
             ) from error
     return len(texts)

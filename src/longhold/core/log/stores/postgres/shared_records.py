@@ -11,11 +11,11 @@ from psycopg import Connection
 from longhold.core.log import Header, Loaded
 from longhold.core.log.entries import AnyEntry, Said
 from longhold.core.log.reading import decode_chunk
-from longhold.core.log.results import DIRECTORY, StoredBody
+from longhold.core.log.results import DIRECTORY, StoredBody, sha256_of
 from longhold.core.log.shared import SharedCommits, decode_said
 from longhold.core.log.spending import DayLedger
 from longhold.core.log.store import StoredSession, is_id
-from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase, select
+from longhold.core.log.stores.postgres.database import PostgresDatabase, select
 from longhold.core.log.stores.postgres.group_commit import Holder
 from longhold.core.messages.usage import Tally
 from longhold.core.settings.project import project_root, slug
@@ -41,9 +41,10 @@ WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) AND strpos(id
 """
 _SAID = """
 SELECT e.body FROM longhold.entries e JOIN longhold.sessions s ON s.key = e.session
-WHERE s.tenant = %s AND s.id = %s AND starts_with(encode(substr(e.body, 1, 15), 'escape'),
-    '{"entry":"said"') ORDER BY e.n
+WHERE s.tenant = %s AND s.id = %s
+    AND (%s OR starts_with(encode(substr(e.body, 1, 15), 'escape'), '{"entry":"said"')) ORDER BY e.n
 """
+"""Sealed rows are all read, because the database cannot look into them."""
 _COMMITS = """
 SELECT n, body FROM longhold.commits WHERE tenant = %s AND project = %s AND n > %s ORDER BY n
 """
@@ -165,7 +166,8 @@ class PostgresRecords:
         return [id for (id,) in rows]
 
     def said(self, session: str) -> Iterator[Said]:
-        for (body,) in self._database.rows(_SAID, (self._tenant, session)):
+        given = (self._tenant, session, self._database.codec is not None)
+        for (body,) in self._database.rows(_SAID, given):
             yield from decode_said(bytes(body))
 
 
@@ -234,11 +236,7 @@ def decode_session(id: str, modified: float, size: int, header: bytes) -> Stored
 
 
 def fill(
-    connection: Connection[Any],
-    key: int,
-    entries: Iterable[AnyEntry],
-    beside: Mapping[str, bytes],
-    objects: ObjectBodies,
+    connection: Connection[Any], key: int, entries: Iterable[AnyEntry], beside: Mapping[str, bytes]
 ) -> None:
     last, size, rest = 0, 0, iter(entries)
     while some := list(islice(rest, ROWS)):
@@ -256,5 +254,5 @@ def fill(
         connection.execute(
             "INSERT INTO longhold.bodies (session, name, sha256, bytes, body) "
             "VALUES (%b, %b, %b, %b, %b)",
-            (key, name, *objects.put(key, name, data)),
+            (key, name, sha256_of(data), len(data), data),
         )

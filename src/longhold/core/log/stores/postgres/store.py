@@ -7,12 +7,16 @@ fence may append. Missing tables are created. Connections hold no state, so PgBo
 import hashlib
 import math
 import os
+import re
+import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from psycopg import Connection, errors
@@ -20,11 +24,13 @@ from psycopg import Connection, errors
 from longhold.core.log import Header, Loaded
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry
+from longhold.core.log.erasing import redact, remove_indexes, with_branches
 from longhold.core.log.log import AGENTS, branch_header
 from longhold.core.log.protocol import AgentLog
 from longhold.core.log.results import DIRECTORY, Results, StoredBody
 from longhold.core.log.shared import SharedRecords
 from longhold.core.log.store import (
+    NONE_HERE,
     NOTHING,
     FileStore,
     Store,
@@ -33,10 +39,11 @@ from longhold.core.log.store import (
     check_id,
     is_id,
     new_id,
+    only_one,
     result_names,
 )
 from longhold.core.log.stores.postgres import schema
-from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase
+from longhold.core.log.stores.postgres.database import PostgresDatabase
 from longhold.core.log.stores.postgres.group_commit import Holder, Lease, Writer
 from longhold.core.log.stores.postgres.log import (
     BodiesToRead,
@@ -57,6 +64,9 @@ from longhold.core.settings import StoreSettings, home
 from longhold.core.settings.private_files import write_private
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import ConfigError, LogLocked, SessionExists, SessionNotFound, StoreError
+
+if TYPE_CHECKING:
+    from longhold.core.log.stores.postgres.encryption import Codec
 
 CLOCK_SECONDS = 1e-5
 """Maximum difference between file and database timestamps."""
@@ -94,6 +104,25 @@ def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
         os.utime(copies.find(one.id).path, (one.modified, one.modified))
 
 
+def _redact_rows(table: str, keys: list[int], text: str, connection: Connection[Any]) -> int:
+    query = f"SELECT ctid::text, body FROM longhold.{table} WHERE session = ANY(%s)"
+    count = 0
+    with connection.transaction():
+        for place, body in connection.execute(query, (keys,)).fetchall():
+            kept = redact(bytes(body), text)
+            if kept == bytes(body):
+                continue
+            hashed = ", sha256 = %(sha)s, bytes = length(%(body)s)" if table == "bodies" else ""
+            given = {"body": kept, "place": place, "sha": hashlib.sha256(kept).hexdigest()}
+            connection.execute(
+                f"UPDATE longhold.{table} SET body = %(body)s{hashed} "
+                "WHERE ctid = %(place)s::text::tid",
+                given,
+            )
+            count += 1
+    return count
+
+
 ENDS = 40
 
 _LIVE = """
@@ -119,27 +148,52 @@ FROM longhold.sessions WHERE tenant = %(tenant)s
 """
 
 
-_BODIES = "SELECT name, sha256, bytes, body FROM longhold.bodies WHERE session = %s"
+_BODIES = "SELECT name, body FROM longhold.bodies WHERE session = %s"
 _NO_AGENT = "strpos(id, '/') = 0"
 _WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s || '/'))"
 
 
 class PostgresStore:
-    def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
+    def __init__(
+        self, url: str, settings: StoreSettings | None = None, codec: "Codec | None" = None
+    ) -> None:
+        """Open the store. `codec` seals what it holds, by default with `store.key_file`."""
         self.settings = settings or StoreSettings()
-        self.tenant = self.settings.tenant
-        if "\0" in self.tenant:
-            raise ConfigError("store.tenant holds a null character, which no database takes")
-        self._database = PostgresDatabase(url, self.settings.patience_seconds)
-        self._objects = ObjectBodies(self.settings)
-        self._writer = Writer(self._database.connect, self.settings.patience_seconds, self._objects)
+        if self.settings.key_file and codec is None:
+            from longhold.core.log.stores.postgres.encryption import AesSiv
+
+            codec = AesSiv.read(self.settings.key_file)
+        self._database = PostgresDatabase(url, self.settings.patience_seconds, codec)
+        self._writer = Writer(self._database.connect, self.settings.patience_seconds)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
+        self._tenants: dict[str, PostgresStore] = {}
+        """The stores that share these connections."""
+        self._be_tenant(self.settings.tenant)
+        try:
+            self._database.run(schema.migrate)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _be_tenant(self, tenant: str) -> None:
+        if "\0" in tenant:
+            raise ConfigError("store.tenant contains a null character, which no database accepts")
+        self.tenant, self.settings = tenant, replace(self.settings, tenant=tenant)
         self._open: set[str] = set()
         self._unreleased: dict[int, int] = {}
         """Fences by key of closed sessions that the database still lists as held."""
-        mark = hashlib.sha256(f"{self._database.place}\0{self.tenant}".encode()).hexdigest()[:16]
+        mark = hashlib.sha256(f"{self._database.place}\0{tenant}".encode()).hexdigest()[:16]
         self._scratch = home() / "stores" / mark
-        self._database.run(schema.migrate)
+        self._tenants[tenant] = self
+
+    def for_tenant(self, tenant: str) -> "PostgresStore":
+        """Return the store of another tenant over the same connections and threads.
+
+        Closing one of them closes all.
+        """
+        if tenant not in self._tenants:
+            copy(self)._be_tenant(tenant)
+        return self._tenants[tenant]
 
     def create(self, *, directory: Path, session: str | None = None) -> PostgresLog:
         id = check_id(session or new_id())
@@ -235,7 +289,7 @@ class PostgresStore:
                     _CREATE, (*self._columns(id, header), header.created or time.time(), None)
                 ).fetchone()
                 assert row is not None, "an insert returns its row"
-                fill(connection, row[0], entries, beside, self._objects)
+                fill(connection, row[0], entries, beside)
 
         try:
             self._database.run(insert, retries=False)
@@ -249,7 +303,7 @@ class PostgresStore:
             f"{_BODIES} AND (name = %s OR starts_with(name, %s)) ORDER BY name",
             (key, NOTES, f"{DIRECTORY}/"),
         )
-        return {name: self._objects.body(key, *row) for name, *row in rows}
+        return {name: bytes(body) for name, body in rows}
 
     def results(self, session: str) -> Results:
         key, _ = self._key(self.find(session).id)
@@ -276,48 +330,41 @@ class PostgresStore:
     def _path(self, id: str) -> Path:
         return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
 
-    def find(self, session: str) -> StoredSession:
-        if session == "newest":
+    def find(self, session: str, *, by_prefix: bool = False) -> StoredSession:
+        if by_prefix and session == "newest":
             if here := self.sessions(Path.cwd(), limit=1):
                 return here[0]
-            raise SessionNotFound(
-                "this project has no session; `longhold sessions --all` lists every project's"
-            )
+            raise SessionNotFound(NONE_HERE)
         found: list[StoredSession] = []
         above, _, agent = session.rpartition("/")
         if is_id(agent):
-            name = f"{self.find(above).id}/{agent}" if above else session
+            name = f"{self.find(above, by_prefix=by_prefix).id}/{agent}" if above else session
             given = {"tenant": self.tenant, "id": name}
             found = self._list(f"{_LISTED} AND id = %(id)s", given)
-            if not found and not above:
+            if not found and not above and by_prefix:
                 found = self._list(
                     f"{_LISTED} AND {_NO_AGENT} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5",
                     given,
                 )
-        if len(found) == 1:
-            return found[0]
-        if found:
-            some = ", ".join(one.id for one in found[:4])
+        if not found:
             raise SessionNotFound(
-                f"{session!r} is the beginning of several sessions: {some}; give more of it"
+                f"there is no session {session!r}; `longhold sessions --all` lists them"
             )
-        raise SessionNotFound(
-            f"there is no session {session!r}; `longhold sessions --all` lists them"
-        )
+        return only_one(session, found)
 
     def sessions(
-        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+        self, directory: Path | None = None, *, limit: int = 0, prefix: str = ""
     ) -> list[StoredSession]:
         project = slug(project_root(directory)) if directory else None
+        wanted = " AND project = %(project)s" if project is not None else ""
+        wanted += " AND id LIKE %(prefix)s" if prefix else ""
         return self._list(
-            f"{_LISTED} AND {_NO_AGENT} AND (%(project)s::text IS NULL OR project = %(project)s) "
-            "AND modified >= to_timestamp(%(since)s) ORDER BY modified DESC, key DESC "
-            "LIMIT %(limit)s",
+            f"{_LISTED} AND {_NO_AGENT}{wanted} ORDER BY modified DESC, key DESC LIMIT %(limit)s",
             {
                 "tenant": self.tenant,
                 "project": project,
-                "since": since,
                 "limit": limit or None,
+                "prefix": re.sub(r"([\\%_])", r"\\\1", prefix) + "%",
             },
         )
 
@@ -333,8 +380,7 @@ class PostgresStore:
         return title_in(notes.decode("utf-8", "replace"), lines[:ENDS], lines[-ENDS:])
 
     def delete(self, session: str) -> None:
-        found = self.find(session)
-        if found.id != session or not is_id(session):
+        if not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
         with self.open(session):  # raises if a process is writing it
             given = {"tenant": self.tenant, "id": session}
@@ -346,10 +392,46 @@ class PostgresStore:
                     for table in ("entries", "bodies", "reports", "boxes", "mail"):
                         query = f"DELETE FROM longhold.{table} WHERE session = ANY(%s)"
                         connection.execute(query, (keys,))
-                    for key in keys:  # a failure rolls the rows back, so that it can be retried
-                        self._objects.remove(key)
 
             self._database.run(remove)
+
+    def erase(
+        self, *sessions: str, directory: Path | None = None, everything: bool = False
+    ) -> list[str]:
+        listed = self.sessions(directory) if directory or everything else []
+        gone = with_branches(self, [*sessions, *(one.id for one in listed)])
+        copies = FileStore(self._scratch / "copies")
+        for id in gone:
+            self.delete(id)
+            with suppress(SessionNotFound):
+                copies.delete(id)
+            shutil.rmtree(self._path(id).with_suffix(""), ignore_errors=True)
+        if directory is not None:
+            given = (self.tenant, slug(project_root(directory)))
+            query = "DELETE FROM longhold.commits WHERE tenant = %s AND project = %s"
+            self._database.run(lambda connection: connection.execute(query, given))
+            memory = self.shared(directory).memory
+            shutil.rmtree(memory.place if memory else copies.root, ignore_errors=True)
+        if everything:
+            for table in ("commits", "shared", "spending"):
+                query = f"DELETE FROM longhold.{table} WHERE tenant = %s"
+                self._database.run(partial(Connection.execute, query=query, params=(self.tenant,)))
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        remove_indexes()
+        return gone
+
+    def redact(self, session: str, text: str) -> int:
+        count = 0
+        for id in with_branches(self, [session]):
+            with self.open(id):  # raises if a process is writing it
+                names = [id, *self.agents(id)]
+                keys = [self._key(name)[0] for name in names]
+                for table in ("entries", "bodies", "reports", "mail"):
+                    count += self._database.run(partial(_redact_rows, table, keys, text))
+            with suppress(SessionNotFound):
+                FileStore(self._scratch / "copies").delete(id)
+        remove_indexes()
+        return count
 
     def files(self, session: str = "") -> FileStore:
         copies = FileStore(self._scratch / "copies")
@@ -373,7 +455,7 @@ class PostgresStore:
 
     def body(self, key: int, name: str) -> bytes | None:
         rows = self._database.rows(f"{_BODIES} AND name = %s", (key, name))
-        return self._objects.body(key, *rows[0][1:]) if rows else None
+        return bytes(rows[0][1]) if rows else None
 
     def reports(self, key: int) -> list[tuple[int, bytes]]:
         rows = self._database.rows(

@@ -3,13 +3,19 @@
 `FactPieces.digest` writes all nine; `engine_part` writes only additions to a model's summary.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
+from longhold.core.messages.text import pluralize, quote_rest
 from longhold.core.stages.compact.digest import files, state
-from longhold.core.stages.compact.digest.context import LIMITS, DigestContext, is_finished
+from longhold.core.stages.compact.digest.context import (
+    LIMITS,
+    OLD_SHARE,
+    DigestContext,
+    is_finished,
+)
 from longhold.core.stages.compact.digest.files import document_pieces
 from longhold.core.stages.compact.digest.headings import shorten_sections
 from longhold.core.stages.compact.digest.pieces import (
@@ -17,13 +23,18 @@ from longhold.core.stages.compact.digest.pieces import (
     DigestPiece,
     Worth,
     fit,
-    line_piece,
     remember_counts,
 )
 from longhold.core.stages.compact.digest.state import explanation_pieces, last_state_pieces
-from longhold.core.stages.compact.digest.timeline import message_pieces, turn_pieces, work_pieces
-from longhold.core.stages.facts.facts import Facts, cite
+from longhold.core.stages.compact.digest.timeline import (
+    message_pieces,
+    open_pieces,
+    turn_pieces,
+    work_pieces,
+)
+from longhold.core.stages.facts.facts import Call, Facts, cite
 from longhold.core.stages.facts.names import find_names
+from longhold.core.stages.facts.user_text import describe_left_out, find_vital
 from longhold.core.view.tokens import estimate_tokens
 
 SECTIONS = {
@@ -46,7 +57,6 @@ OPENING_ALONE = (
     "Told from the messages themselves, without a model. T1, T2 … are the user's turns; [#n] was "
     "message n. They are kept nowhere else."
 )
-NOTHING = "Nothing to tell."
 TOKEN_CHARS = 4
 """Average for prose; only used to size carried summaries."""
 COVERED_SHARE = 0.8
@@ -58,25 +68,29 @@ def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.wor
     """Return a digest's token budget: a share of the segment plus the excess of long messages."""
     share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
     spoken = _spoken_tokens(facts, remember_counts(estimate_tokens))
-    beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
+    beyond = (quote_rest(w.text)[LIMITS.usual_message_chars :] for _, w in facts.words())
     long = sum(estimate_tokens(text) for text in beyond if text)
     return max(share + min(long, words_tokens), LIMITS.least_tokens + min(spoken, words_tokens))
 
 
 def _spoken_tokens(facts: Facts, count: Count) -> int:
-    return sum(count(words.text) + LEAD_TOKENS for _, words in facts.words())
+    return sum(count(quote_rest(words.text)) + LEAD_TOKENS for _, words in facts.words())
 
 
 def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
-    """Choose the messages to keep whole: open requests before finished ones, newest first."""
+    """Choose the messages to keep whole: vital ones, then open requests, the shortest first."""
+    vital = find_vital((words.id, words.text) for _, words in facts.words())
     said = sorted(
         (words for _, words in facts.words()),
-        key=lambda words: (not is_finished(marks.get(words.id, "")), words.id),
-        reverse=True,
+        key=lambda words: (
+            words.id not in vital,
+            is_finished(marks.get(words.id, "")),
+            len(words.text),
+        ),
     )
-    totals = accumulate(count(words.text) for words in said)
+    totals = accumulate(count(quote_rest(words.text)) for words in said)
     return frozenset(
         words.id for words, total in zip(said, totals, strict=True) if total <= words_tokens
     )
@@ -95,11 +109,13 @@ class FactPieces:
         *,
         count: Count = estimate_tokens,
         has_log: bool = True,
+        can_open: bool = True,
         words_tokens: int = 0,
     ) -> str:
         """Write all nine sections. `words_tokens` of the budget are for long user messages."""
         count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
+        context = replace(context, can_open=can_open)
         hidden = context.hidden_turns
         pieces = (
             *_prior(context, budget_tokens),
@@ -109,28 +125,40 @@ class FactPieces:
         )
         opening = OPENING if has_log else OPENING_ALONE
         root = self._context.root
-        opening = f"{opening}\nPaths are relative to {root}/." if root else opening
+        opening += "\n" + quote_rest(f"Paths are relative to {root}/.") if root else ""
         room = budget_tokens - count(_assemble(opening, {}))
         while True:
-            text = _assemble(opening, fit(pieces, room, count))
+            sections = fit(pieces, room, count)
+            text = _assemble(opening, sections)
             excess = count(text) - budget_tokens  # joining lines can cost tokens
             if excess <= 0 or room <= 0:
-                return text
+                break
             room -= excess
+        # Outside the budget, because nobody misses what they do not know of.
+        missing = _state_left_out(context, sections.get(6, ""))
+        return _assemble(opening, _state_missing(missing, sections))
+
+    @cached_property
+    def open_tokens(self) -> int:
+        """The size of one line for each call of the open turn."""
+        pieces = open_pieces(self._context)
+        return sum(estimate_tokens(piece.forms[0]) + 1 for piece in pieces)
 
     def engine_part(self, budget_tokens: int, written: str = "") -> dict[int, str]:
         """Write the facts from the log that `written`, a model's summary, does not cover."""
         beside = (_discount_covered(piece, written) for piece in self._beside_written)
-        return fit((*self._state, *beside), budget_tokens, estimate_tokens)
+        sections = fit((*self._state, *beside), budget_tokens, estimate_tokens)
+        return _state_missing(_state_left_out_steps(self._context, sections.get(6, "")), sections)
 
     def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
         facts, marks = self.facts, self.marks
         return DigestContext(
             facts=facts,
             marks=marks,
-            is_tight=_spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens,
+            is_tight=_spoken_tokens(facts, count) > budget_tokens * LIMITS.spoken_ratio,
             whole=_choose_whole(facts, words_tokens, marks, count) if words_tokens else frozenset(),
             most_messages=budget_tokens // LIMITS.message_tokens,
+            vital=find_vital((words.id, words.text) for _, words in facts.words()),
         )
 
     @cached_property
@@ -168,11 +196,7 @@ class FactPieces:
     @cached_property
     def _state(self) -> tuple[DigestPiece, ...]:
         context = DigestContext(facts=self.facts)
-        return (
-            *state.pending_pieces(context),
-            *state.current_pieces(context),
-            *last_state_pieces(context),
-        )
+        return (*state.pending_pieces(context), *last_state_pieces(context))
 
 
 def _discount_covered(piece: DigestPiece, written: str) -> DigestPiece:
@@ -189,15 +213,37 @@ def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
     prior = context.facts.prior
     if not prior:
         return
-    chars = int(budget_tokens * context.limits.prior_ratio * TOKEN_CHARS / len(prior))
     for i, summary in enumerate(prior):
-        text = shorten_sections(summary.text, chars)
-        if not text:
-            continue
-        line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield line_piece(1, (2, i), line, Worth.PRIOR)
+        texts = [
+            shorten_sections(summary.text, int(budget_tokens * ratio * TOKEN_CHARS / len(prior)))
+            for ratio in context.limits.prior_ratios
+        ]
+        if texts[0]:
+            lead = f"From the summary of what came before {cite(summary.id)}:\n"
+            share = OLD_SHARE if context.facts.since else 1.0  # the log has those turns
+            gains = (share * Worth.PRIOR, share * Worth.MORE_PRIOR)
+            yield DigestPiece(1, (2, i), tuple(lead + text for text in texts), gains)
+
+
+def _state_missing(missing: Iterable[str], sections: dict[int, str]) -> dict[int, str]:
+    told = "\n".join(filter(None, (*missing, sections.get(6, ""))))
+    return {**sections, 6: told} if told else sections
+
+
+def _state_left_out(context: DigestContext, shown: str) -> Iterator[str]:
+    said = [words.id for _, words in context.facts.words() if cite(words.id) not in shown]
+    if said:
+        yield describe_left_out(said, can_open=context.can_open)
+    yield from _state_left_out_steps(context, shown)
+
+
+def _state_left_out_steps(context: DigestContext, shown: str) -> Iterator[str]:
+    steps = [step for turn in context.facts.turns[-1:] for step in turn.steps]
+    steps = [one for one in steps if isinstance(one, Call) and cite(one.id) not in shown]
+    if steps and context.open_turn >= 0:
+        yield f"{pluralize(len(steps), 'call')} of the open turn left out, the oldest first."
 
 
 def _assemble(opening: str, written: Mapping[int, str]) -> str:
-    sections = (f"## {n}. {name}\n{written.get(n, NOTHING)}" for n, name in SECTIONS.items())
+    sections = (f"## {n}. {name}\n{written[n]}" for n, name in SECTIONS.items() if n in written)
     return "\n\n".join((opening, *sections))

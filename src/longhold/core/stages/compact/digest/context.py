@@ -3,29 +3,56 @@
 The limits are for a 200K window. Text they cut is still in the log, under the cited number.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import PurePosixPath
+from posixpath import relpath
 
+from longhold.core.messages.text import one_line, sentences, without_code
 from longhold.core.stages.compact.digest.pieces import lower_by_age
-from longhold.core.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look, WordsFact
-from longhold.core.stages.facts.gist import question
+from longhold.core.stages.facts.facts import (
+    AnswerFact,
+    Call,
+    ChangeFact,
+    Facts,
+    Look,
+    WordsFact,
+    cite,
+)
+from longhold.core.stages.facts.gist import DOUBTS, add_reason, question
 
 OLD_SHARE = 0.4
 """The share of its value that a message keeps after an earlier compaction."""
+CURRENT_SHARE, FINISHED_SHARE = 2.0, 0.3
+"""Weights of what documents demand for the current task and for a finished one."""
+REPLY_CHARS = 60
+"""A message this short is shown with the question it answers."""
 ROOT_SHARE = 0.6
 """A directory that contains this share of all paths is omitted from them."""
+
+
+MOST_CAUSES, FEWEST_CAUSES = 6, 2
+"""A single explanation needs no order."""
+
+_CAUSE = re.compile(
+    r"root cause|turns out|\bactual(?:ly)? (?:cause|issue|problem|bug|reason)"
+    r"|\b(?:bug|issue|problem|cause|reason|culprit)(?:\*\*)? (?:is|was)\b"
+    r"|\b(?:bug|issue|problem|cause|reason)(?: is)?:(?:\*\*)?\s",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLimits:
     base_tokens: int = 600
     """For the headings and the state, however short the segment is."""
-    tokens_ratio: float = 0.098
+    tokens_ratio: float = 0.088
     """Share of the segment's tokens on top of that. By most tokenizers the total is a tenth."""
-    written_ratio: float = 0.08
+    written_ratio: float = 0.077
     """Lower for a model's summary and its additions: the model has judged what matters."""
     least_tokens: int = 1_200
     """With less, the nine sections would contain only headings."""
@@ -34,8 +61,10 @@ class DigestLimits:
     """Beyond this, readers skim and each later call pays for it again."""
     words_tokens: int = 60_000
     """The user's words cannot be recovered later. Recorded sessions have up to 6,900 tokens."""
-    index_ratio: float = 0.075
+    index_ratio: float = 0.02
     """The index of names gets this share of the budget left after the user's words."""
+    index_tokens: int = 1_500
+    """At least this with a model's summary, beyond the budget: a seventh less is then missed."""
     message_tokens: int = 24
     """The size of a message's first words. It limits how many of the newest messages are read."""
     open_messages: int = 200
@@ -56,9 +85,11 @@ class DigestLimits:
     brief_command_chars: int = 90
     command_chars: int = 260
     """90% of recorded commands are shorter; the rest are scripts and commit messages."""
+    brief_outcome_chars: int = 60
+    """A shorter output is shown before the whole command, because it is what the command was for."""
     outcome_chars: int = 220
-    error_chars: tuple[int, ...] = (100, 220, 320)
-    """The beginning, then the line that names the problem, then the location."""
+    error_chars: tuple[int, ...] = (120, 190, 320)
+    """The line that names the problem, then the beginning as well, then its location."""
     snippet_chars: int = 700
     demand_chars: tuple[int, ...] = (500, 1_500, 4_000)
     """The demands of a plan or document: the most binding lines, more of them, nearly all."""
@@ -66,8 +97,10 @@ class DigestLimits:
     brief_report_chars: int = 240
     report_chars: int = 700
     long_report_chars: int = 2_400
-    prior_ratio: float = 0.2
-    """Share of the digest for summaries of history that is not in the log."""
+    prior_ratios: tuple[float, ...] = (0.08, 0.2)
+    """Share of the digest for summaries of history that is not in the log: at least, at most."""
+    spoken_ratio: float = 0.4
+    """If the user's words take more of the digest, those compacted before are shortened."""
     recent_rounds: int = 50
     """Older commands and errors are listed only with space to spare."""
     current_rounds: int = 10
@@ -90,10 +123,14 @@ class DigestContext:
     limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
     whole: frozenset[int] = frozenset()
+    vital: frozenset[int] = frozenset()
+    """Messages that are shortened last: the first one and lists of requirements."""
     most_messages: int = 0
     """The most messages the budget could show; 0 means no limit."""
     is_tight: bool = False
     """Not all of the user's words fit, so messages compacted before are worth less."""
+    can_open: bool = True
+    """The model has a tool that shows a cited message whole."""
 
     @cached_property
     def root(self) -> str:
@@ -110,7 +147,11 @@ class DigestContext:
         return max(deep, key=len, default="")
 
     def short(self, path: str) -> str:
-        return path.removeprefix(f"{self.root}/") if self.root else path
+        """Write a path relative to the root, if that is shorter."""
+        if not self.root or not path.startswith("/"):
+            return path
+        near = relpath(path, self.root)
+        return near if len(near) < len(path) else path
 
     def plain(self, text: str) -> str:
         return text.replace(f"{self.root}/", "") if self.root else text
@@ -127,23 +168,54 @@ class DigestContext:
         return found
 
     @cached_property
+    def unanswered(self) -> frozenset[int]:
+        """Turns that ended with a question which no short reply answers."""
+        turns = pairwise(self.facts.turns)
+        return frozenset(a.number for a, b in turns if b.words and len(b.words.text) > REPLY_CHARS)
+
+    def pointer(self, id: int) -> str:
+        return cite(id) if self.can_open else ""
+
+    @cached_property
+    def open_turn(self) -> int:
+        """The number of the turn whose last step is a call, so that no answer has ended it; or -1."""
+        last = self.facts.turns[-1] if self.facts.turns else None
+        is_open = last and last.steps and isinstance(last.steps[-1], Call)
+        return last.number if last and is_open else -1
+
+    @cached_property
+    def causes(self) -> list[tuple[int, int, str, str]]:
+        """Turn, number, text and text with reason of the latest causes that answers give."""
+        found = []
+        for turn, step in self.facts.find(AnswerFact):
+            said = sentences(without_code(step.text))
+            named = [
+                s for s in said if _CAUSE.search(s) and not (s.endswith("?") or DOUBTS.search(s))
+            ]
+            if named:
+                whole = one_line(add_reason(said, named[-1]))
+                found.append((turn, step.id, one_line(named[-1]), whole))
+        return found[-MOST_CAUSES:]
+
+    @cached_property
+    def repeated(self) -> frozenset[int]:
+        """Messages that a later one repeats from its beginning, often after an interruption."""
+        said = [words for _, words in self.facts.words() if words.text]
+        return frozenset(
+            a.id for a, b in pairwise(said) if b.text.startswith(a.text) and a.via == b.via
+        )
+
+    @cached_property
     def left_out(self) -> list[tuple[int, WordsFact]]:
         said = list(self.facts.words())
-        return said[: -self.most_messages] if self.most_messages and self.is_tight else []
+        oldest = said[: -self.most_messages] if self.most_messages and self.is_tight else []
+        return [(turn, words) for turn, words in oldest if words.id not in self.vital]
 
     @cached_property
     def hidden_turns(self) -> frozenset[int]:
         ids = {words.id for _, words in self.left_out}
         turns = (turn for turn in self.facts.turns if turn.words and turn.words.id in ids)
         return frozenset(turn.number for turn in turns)
-
-    @cached_property
-    def read_texts(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for _, step in self.facts.find(Look):
-            if step.kind == "read" and step.text:
-                found.setdefault(step.path, []).insert(0, step.text)
-        return found
 
     @cached_property
     def last_turn(self) -> int:
@@ -153,6 +225,13 @@ class DigestContext:
         """Return the age of a turn: 0 for the last one, approaching 1."""
         first = self.facts.turns[0].number if self.facts.turns else 0
         return (self.last_turn - turn) / (self.last_turn - first + 1)
+
+    def task_share(self, turn: int) -> float:
+        """Return the weight of a turn's task: more if it is the current one, less if finished."""
+        said = next((t.words for t in self.facts.turns if t.number == turn), None)
+        if said and is_finished(self.marks.get(said.id, "")):
+            return FINISHED_SHARE
+        return CURRENT_SHARE if turn == self.last_turn else 1.0
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from longhold.core.stages.compact.digest.context import DigestContext
+from longhold.core.stages.compact.digest.context import CURRENT_SHARE, FINISHED_SHARE, DigestContext
 from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece
 from longhold.core.stages.facts.carried import demands, is_document
 from longhold.core.stages.facts.facts import (
@@ -28,15 +28,14 @@ from longhold.core.stages.facts.names import (
     PROSE,
     last_name,
     list_added,
-    list_neighbours,
-    list_removed,
     list_touched,
-    list_values,
     suffix_of,
 )
 
 SPEC_CHARS = 200
 """A shorter file is not a specification."""
+LISTING_SHARE = 0.1
+"""Weight of output without headings, which demands little."""
 NAME_CHARS = 5
 """A shorter name may appear in a message by chance."""
 
@@ -44,6 +43,7 @@ _INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
 """Every session reads these files, so they need no outline."""
 _NAME = re.compile(r"(?<![\w./-])[\w#][\w./:#-]*[\d./:#_-][\w./:#-]*")
 """An argument that may be a name, because it contains more than letters."""
+_CLOSES = re.compile(r"\b(?:close|done|complete|finish|resolve)", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+[→\t:|] ?", re.MULTILINE)
 
 
@@ -58,27 +58,58 @@ def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn, step in context.facts.find(PlanFact):
         if step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _demand_piece(context, 3, step.id, lead, step.text)
+            yield _demand_piece(context, 3, context.task_share(turn), step.id, lead, step.text)
     yield from _pointed_pieces(context)
 
 
 def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    found = _find_pointed(context)
+    is_open = {
+        what: context.task_share(turn) >= 1 and not _is_closed(context, step, document)
+        for what, (turn, step, document) in found.items()
+    }
+    current = next((what for what in reversed(found) if is_open[what]), "")
+    for what, (turn, step, document) in found.items():
+        share = CURRENT_SHARE if what == current else context.task_share(turn)
+        share *= FINISHED_SHARE if _is_closed(context, step, document) else 1.0
+        share *= 1.0 if is_document(document.text) else LISTING_SHARE
+        lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; it says:\n"
+        yield _demand_piece(context, 4, share, step.id, lead, document.text)
+
+
+def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Document]]:
+    """Find the documents that the user or another such document names, each as it was last read."""
     said = deque(context.facts.words())
-    written, told, heard = set[str](), set[str](), ""
+    found: dict[str, tuple[int, StepFact, _Document]] = {}
+    written, heard, read = set[str](), "", ""
     for turn, step in context.facts.steps():
         while said and said[0][0] <= turn:
             heard += f"\0{said.popleft()[1].text}"
         if isinstance(step, ChangeFact):  # the agent's own work, even if the user names it
             written.add(last_name(step.path))
         document = _document(context, step)
-        if document is None or document.what in told or written & set(document.names):
+        if document is None or written & set(document.names):
             continue
-        if any(name in heard for name in document.names):
-            told.add(document.what)
-            heard += f"\0{document.text}"
-            source = f"{document.what}, read in T{turn} {cite(step.id)}"
-            lead = f"The user pointed at {source}; it says:\n"
-            yield _demand_piece(context, 4, step.id, lead, document.text)
+        named = heard if isinstance(step, Report) else heard + read
+        if any(name in named for name in document.names):
+            if document.what not in found:
+                read += f"\0{document.text}"
+            found.pop(document.what, None)
+            found[document.what] = turn, step, document
+    return found
+
+
+def _is_closed(context: DigestContext, step: StepFact, document: _Document) -> bool:
+    """True if a later command closes what a document is about, such as a ticket."""
+    names = "|".join(re.escape(name) for name in document.names[1:])
+    named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w.-])") if names else None
+    return named is not None and any(
+        command.id > step.id
+        and not command.has_failed
+        and _CLOSES.search(command.text)
+        and named.search(command.text)
+        for _, command in context.facts.find(CommandFact)
+    )
 
 
 def _document(context: DigestContext, step: StepFact) -> _Document | None:
@@ -100,10 +131,12 @@ def _names(line: str, text: str) -> tuple[str, ...]:
     return tuple(name for name in (line, *named) if len(name) >= NAME_CHARS)
 
 
-def _demand_piece(context: DigestContext, rank: int, id: int, lead: str, text: str) -> DigestPiece:
+def _demand_piece(
+    context: DigestContext, rank: int, share: float, id: int, lead: str, text: str
+) -> DigestPiece:
     forms = tuple(lead + demands(text, chars) for chars in context.limits.demand_chars)
     worths = (Worth.DEMANDS, Worth.MORE_DEMANDS, Worth.OUTLINES)
-    gains = tuple(context.worth(worth, id) for worth in worths)
+    gains = tuple(share * context.worth(worth, id) for worth in worths)
     return DigestPiece(1, (rank, id), forms, gains)
 
 
@@ -114,11 +147,6 @@ def _without_numbers(text: str) -> str:
 
 CHANGED = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.PUT_IN)
 PUT_IN = 12
-BESIDE = 6
-"""Neighbours of changed definitions, which are often compared with them next."""
-SETTINGS = 6
-TAKEN_OUT = 5
-SEARCHES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +178,6 @@ def _read_counts(facts: Facts) -> Counter[str]:
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     yield from _change_pieces(context)
     yield from _read_pieces(context)
-    yield from _search_pieces(context)
 
 
 def _change_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -172,34 +199,21 @@ def _name_edits(context: DigestContext, edits: Edits) -> tuple[str, str]:
     turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
     head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
     newest_first = changes[::-1]
-    definitions, constants = list_touched(newest_first), list_values(changes)[:SETTINGS]
-    near = list_neighbours(newest_first, context.read_texts.get(edits.path, ()))[:BESIDE]
+    definitions = list_touched(newest_first)
     names = f"{head}; touched {', '.join(definitions)}" if definitions else head
-    names += f"; beside {', '.join(near)}" if near else ""
-    names += f"; set {', '.join(constants)}" if constants else ""
     brought = list_added(newest_first, definitions)[:PUT_IN]
-    gone = list_removed(changes)[:TAKEN_OUT]
     more = f"; put in {', '.join(brought)}" if brought else ""
-    more += f"; took out {', '.join(gone)}" if gone else ""
     return names, names + more
 
 
 def _read_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     changed = {edits.path for edits in group_edits(context.facts)}
-    by_directory: dict[str, list[tuple[str, int]]] = {}
+    by_directory: dict[str, list[str]] = {}
     for path, n in _read_counts(context.facts).most_common():
         if path not in changed:
             where = PurePosixPath(context.short(path))
-            by_directory.setdefault(str(where.parent), []).append((where.name, n))
-    for i, (directory, names) in enumerate(by_directory.items()):
-        listed = ", ".join(name + times(n) for name, n in names)
-        place = "" if directory == "." else f"{directory}/: "
-        yield line_piece(3, (1, i), f"- read: {place}{listed}", Worth.READ_FILES)
-
-
-def _search_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    looks = [look for _, look in context.facts.find(Look) if look.kind == "search"]
-    patterns = dict.fromkeys(f"`{look.pattern}`" for look in reversed(looks) if look.pattern)
-    if patterns:
-        line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
-        yield line_piece(3, (2, 0), line, Worth.SEARCHES)
+            place = "" if str(where.parent) == "." else f"{where.parent}/: "
+            by_directory.setdefault(place, []).append(where.name + times(n))
+    if by_directory:
+        lists = "; ".join(place + ", ".join(names) for place, names in by_directory.items())
+        yield line_piece(3, (1, 0), f"- read: {lists}", Worth.READ_FILES)

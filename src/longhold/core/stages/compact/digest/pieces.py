@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
+
+from longhold.core.messages.text import quote_rest
 
 Count: TypeAlias = Callable[[str], int]
 
@@ -36,6 +38,8 @@ class Worth(IntEnum):
     Tuned with `benchmarks/exam.py`, except its held-out questions, and `benchmarks/retention.py`.
     """
 
+    OPEN_CALLS = 3_000_000
+    """What was done for a request that is not answered yet, or it would be done again."""
     LAST_WORDS = 2_000_000
     FIRST_WORDS = 1_000_000
     """Ensures that no message is missing entirely."""
@@ -50,9 +54,10 @@ class Worth(IntEnum):
     EXPLANATIONS = 2_500
     EARLIER_EXPLANATIONS = 1_000
     PRIOR = 3_000
-    OLD_WORDS = 2_000
+    MORE_PRIOR = 1_200
+    OLD_WORDS = 100
     PASTES = 2_001
-    LONG_LAST_ANSWER = 1_500
+    LONG_LAST_ANSWER = 900
     DEMANDS = 1_600
     MORE_DEMANDS = 1_700
     OUTLINES = 1_400
@@ -61,32 +66,31 @@ class Worth(IntEnum):
     OPEN_ERRORS = 801
     """Recent errors that did not work later."""
     LONG_ANSWERS = 500
-    OLD_FIRST_WORDS = 600
+    OLD_FIRST_WORDS = 350
     COMMITS = 500
     ANSWERS = 501
     CURRENT_CODE = 300
     VERDICTS = 401
     RECENT_ERRORS = 450
     TOUCHED = 403
-    CLEAR_ERRORS = 404
+    CLEAR_ERRORS = 120
     CONCLUSIONS = 440
-    BRIEF_REPORTS = 351
+    BRIEF_REPORTS = 160
     TOLD_REPORTS = 300
     WHOLE_ANSWERS = 301
     CURRENT_WORK = 250
-    BESIDE = 251
     SEEN = 400
     WHOLE_REPORTS = 150
-    RECENT_COMMANDS = 310
-    RECENT_OUTCOMES = 151
+    RECENT_COMMANDS = 380
+    RECENT_OUTCOMES = 260
     PUT_IN = 120
     WHOLE_COMMANDS = 80
     REMARKS = 120
     WORK = 100
-    REPORTS = 101
-    SEARCHES = 102
+    REPLACED = 150
+    """A small change, told by what replaced what."""
+    REPORTS = 65
     REASONS = 103
-    REQUEST = 60
     LONG_ERRORS = 61
     OLD_ERRORS = 62
     OLD_COMMANDS = 63
@@ -118,11 +122,19 @@ class DigestPiece:
         default_factory=dict, init=False, compare=False, repr=False
     )
 
+    def __post_init__(self) -> None:
+        """Quote all but the first line of each form, because only that begins with the template."""
+        object.__setattr__(self, "forms", tuple(map(quote_rest, self.forms)))
+
     def steps(self, count: Count) -> list[_Step]:
         """Return the cumulative price and value of each form, after a first entry for no form."""
         if count not in self._steps:
             prices = (count(form) + 1 for form in self.forms)  # newline
-            self._steps[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(self.gains))]
+            same = (a == b for a, b in pairwise(("", *self.forms)))
+            gains = (
+                0.0 if is_same else gain for is_same, gain in zip(same, self.gains, strict=True)
+            )
+            self._steps[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(gains))]
         return self._steps[count]
 
 

@@ -1,29 +1,25 @@
-"""Sections 1, 2, 4, 5, 7, 8 and 9: request, tools, errors, findings, pending, current, next step.
+"""Sections 4, 5, 7, 8 and 9: errors, findings, pending tasks, the last state, the next step.
 
-Nothing is judged here: requests are quoted and conclusions are the model's own sentences.
+Nothing is judged here: conclusions are the model's own sentences.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from longhold.core.messages.text import (
+    BAR,
     cut,
-    head_and_tail,
     one_line,
     remove_blank_lines,
     sentences,
-    without_code,
 )
-from longhold.core.stages.compact.digest.context import DigestContext
-from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece, lower_by_age
+from longhold.core.stages.compact.digest.context import FEWEST_CAUSES, DigestContext
+from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece
 from longhold.core.stages.facts.facts import (
     AnswerFact,
-    ChangeFact,
     CommandFact,
     Facts,
-    Look,
     Thought,
     TurnFacts,
     WordsFact,
@@ -31,78 +27,42 @@ from longhold.core.stages.facts.facts import (
     error_of,
     subject_of,
 )
-from longhold.core.stages.facts.gist import conclusions, gist, is_strong, question
-from longhold.core.stages.facts.names import last_name, list_removed, suffix_of
+from longhold.core.stages.facts.gist import (
+    conclusions,
+    gist,
+    is_strong,
+    only_announces,
+    question,
+)
 from longhold.core.stages.facts.outcome import (
+    HEAD_CHARS,
     branch_in,
     commits_in,
     error_head,
     find_listed_commits,
     telling_lines,
+    tree_in,
 )
 
-COMMAND_CHARS = 100
+COMMAND_CHARS = 60
 SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
 """Short, because section 6 has the whole message."""
-PARTS = 3
-"""Programs named per command line. Later ones are usually filters."""
 FINAL_CONCLUSIONS = 2
 """Per turn. Earlier conclusions were often abandoned."""
-GONE = 8
+TOOL_ERROR = "<tool_use_error>"
+"""Begins a client's refusal of a call, such as an edit of a file that was not read."""
 HASH_CHARS = 7
-SUFFIXES = 5
-PROGRAMS = 8
 
+_DIGITS = re.compile(r"\d+")
 _HASH = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    yield from _request(context)
-    yield from _concepts(context)
     yield from error_pieces(context)
     yield from finding_pieces(context)
     yield from pending_pieces(context)
-    yield from current_pieces(context)
     yield from _next_pieces(context)
-
-
-def _request(context: DigestContext) -> Iterator[DigestPiece]:
-    said = [(turn, words) for turn, words in context.facts.words() if words.via != "shell"]
-    for place, (name, chosen) in enumerate((("Began", said[:1]), ("Latest", said[1:][-1:]))):
-        for turn, words in chosen:
-            quote = cut(one_line(words.text), QUOTE_CHARS)
-            line = f"{name} with T{turn} {cite(words.id)}: {quote}"
-            yield line_piece(1, (place,), line, Worth.REQUEST)
-
-
-def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
-    suffixes = Counter(
-        suffix
-        for _, step in context.facts.steps()
-        if isinstance(step, ChangeFact | Look) and (suffix := suffix_of(step.path))
-    )
-    commands = context.facts.find(CommandFact)
-    programs = Counter(program for _, command in commands for program in _programs(command))
-    means = [
-        f"{what} {', '.join(f'{name} ×{n}' for name, n in most)}"
-        for what, most in (
-            ("files", suffixes.most_common(SUFFIXES)),
-            ("commands", programs.most_common(PROGRAMS)),
-        )
-        if most
-    ]
-    if means:
-        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Worth.REQUEST)
-
-
-def _programs(command: CommandFact) -> Iterator[str]:
-    for part in re.split(r"&&|\|\||[;|\n]", _QUOTED.sub("''", command.text))[:PARTS]:
-        words = [word for word in part.split() if "=" not in word]
-        if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
-            verb = words[1] if len(words) > 1 and words[1].isalpha() else ""
-            yield f"{last_name(words[0])} {verb}".strip()
 
 
 def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -149,17 +109,32 @@ def _find_spoken_hashes(context: DigestContext) -> set[str]:
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     chars = context.limits.thought_chars
-    thought = [
-        (step.id, text)
-        for step in turn.steps
-        if isinstance(step, Thought)
-        for text in conclusions(step.text, chars)
+    thoughts = [step for step in turn.steps if isinstance(step, Thought)]
+    latest = [t for t in thoughts if turn.number == context.open_turn and context.is_current(t.id)]
+    for thought in latest[:-1]:  # section 8 has the last one
+        if only_announces(thought.text):
+            continue
+        forms = tuple(
+            f"- T{turn.number} {cite(thought.id)} thought: {gist(thought.text, most)}"
+            for most in (context.limits.remark_chars, chars)
+        )
+        yield DigestPiece(5, (0, thought.id), forms, (Worth.ANSWERS, Worth.REASONS))
+    answers = (step for step in turn.steps if isinstance(step, AnswerFact))
+    told = {t.id for t in latest} | {step.id for step in answers if is_strong(step.text)}
+    found = [
+        (t.id, said)
+        for t in thoughts
+        if t.id not in told
+        for said in zip(
+            *(conclusions(t.text, chars, with_reason=whole) for whole in (False, True)), strict=True
+        )
     ]
-    strong = [each for each in thought if is_strong(each[1])][-FINAL_CONCLUSIONS:]
-    for i, (id, text) in enumerate(thought):
-        worth = Worth.CONCLUSIONS if (id, text) in strong else Worth.REASONS
-        line = f"- T{turn.number} {cite(id)} thought: {text}"
-        yield line_piece(5, (0, id, i), line, context.worth(worth, id))
+    strong = [each for each in found if is_strong(each[1][0])][-FINAL_CONCLUSIONS:]
+    for i, (id, (brief, whole)) in enumerate(found):
+        worth = Worth.CONCLUSIONS if (id, (brief, whole)) in strong else Worth.REASONS
+        lead = f"- T{turn.number} {cite(id)} thought: "
+        gains = (context.worth(worth, id), context.worth(Worth.REASONS, id))
+        yield DigestPiece(5, (0, id, i), (lead + brief, lead + whole), gains)
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -179,42 +154,7 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             yield line_piece(7, (3, i), line, Worth.RUNNING)
 
 
-def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 8: the last rounds in detail."""
-    current = [(turn, s) for turn, s in context.facts.steps() if context.is_current(s.id)]
-    for i, (_, step) in enumerate(current):
-        age = context.staleness(step.id)
-        match step:
-            case ChangeFact(id=id, path=path, action=action, error=""):
-                lead = f"- {action} {context.short(path)} {cite(id)}"
-                forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
-                worths = (Worth.CURRENT_WORK, Worth.CURRENT_CODE)
-                gains = tuple(lower_by_age(worth, age) for worth in worths)
-                yield DigestPiece(8, (i,), forms, gains)
-            case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
-                sought = f" for `{pattern}`" if pattern else ""
-                verb = "read" if kind == "read" else "searched"
-                line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}"
-                gain = lower_by_age(Worth.REMARKS, age)
-                yield line_piece(8, (i,), line.replace("  ", " "), gain)
-
-
-def _snippet(change: ChangeFact, chars: int) -> str:
-    body = change.added.strip("\n")
-    if body.strip():
-        return f":\n```\n{cut(body, chars)}\n```"
-    gone = list_removed([change])
-    return f": took out {', '.join(gone[:GONE])}" if gone else ""
-
-
 def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    words = [w for _, w in context.facts.words() if w.via in ("message", "command")]
-    if words:
-        line = f"The user last said {cite(words[-1].id)}: "
-        short = cut(one_line(words[-1].text), context.limits.first_words_chars)
-        quote = one_line(head_and_tail(words[-1].text, QUOTE_CHARS, cite(words[-1].id)))
-        forms = (f'{line}"{short}"', f'{line}"{quote}"')
-        yield DigestPiece(9, (0,), forms, (Worth.NEXT_STEP, Worth.REQUEST))
     answers = [answer for _, answer in context.facts.find(AnswerFact)]
     if answers:
         body = remove_blank_lines(answers[-1].text)
@@ -247,9 +187,10 @@ def failures(facts: Facts) -> list[Failure]:
         error, what = error_of(step), subject_of(step)
         if not error:
             continue
-        before = found.pop((what, error[:SHORT_ERROR_CHARS]), None)
+        key = what, _DIGITS.sub("", error_head(error, SHORT_ERROR_CHARS)[HEAD_CHARS:])
+        before = found.pop(key, None)
         mended = passed.get(what, 0) if what else 0
-        found[what, error[:SHORT_ERROR_CHARS]] = Failure(
+        found[key] = Failure(
             turn=turn,
             id=step.id,
             what=what,
@@ -271,12 +212,13 @@ def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
-    if not context.is_recent(failure.id):
+    is_slip = bool(failure.mended) and failure.error.startswith(TOOL_ERROR)
+    if is_slip or not context.is_recent(failure.id):
         return Worth.OLD_ERRORS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
     if failure.is_refusal:
         return Worth.RECENT_COMMANDS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
     first = Worth.RECENT_ERRORS if failure.mended else Worth.OPEN_ERRORS
-    return first, Worth.LONG_ERRORS if failure.mended else Worth.CLEAR_ERRORS, Worth.LONG_ERRORS
+    return first, Worth.CLEAR_ERRORS, Worth.LONG_ERRORS
 
 
 def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> str:
@@ -289,17 +231,6 @@ def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> s
 
 
 LAST = float("inf")
-EXPLANATIONS = 6
-"""The latest; older ones were abandoned or are known."""
-FEWEST_EXPLANATIONS = 2
-"""A single explanation needs no order."""
-
-_CAUSE = re.compile(
-    r"root cause|turns out|\bactual(?:ly)? (?:cause|issue|problem|bug|reason)"
-    r"|\b(?:bug|issue|problem|cause|reason|culprit)(?:\*\*)? (?:is|was)\b"
-    r"|\b(?:bug|issue|problem|cause|reason)(?: is)?:(?:\*\*)?\s",
-    re.IGNORECASE,
-)
 
 
 def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -308,6 +239,8 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     if commands:
         line = f"- last command {cite(commands[-1].id)}: {_describe_end(context, commands[-1])}"
         yield line_piece(8, (LAST, 1), line, Worth.LAST_OUTCOME)
+    if tree := _describe_tree(commands):
+        yield line_piece(8, (LAST, 0.5), tree, Worth.LAST_OUTCOME)
     outputs = (command.output for command in reversed(commands) if "git " in command.text)
     if branch := next(filter(None, map(branch_in, outputs)), ""):
         yield line_piece(8, (LAST, 0), f"- on branch {branch}", Worth.LAST_OUTCOME)
@@ -318,30 +251,39 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         yield line_piece(8, (LAST, 2), line, Worth.LAST_OUTCOME)
 
 
+def _describe_tree(commands: list[CommandFact]) -> str:
+    """Return what the last `git status` showed, unless a commit followed it."""
+    for command in reversed(commands):
+        if not command.has_failed and commits_in(command.output):
+            return ""
+        if tree := tree_in(command.output):
+            return f"- not committed, by git status {cite(command.id)}: {tree}"
+    return ""
+
+
 def explanation_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 5: causes in the order they were given, so that an outdated one is recognised."""
-    given = [
-        f"- T{turn} {cite(step.id)} {cut(cause, context.limits.remark_chars)}"
-        for turn, step in context.facts.find(AnswerFact)
-        if (cause := _cause(step.text))
-    ]
-    if len(given) < FEWEST_EXPLANATIONS:
+    if len(context.causes) < FEWEST_CAUSES:
         return
+    chars = context.limits.remark_chars
+    brief, whole = (
+        [
+            f"{BAR} T{turn} {cite(id)} {cut(texts[form], chars)}"
+            for turn, id, *texts in context.causes
+        ]
+        for form in (0, 1)
+    )
     forms = tuple(
         "\n".join(("Explanations in the order they were given; the last one stands:", *shown))
-        for shown in (given[-FEWEST_EXPLANATIONS:], given[-EXPLANATIONS:])
+        for shown in (brief[-FEWEST_CAUSES:], brief, whole)
     )
-    yield DigestPiece(5, (-1,), forms, (Worth.EXPLANATIONS, Worth.EARLIER_EXPLANATIONS))
-
-
-def _cause(text: str) -> str:
-    causes = [s for s in sentences(without_code(text)) if _CAUSE.search(s) and not s.endswith("?")]
-    return one_line(causes[-1]) if causes else ""
+    worths = (Worth.EXPLANATIONS, Worth.EARLIER_EXPLANATIONS, Worth.CONCLUSIONS)
+    yield DigestPiece(5, (-1,), forms, worths)
 
 
 def _describe_end(context: DigestContext, command: CommandFact) -> str:
     limits = context.limits
-    line = cut(one_line(command.text), limits.command_chars)
+    line = cut(one_line(command.text), limits.outcome_chars)
     if command.task:
         return f"`{line}` runs in the background as {command.task}"
     if command.has_failed:

@@ -3,8 +3,7 @@
 Pastes lose their middle, with a pointer to the rest, before the user's own words are cut.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,13 +12,13 @@ from longhold.core.messages.text import (
     cut,
     head_and_tail,
     one_line,
-    pluralize,
     remove_blank_lines,
 )
-from longhold.core.stages.compact.digest.context import DigestContext
+from longhold.core.stages.compact.digest.context import REPLY_CHARS, DigestContext
 from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece, lower_by_age
 from longhold.core.stages.facts.facts import (
     AnswerFact,
+    Call,
     ChangeFact,
     CommandFact,
     Interruption,
@@ -30,27 +29,17 @@ from longhold.core.stages.facts.facts import (
     TurnFacts,
     WordsFact,
     cite,
-    times,
 )
-from longhold.core.stages.facts.gist import announces, gist, is_strong, remark
-from longhold.core.stages.facts.names import last_name
+from longhold.core.stages.facts.gist import gist, is_strong, remark
+from longhold.core.stages.facts.names import describe_change, last_name, new_lines
 from longhold.core.stages.facts.outcome import only_looks, telling_lines
 from longhold.core.stages.facts.user_text import without_pastes
 
 ABOUT_CHARS = 120
-MOST_READ = 3
-"""More files are only counted here; section 3 lists them."""
-REPLY_CHARS = 60
-"""A message this short is shown with the question it answers."""
 
 
 def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Yield the user's messages. The oldest are left out if the budget cannot show them at all."""
-    left_out = context.left_out
-    if left_out:
-        first, last = left_out[0], left_out[-1]
-        line = f"{pluralize(len(left_out), 'older message')} from {cite(first[1].id)} to {cite(last[1].id)}"
-        yield line_piece(6, (-1,), f"{line} left out; the log has them.", Worth.LAST_WORDS)
     for turn in context.facts.turns:
         if turn.number in context.hidden_turns:
             continue
@@ -64,22 +53,21 @@ def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
                 yield _words(context, turn.number, step, (turn.number, 1, i))
 
 
-def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    yield from _work(context, turn)
-    yield from _steps(context, turn)
-
-
 def work_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Yield the work of each turn, for texts that have the user's words elsewhere."""
     for turn in context.facts.turns:
-        for piece in _steps(context, turn):
-            yield replace(piece, forms=tuple(f"T{turn.number} {form}" for form in piece.forms))
+        for piece in turn_pieces(context, turn):
+            yield _number(piece, turn.number)
+
+
+def _number(piece: DigestPiece, turn: int) -> DigestPiece:
+    return replace(piece, forms=tuple(f"T{turn} {form}" for form in piece.forms))
 
 
 def _words(
     context: DigestContext, turn: int, words: WordsFact, place: tuple[float, ...]
 ) -> DigestPiece:
-    limits, pointer = context.limits, cite(words.id)
+    limits, pointer = context.limits, context.pointer(words.id)
     is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
     asked = context.questions.get(words.id, "") if is_reply else ""
     bare, lead = _lead(context, turn, words), _lead(context, turn, words, asked)
@@ -97,6 +85,8 @@ def _words(
     first_words = bare + cut(one_line(words.text), limits.first_words_chars)
     short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
     prose, whole = without_pastes(words.text, pointer), words.text.strip("\n")
+    if words.id in context.repeated:
+        return line_piece(6, place, first_words, lower_by_age(Worth.FIRST_WORDS, age))
     longer = [n for n in limits.long_message_chars if n < len(prose)]
     forms = [first_words, short, *(lead + head_and_tail(prose, n, pointer) for n in longer)]
     gains = [
@@ -125,32 +115,72 @@ def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") 
     return f"{who}{how}{state}{images}: "
 
 
-def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    changed = Counter(s.path for s in turn.steps if isinstance(s, ChangeFact) and not s.error)
-    read = {s.path for s in turn.steps if isinstance(s, Look) and s.kind == "read"}
-    done = []
-    if changed:
-        names = (last_name(path) + times(n) for path, n in changed.items())
-        done.append(f"changed {', '.join(names)}")
-    if len(read) > MOST_READ:
-        done.append(f"read {len(read)} files")
-    elif read - changed.keys():
-        names = (last_name(path) for path in sorted(read - changed.keys()))
-        done.append(f"read {', '.join(names)}")
-    if done:
-        is_old = all(context.is_old(step.id) for step in turn.steps)
-        gain = lower_by_age(Worth.OLD_TURNS if is_old else Worth.WORK, context.age(turn.number))
-        yield line_piece(6, (turn.number, 0.5), f"- {'; '.join(done)}", gain)
-
-
-def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     answers = [i for i, step in enumerate(turn.steps) if isinstance(step, AnswerFact)]
+    is_open = turn.number == context.open_turn
+    runs = _group_runs(turn)
     for i, step in enumerate(turn.steps):
         is_final = bool(answers) and i == answers[-1]
-        for form in _forms(context, turn.number, step, is_final):
+        if is_open and isinstance(step, Call):
+            yield _open_call(context, turn.number, i, step)
+            continue
+        if isinstance(step, CommandFact) and step is not runs[step.text][-1]:
+            continue  # the last run tells how the others went
+        forms = _forms(context, turn.number, step, is_final)
+        if isinstance(step, CommandFact):
+            forms = iter([_command(context, step, runs[step.text][:-1])])
+        for form in forms:
             most = Worth.OLD_TURNS if context.is_old(step.id) else Worth.LAST_WORDS
             gains = tuple(lower_by_age(min(worth, most), form.age) for worth in form.worths)
             yield DigestPiece(6, (turn.number, 1, i), form.texts, gains)
+
+
+def _group_runs(turn: TurnFacts) -> dict[str, list[CommandFact]]:
+    runs: dict[str, list[CommandFact]] = {}
+    for step in turn.steps:
+        if isinstance(step, CommandFact):
+            runs.setdefault(step.text, []).append(step)
+    return runs
+
+
+def open_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Yield the calls of the open turn: each has at least a line with its arguments and outcome."""
+    for turn in context.facts.turns[-1:]:
+        if turn.number == context.open_turn:
+            for i, step in enumerate(turn.steps):
+                if isinstance(step, Call):
+                    yield _number(_open_call(context, turn.number, i, step), turn.number)
+
+
+def _open_call(context: DigestContext, turn: int, i: int, step: Call) -> DigestPiece:
+    longer = [*_forms(context, turn, step, is_final=False)]
+    texts = longer[0].texts[1:] if longer else ()
+    gains = longer[0].worths[1:] if longer else ()
+    age = context.staleness(step.id)
+    first = lower_by_age(Worth.OPEN_CALLS, age)
+    rest = (lower_by_age(worth, age) for worth in gains)
+    return DigestPiece(6, (turn, 1, i), (_call_line(context, step), *texts), (first, *rest))
+
+
+def _call_line(context: DigestContext, step: Call) -> str:
+    match step:
+        case CommandFact():
+            return _command(context, step).texts[0]
+        case Report(tool=tool, about=about, text=text):
+            did, outcome = f"{tool} {_cut_about(context, about)}", cut(one_line(text), REPLY_CHARS)
+        case ChangeFact(error=""):
+            return _change(context, step).texts[0]
+        case ChangeFact(action=action, path=path, error=outcome):
+            did = f"{action} {context.short(path)}"
+        case Look(kind=kind, path=path, pattern=pattern, span=span, error=outcome):
+            sought = f" for `{cut(pattern, REPLY_CHARS)}`" if pattern else ""
+            did = f"{'read' if kind == 'read' else 'searched'} {context.short(path)}{sought} {span}"
+    is_failed = step.is_error if isinstance(step, Report) else bool(outcome)
+    if is_failed:
+        outcome = f"failed: {cut(one_line(outcome), REPLY_CHARS)}"
+    elif not isinstance(step, Look):
+        outcome = outcome or "ok"
+    return f"- {one_line(did)}{f' → {outcome}' if outcome else ''} {cite(step.id)}"
 
 
 class _Form(NamedTuple):
@@ -163,18 +193,16 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
     match step:
         case AnswerFact() if is_final:
             yield _answer(context, turn, step)
-        case AnswerFact(id=id, text=text):
-            if found := remark(text, context.limits.remark_chars):
-                line = f"- said {cite(id)}: {found}"
-                yield _Form((line,), (_remark_worth(context, turn, found),), context.staleness(id))
+        case AnswerFact():
+            yield from _remark(context, turn, step)
         case CommandFact():
             yield _command(context, step)
         case Report(is_error=False) if step.text.strip():
             yield _report(context, turn, step)
-        case ChangeFact(id=id, error="") if step.added.strip() and not context.is_current(id):
-            shown = cut(step.added.strip("\n"), context.limits.old_snippet_chars)
-            line = f"- changed {last_name(step.path)} {cite(id)}:\n```\n{shown}\n```"
-            yield _Form((line,), (Worth.OLD_CODE,), context.staleness(id))
+        case ChangeFact(error=""):
+            yield _change(context, step)
+        case Look(error="") if context.is_current(step.id):
+            yield _Form((_call_line(context, step),), (Worth.REMARKS,), context.staleness(step.id))
         case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Worth.VERDICTS,))
@@ -182,15 +210,16 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
             line = f"- the user refused `{_cut_about(context, about)}` {cite(id)}"
             yield _Form((line,), (Worth.VERDICTS,))
         case Interruption(id=id):
-            yield _Form((f"- the user interrupted {cite(id)}",), (Worth.WORK,))
+            yield _Form((f"- the user interrupted {cite(id)}",), (Worth.OLD_TURNS,))
 
 
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = context.limits, remove_blank_lines(step.text), f"- said {cite(step.id)}: "
-    is_last = turn == context.last_turn  # a question is shown with the reply to it
+    is_last = turn == context.last_turn
+    asks = is_last or turn in context.unanswered  # other questions are shown with the reply
     texts = (
-        lead + gist(body, limits.brief_answer_chars, with_question=is_last),
-        lead + gist(body, limits.short_answer_chars, with_question=is_last),
+        lead + gist(body, limits.brief_answer_chars, with_question=asks),
+        lead + gist(body, limits.short_answer_chars, with_question=asks),
         lead + cut(body, limits.answer_chars),
         lead + cut(body, limits.long_answer_chars),
     )
@@ -201,11 +230,18 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     return _Form(texts, worths, context.age(turn))
 
 
-def _remark_worth(context: DigestContext, turn: int, found: str) -> Worth:
-    if is_strong(found):
-        return Worth.CONCLUSIONS
-    is_unfinished = turn == context.last_turn and not announces(found)
-    return Worth.ANSWERS if is_unfinished else Worth.REMARKS
+def _remark(context: DigestContext, turn: int, step: AnswerFact) -> Iterator[_Form]:
+    limits, lead, age = context.limits, f"- said {cite(step.id)}: ", context.staleness(step.id)
+    found = remark(step.text, limits.remark_chars)
+    if turn == context.open_turn and context.is_current(step.id):  # it may announce what comes next
+        whole = cut(one_line(step.text), limits.report_chars)
+        if not found and len(whole) < limits.brief_answer_chars and age:
+            return  # the call that follows tells what it announces
+        found = found or cut(whole, limits.remark_chars)
+        yield _Form((lead + found, lead + whole), (Worth.ANSWERS, Worth.ANSWERS), age)
+    elif found and not any(id == step.id and text in found for _, id, text, _ in context.causes):
+        worth = Worth.CONCLUSIONS if is_strong(found) else Worth.REMARKS
+        yield _Form((lead + found,), (worth,), age)
 
 
 def _cut_about(context: DigestContext, about: str) -> str:
@@ -227,24 +263,45 @@ def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     return _Form(texts, worths, context.age(turn))
 
 
-def _command(context: DigestContext, step: CommandFact) -> _Form:
-    limits, age = context.limits, context.staleness(step.id)
+def _command(
+    context: DigestContext, step: CommandFact, earlier: Sequence[CommandFact] = ()
+) -> _Form:
+    limits, age, cited = context.limits, context.staleness(step.id), cite(step.id)
+    if earlier:
+        failed = [run.id for run in earlier if run.has_failed]
+        cited += f", run ×{len(earlier)} before" + (f", failed {cite(*failed)}" if failed else "")
     line = cut(step.text, limits.command_chars)
     ended = f"runs in the background as {step.task}" if step.task else ""
-    ended = ended or ("failed, see 4" if step.has_failed else "ok")
-    brief = f"- `{_head(step.text, limits.brief_command_chars)}` {ended} {cite(step.id)}"
-    short = f"- `{line}` {ended} {cite(step.id)}"
+    ended = ended or ("failed" if step.has_failed else "ok")
+    head = f"- `{_head(step.text, limits.brief_command_chars)}`"
+    brief, short = f"{head} {ended} {cited}", f"- `{line}` {ended} {cited}"
     is_recent = context.is_recent(step.id)
-    worths = (
-        Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS,
-        Worth.WHOLE_COMMANDS,
-        Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES,
-    )
+    ran = Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS
+    told = Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
     if step.has_failed or step.task or shows_much:
-        return _Form((brief, short), worths[:2], age)
-    outcome = telling_lines(step.output, limits.outcome_chars) or "ok"
-    return _Form((brief, short, f"- `{line}` → {outcome} {cite(step.id)}"), worths, age)
+        return _Form((brief, short), (ran, Worth.WHOLE_COMMANDS), age)
+    brief_outcome, outcome = (
+        telling_lines(step.output, chars) or "ok"
+        for chars in (limits.brief_outcome_chars, limits.outcome_chars)
+    )
+    texts = (
+        f"{head} → {brief_outcome} {cited}",
+        f"{head} → {outcome} {cited}",
+        f"- `{line}` → {outcome} {cited}",
+    )
+    return _Form(texts, (ran, told, Worth.WHOLE_COMMANDS), age)
+
+
+def _change(context: DigestContext, step: ChangeFact) -> _Form:
+    told, chars = describe_change(step), context.limits.old_snippet_chars
+    worths = (Worth.REPLACED if "`" in told else Worth.OLD_CODE, Worth.OLD_CODE)
+    if context.is_current(step.id):
+        chars, worths = context.limits.snippet_chars, (Worth.CURRENT_WORK, Worth.CURRENT_CODE)
+    brief = f"- {step.action} {last_name(step.path)} {cite(step.id)}{told}"
+    code = cut("\n".join(new_lines(step)), chars)
+    texts = (brief, f"{brief}\n{code}") if "\n" in code else (brief,)
+    return _Form(texts, worths, context.staleness(step.id))
 
 
 def _head(text: str, chars: int) -> str:

@@ -108,10 +108,10 @@ class Candidates:
         smallest: float = 0.0,
         is_kept: Callable[[str], bool] = lambda path: False,
     ) -> None:
-        self._describe = describe
-        self._smallest = smallest
+        self.describe = describe
+        self.smallest = smallest
         """Results below this weight are never cleared. They still count as newest results."""
-        self._is_kept = is_kept
+        self.is_kept = is_kept
         self._view: View | None = None
         self._cursor = LogCursor()
         self._known: dict[int, tuple[Item, float]] = {}
@@ -160,7 +160,7 @@ class Candidates:
         """Return the results to clear: all but the `keep` newest and those they refer to."""
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
-        stays = [result for result in newest if result.weight >= self._smallest]
+        stays = [result for result in newest if result.weight >= self.smallest]
         count = len(self.heavy) - len(stays)
         left = sum(result.weight for result in stays)
         taken = Batch(self.heavy.results[:count], self.heavy.weight - left)
@@ -186,7 +186,7 @@ class Candidates:
             found = Candidate.of(item, use, result, tool, before, self.rounds)
             if result.cleared is not None and result.cleared.how == "rewritten":
                 self.cleared_weight += weight(result.measure) - found.weight
-            elif not (is_pinned or use.id in vetoes or any(map(self._is_kept, found.paths))):
+            elif not (is_pinned or use.id in vetoes or any(map(self.is_kept, found.paths))):
                 self._file(found)
 
     def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
@@ -202,7 +202,7 @@ class Candidates:
             (self.edited if cleared.how == "edited" else self.served).add(found)
             return
         self.newest.append(found)
-        if found.weight >= self._smallest:
+        if found.weight >= self.smallest:
             self.heavy.add(found)
 
     def _weigh(self, item: Item) -> float:
@@ -214,7 +214,7 @@ class Candidates:
     def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
         results = {result.tool_use_id: result for result in item.results}
         for use in map(unwrap_call, item.tool_uses()):
-            tool = self._describe(use.name)
+            tool = self.describe(use.name)
             result = results.get(use.id)
             if tool.is_clearable and result is not None and not result.refused:
                 yield use, tool, result

@@ -1,0 +1,43 @@
+"""Erase a person's data: what stores have in common.
+
+Erased are logs and everything derived from them. The indexes over all sessions are removed as
+files, because a database keeps deleted rows; they are rebuilt when they are needed.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from longhold.core.settings import home
+
+if TYPE_CHECKING:
+    from longhold.core.log.store import Store
+
+TOMBSTONE = "[redacted]"
+INDEXES = ("sessions.sqlite*", "history.sqlite*")
+
+
+def with_branches(store: "Store", ids: Iterable[str]) -> list[str]:
+    """List these sessions and the branches made of them, which repeat their words."""
+    found = [store.find(id).id for id in ids]
+    parents = {one.id: one.header.parent for one in store.sessions()}
+    while more := [id for id, parent in parents.items() if parent in found and id not in found]:
+        found += more
+    return list(dict.fromkeys(found))
+
+
+def remove_indexes(root: Path | None = None) -> None:
+    for place in {root or home(), home()}:
+        for path in (path for name in INDEXES for path in place.glob(name)):
+            path.unlink(missing_ok=True)
+
+
+def redact(data: bytes, text: str) -> bytes:
+    """Replace a text by a tombstone, as it is, in JSON, and in JSON within JSON."""
+    plain = text
+    for _ in range(3):
+        data = data.replace(plain.encode(), TOMBSTONE.encode())
+        plain = msgspec.json.encode(plain).decode()[1:-1]
+    return data

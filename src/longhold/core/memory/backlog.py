@@ -1,0 +1,202 @@
+"""The user's words that no search has read yet, over all sessions of a project.
+
+A session whose messages wait for the budget says so in a small file of its own, and removes it when
+they were searched. A later session searches them together, in one call on a short prompt.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from longhold.core.log.entries import Framed, Said, Section
+from longhold.core.log.shared import SharedRecords
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import stamp
+from longhold.core.memory.provenance import Provenance
+from longhold.core.messages import text_of
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import clean_line, pluralize
+from longhold.core.messages.words import words_of
+from longhold.core.settings.private_files import write_private
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.fork import Prefix
+from longhold.errors import LongholdError
+
+WORDS_CHARS = 24_000
+"""About 6,000 tokens in one search. More waits for the next one."""
+MESSAGE_CHARS = 2_000
+"""Enough for a message that explains something; a pasted file's rest adds little."""
+ANSWER_TOKENS = 4_096
+
+
+class BacklogBusy(LongholdError):
+    """Another process searches the waiting words."""
+
+
+class WaitingSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    session: str
+    searched: int
+    """The last message that was searched."""
+    upto: int
+    messages: int
+    """The user's messages in between."""
+    chars: int = 0
+    """Their length: the text that a search reads."""
+    is_outside: bool = False
+    """The session read untrusted text, so what it teaches waits for consent."""
+    since: float = 0.0
+    why: str = ""
+    """Why it was not searched when it was idle."""
+
+    @property
+    def line(self) -> str:
+        count = pluralize(self.messages, "message")
+        why = self.why or "searched with others when a session ends, is idle or begins"
+        return f"{count} of {self.session} not searched for memories yet: {why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    directory: Path
+
+    def put(self, one: WaitingSession) -> None:
+        path = self.directory / one.session
+        if not one.messages:
+            path.unlink(missing_ok=True)
+        elif self._read(path) != one:
+            write_private(path, msgspec.json.encode(one), is_synced=False)
+
+    def list(self) -> list[WaitingSession]:
+        """Return the waiting sessions, longest waiting first."""
+        paths = [path for path in self.directory.glob("*") if not path.name.startswith(".")]
+        found = map(self._read, sorted(paths, key=_age))
+        return [one for one in found if one is not None]
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Let only one process search at a time."""
+        try:
+            with FileLock(self.directory / ".lock", timeout=0, mode=0o600):
+                yield
+        except Timeout:
+            raise BacklogBusy("another process searches what waits") from None
+
+    def _read(self, path: Path) -> WaitingSession | None:
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=WaitingSession)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+
+def find_waiting(home: Path, session: str) -> WaitingSession | None:
+    """Return the part of a session that waits to be searched, in any project."""
+    places = (home / "learning").glob("*/waiting") if session else ()
+    found = (one for place in places for one in Backlog(place).list() if one.session == session)
+    return next(found, None)
+
+
+def _age(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
+
+
+def is_users(said: Said) -> bool:
+    return not said.hidden and not said.mail and bool(text_of(said.content).strip())
+
+
+def line_of(said: Said, most_chars: int) -> str:
+    text = clean_line(mask_secrets(text_of(said.content)), most_chars)
+    return f"- #{said.n} ({stamp(said.at)[:10]}) {text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadWords:
+    """The user's messages from some waiting sessions, as many as fit one search."""
+
+    taken: dict[str, WaitingSession]
+    """The sessions read, each as it remains to wait afterwards."""
+    said: dict[str, tuple[Said, ...]]
+    is_outside: bool
+    repository: Path
+
+    @property
+    def session(self) -> str:
+        """The newest of them, for proposals."""
+        return next(reversed(self.said))
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(
+            "\n".join([f"{session}:", *(line_of(one, MESSAGE_CHARS) for one in words)])
+            for session, words in self.said.items()
+        )
+
+    def on(self, change: MemoryChange) -> MemoryChange:
+        """Name the message that shares most words with a memory as its evidence."""
+        if change.text is None:
+            return change
+        written = set(words_of(change.text))
+        found = [(session, one) for session, words in self.said.items() for one in words]
+        session, said = max(
+            found, key=lambda at: len(written & {*words_of(text_of(at[1].content))})
+        )
+        return Provenance(session=session, message=said.n, repository=self.repository).on(change)
+
+
+def read_words(
+    shared: SharedRecords, waiting: Sequence[WaitingSession], repository: Path
+) -> UnreadWords | None:
+    """Read the oldest waiting words: of sessions that read untrusted text, or of those that did not."""
+    same = [one for one in waiting if one.is_outside == waiting[0].is_outside] if waiting else []
+    taken: dict[str, WaitingSession] = {}
+    said: dict[str, tuple[Said, ...]] = {}
+    room, known = WORDS_CHARS, set[frozenset[str]]()
+    for one in same:
+        every = [w for w in shared.said(one.session) if one.searched < w.n <= one.upto]
+        every = [w for w in every if is_users(w)]
+        words = list(drop_repeated(every, known))
+        fitting = list(_take_fitting(words, room))
+        room -= sum(len(line_of(w, MESSAGE_CHARS)) for w in fitting)
+        is_whole = len(fitting) == len(words)
+        searched = one.upto if is_whole else fitting[-1].n if fitting else one.searched
+        left = 0 if is_whole else sum(w.n > searched for w in every)
+        taken[one.session] = msgspec.structs.replace(one, searched=searched, messages=left)
+        if fitting:
+            said[one.session] = tuple(fitting)
+        if not is_whole:
+            break
+    if not same:
+        return None
+    outside = same[0].is_outside
+    return UnreadWords(taken=taken, said=said, is_outside=outside, repository=repository)
+
+
+def drop_repeated(words: Iterable[Said], known: set[frozenset[str]]) -> Iterator[Said]:
+    """Leave out what was said before but for numbers: "continue", "step 3: run the tests"."""
+    for said in words:
+        key = frozenset(w for w in words_of(text_of(said.content)) if not w.isdigit())
+        if key not in known:
+            known.add(key)
+            yield said
+
+
+def _take_fitting(words: Iterable[Said], room: int) -> Iterator[Said]:
+    for said in words:
+        room -= len(line_of(said, MESSAGE_CHARS))
+        if room < 0:
+            return
+        yield said
+
+
+def search_prefix(model: str, tool: Tool) -> Prefix:
+    """Return a short prompt with the memory tool alone. It needs no cache to be cheap."""
+    text = "You keep the memory of a project for an assistant that works in it."
+    frame = Framed(
+        sections=(Section(name="memory", text=text),), tools=(tool.definition(),), cached=False
+    )
+    return Prefix(frame=frame, model=model, max_output_tokens=ANSWER_TOKENS)

@@ -1,0 +1,562 @@
+"""What clearing would remove, cost and save, and the rules by which it is done. Pure.
+
+Results are cleared in batches, because a cut that moved with every call would rewrite the cache
+each time. Each function below is a row of the table in `decide`: it returns a plan, or the reason
+why its rule does not apply.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
+
+from longhold.core.log.entries import AnyEntry, ClearedInput, How
+from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
+from longhold.core.messages.measure import measure_content, measure_text
+from longhold.core.messages.text import exact_dollars, pluralize
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import TOKENS_PER_PRICE, Prices
+from longhold.core.policy.candidates import Batch, Candidate, Candidates, weight
+from longhold.core.policy.cost_model import (
+    NEEDED_REREAD,
+    CacheState,
+    CostModel,
+    Forecast,
+    HistoryEdit,
+    Payback,
+    edit_cost_usd,
+    need_usd,
+    needed_rate,
+    payback,
+)
+from longhold.core.policy.threshold import Fullness
+from longhold.core.request.lifetime import Lifetime
+from longhold.core.settings import ClearSettings, CostSettings
+from longhold.core.tools.describe import Described
+from longhold.core.tools.protocol import unwrap_call
+from longhold.core.view import View
+from longhold.core.view.items import Round
+from longhold.core.view.window import scale_tokens
+
+IDLE_LEAST_TOKENS = 2_000
+"""Clearing fewer tokens is not worth the lost information, even when it is free."""
+EDITS_TRIGGER_RESULTS = 12
+"""With five results kept, every cache edit deletes at least seven."""
+PAID_LEAST_TOKENS = 10_000
+"""A batch can pay for a cache rewrite; a single result seldom does."""
+KEEP_THINKING_TURNS = 1
+"""The next turn builds on the thinking of the last one."""
+NEVER_CACHED = "nothing is cached"
+"""Caching is off, so the cache is cold before every call."""
+STAND_IN_WEIGHT = 60.0
+"""The approximate weight of a placeholder with its frame."""
+
+
+class ReadableCache(NamedTuple):
+    """What the provider can still read of the next prompt."""
+
+    cold: str = ""
+    """Why it can read nothing of the messages; "" if it can."""
+    live_end: int = 0
+    """The order of the first item it cannot read; 0 if it can read all that was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    history: Sequence[AnyEntry]
+    full: Fullness
+    scale: float
+    """Tokens per unit of weight."""
+    frame_weight: float
+    cached_tokens: int
+    cold: str
+    """Why nothing cached can be read any more; "" if it can."""
+    is_readable_from: float
+    """A timestamp: prefixes used since then are still cached."""
+    lifetime: Lifetime
+    listed: Prices | None
+    outlook: Forecast
+    cost: CostSettings = field(default_factory=CostSettings)
+    warm_share: float = 0.0
+    stake_usd: float = math.inf
+    """The most that a cache rewrite may cost."""
+    rounds: int = 0
+    """The number of answers in the view; the age of a result is counted in answers."""
+
+    @property
+    def is_at_line(self) -> bool:
+        return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
+
+    def scale_tokens(self, tokens: int) -> int:
+        return scale_tokens(tokens, self.full.window.limit_tokens)
+
+    def freed_tokens(self, batch: Batch) -> int:
+        return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
+
+    def payback(self, batch: Batch) -> Payback | None:
+        if self.listed is None or not batch.results:
+            return None
+        return payback(
+            self._edit(batch),
+            prompt_tokens=self.full.used_tokens,
+            cache=self._cache_state(batch.results[0]),
+            model=self.listed,
+            forecast=self.outlook,
+        )
+
+    def limit_to_stake(self, batch: Batch) -> Batch:
+        """Return the newest part of a batch whose rewrite is within the stake. Later is cheaper."""
+        costs = self._costs()
+        if costs is None or not batch.results or math.isinf(self.stake_usd):
+            return batch
+
+        def is_affordable(start: int) -> bool:
+            part = batch.since(start)
+            cache = self._cache_state(part.results[0])
+            cost = edit_cost_usd(costs, self._edit(part), self.full.used_tokens, cache)
+            return cost <= self.stake_usd
+
+        # A later start only gets cheaper, so the first affordable one can be found by bisection.
+        starts = range(len(batch))
+        return batch.since(bisect_left(starts, True, key=is_affordable))
+
+    def _edit(self, batch: Batch) -> HistoryEdit:
+        first, last = batch.results[0], batch.results[-1]
+        return HistoryEdit(
+            at_tokens=self._tokens(first.before),
+            until_tokens=self._tokens(last.before + last.weight),
+            removed_tokens=round(batch.weight * self.scale),
+            added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
+        )
+
+    def _costs(self) -> CostModel | None:
+        if self.listed is None:
+            return None
+        return CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
+
+    def _cache_state(self, first: Candidate) -> CacheState:
+        """Return what can still be read from the cache if everything from `first` on changes.
+
+        Each call leaves its prompt in the cache, so the text before a round is readable while a
+        prefix from that time is alive.
+        """
+        if self.cold:
+            return CacheState(lifetime=self.lifetime)
+        frame, before = self._tokens(0.0), self._tokens(first.before)
+        is_left = time_of(self.history, first.order) >= self.is_readable_from
+        return CacheState(
+            tokens=min(self.cached_tokens, self.full.used_tokens),
+            marked=(frame, before) if is_left else (frame,),
+            lifetime=self.lifetime,
+        )
+
+    @property
+    def is_mostly_empty(self) -> bool:
+        """True while clearing cached results would only lose information."""
+        return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
+
+    def need_usd(
+        self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
+    ) -> float:
+        """Return the expected cost of clearing a result together with `freed_tokens` others."""
+        costs = self._costs()
+        if costs is None:
+            return 0.0
+        age, tokens = self.rounds - result.round, result.weight * self.scale
+        rate = needed_rate(result.tool.kind, max(0, age))
+        if is_reread and result.tool.kind == "read":
+            rate = min(rate, NEEDED_REREAD)
+        prompt = max(0, self.full.used_tokens - freed_tokens)
+        return rate * need_usd(costs, prompt, tokens, self.cost)
+
+    def keep_usd(self, result: Candidate) -> float:
+        tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
+        now = self.write_usd(tokens) if self.cold else 0.0
+        return now + self.outlook.warm_calls * self.read_usd(tokens)
+
+    def read_usd(self, tokens: int) -> float:
+        listed = self.listed.select_tier(self.full.used_tokens).read if self.listed else 0.0
+        return listed * tokens / TOKENS_PER_PRICE
+
+    def write_usd(self, tokens: int) -> float:
+        if self.listed is None:
+            return 0.0
+        flat = self.listed.select_tier(self.full.used_tokens)
+        return (
+            (flat.write_1h if self.lifetime == "1h" else flat.write_5m) * tokens / TOKENS_PER_PRICE
+        )
+
+    def _tokens(self, weight: float) -> int:
+        return round((self.frame_weight + weight) * self.scale)
+
+
+def time_of(history: Sequence[AnyEntry], n: int) -> float:
+    if 0 < n <= len(history) and history[n - 1].n == n:
+        return history[n - 1].at
+    i = bisect_left(history, n, key=attrgetter("n"))
+    return history[i].at if i < len(history) and history[i].n == n else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStanding:
+    can_move: bool = True
+    """The prefix that was already sent may change."""
+    has_edits: bool = False
+    is_stale: bool = False
+    """The provider ignored cache edits, or no longer applies them."""
+    is_served: bool = False
+    asks_price: bool = True
+    """Enough has changed since clearing was last found not to pay."""
+
+
+class OldInput(NamedTuple):
+    order: int
+    short: ClearedInput
+    weight: float
+
+
+class InputShortener(NamedTuple):
+    candidates: Candidates
+    history_tool: str = ""
+
+    def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
+        answers = [item for item in view.items if isinstance(item, Round)]
+        calls = [(item, use) for item in answers for use in item.tool_uses()]
+        # The calls of the last answer stay, however many: no answer has followed them yet.
+        unread = len(answers[-1].tool_uses()) if answers else 0
+        found = [
+            self._shorten(item, use)
+            for item, use in calls[: max(0, len(calls) - max(keep, unread))]
+            if use.id not in vetoes and use.id not in item.inputs and not view.is_pinned(item)
+        ]
+        return [one for one in found if one is not None]
+
+    def _shorten(self, item: Round, use: ToolUse) -> OldInput | None:
+        meant = unwrap_call(use)
+        tool = self.candidates.describe(meant.name)
+        # The long text of a write is in the file, so the model can read it there.
+        if tool.kind != "write" or any(map(self.candidates.is_kept, tool.paths_in(meant.input))):
+            return None
+        cut: list[str] = []
+        short: JsonObject = self._in_place(use.input, item.id, tool, cut)
+        lighter = sum(weight(measure_text(text)) for text in cut)
+        entry = ClearedInput(tool_use_id=use.id, input=short)
+        return OldInput(item.order, entry, lighter) if cut else None
+
+    def _in_place(self, value: Json, n: int, tool: Described, cut: list[str]) -> Json:
+        """Return a value with a line instead of each long text, which is added to `cut`."""
+        if isinstance(value, dict):
+            return {key: self._in_place(inner, n, tool, cut) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._in_place(inner, n, tool, cut) for inner in value]
+        if not isinstance(value, str) or len(value) <= self.candidates.smallest:
+            return value
+        if weight(measure_text(value)) < self.candidates.smallest:
+            return value
+        cut.append(value)
+        hints = ["Read the file"] if tool.path_inputs else []
+        if self.history_tool:
+            hints.append(f"{self.history_tool} #{n} has it")
+        again = f" {', or '.join(hints)}." if hints else ""
+        return f"[{pluralize(len(value), 'character')}, cleared to make room.{again}]"
+
+
+def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
+    """Return the answers with thinking of all but the newest turn with thinking, oldest first.
+
+    Empty for models that lose later thinking by this or never see earlier turns' thinking.
+    """
+    able = capabilities(view.model)
+    if able.binds_thinking or not able.keeps_thinking:
+        return []
+    turns: list[list[Round]] = [[]]
+    for item in view.items:
+        if isinstance(item, Round):
+            if not item.drops_thinking and any(map(is_thought, item.content)):
+                turns[-1].append(item)
+        elif item.is_asked() and turns[-1]:
+            turns.append([])
+    thoughtful = [turn for turn in turns if turn]
+    old = [item for turn in thoughtful[:-KEEP_THINKING_TURNS] for item in turn]
+    return [item for item in old if item.id not in vetoes and not view.is_pinned(item)]
+
+
+def _thinking_weight(item: Round) -> float:
+    return weight(measure_content(block for block in item.content if is_thought(block)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Tool inputs and thinking that are cleared in addition to results."""
+
+    inputs: tuple[OldInput, ...] = ()
+    thinking: tuple[Round, ...] = ()
+    tokens: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.inputs or self.thinking)
+
+    @property
+    def described(self) -> str:
+        parts = []
+        if self.inputs:
+            parts.append(f"the inputs of {pluralize(len(self.inputs), 'old call')}")
+        if self.thinking:
+            parts.append(f"the thinking of {pluralize(len(self.thinking), 'earlier answer')}")
+        return f"{' and '.join(parts)}, about {self.tokens:,} tokens"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearingFacts:
+    candidates: Candidates
+    now: Snapshot
+    standing: CacheStanding
+    settings: ClearSettings
+    inputs: Callable[[], Sequence[OldInput]] = tuple
+    """Long inputs of old calls."""
+    thinking: Callable[[], Sequence[Round]] = tuple
+    """Answers of earlier turns that still show their thinking."""
+
+    @cached_property
+    def batch(self) -> Batch:
+        return self.candidates.batch(self.settings.keep_results)
+
+    @cached_property
+    def spared(self) -> Batch:
+        return spare_needed(self.batch, self.candidates, self.now)
+
+    @property
+    def is_dead(self) -> bool:
+        return bool(self.now.cold) and self.now.cold != NEVER_CACHED and self.settings.idle
+
+    @property
+    def has_own_cut(self) -> bool:
+        """True if a rule for stale edits, a dead cache or cache edits decides, whatever it says."""
+        one = self.standing
+        return one.is_stale or (self.is_dead and one.can_move) or self.edits
+
+    @property
+    def edits(self) -> bool:
+        return self.standing.has_edits and not self.now.cold and not self.standing.is_stale
+
+    @property
+    def is_tight(self) -> bool:
+        """True if space must be freed now. Cheap, unlike the checks that read every result."""
+        now = self.now
+        return now.is_at_line or (now.full.is_blocked and self.standing.can_move)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clear:
+    """The plan: remove these results, and inputs and thinking in addition to them."""
+
+    batch: Batch
+    why: str
+    how: How = "rewritten"
+    cost_usd: float = 0.0
+    """The extra cost of the next call; negative if it is cheaper."""
+    saves_usd: float = 0.0
+    """How much cheaper each later call is."""
+    beside: Beside = field(default_factory=Beside)
+
+
+def clear_stale(facts: ClearingFacts) -> Clear | str:
+    """Rewrite results a cache edit failed to delete, and more: the rest is rewritten anyway."""
+    if not facts.standing.is_stale:
+        return ""
+    # First of all, because the provider still counts results that the view treats as gone.
+    if facts.standing.can_move:
+        taken = _add_free(facts.candidates.edited, facts.batch, facts.now)
+        why = f"{describe_batch(taken, facts.now)}: its cache does not do so"
+        return _make_plan(facts, taken, why)
+    # A rewrite would drop the thinking of the running tool loop; a compaction would drop more.
+    return _clear_at_threshold(facts, facts.candidates.edited + facts.batch)
+
+
+def clear_cold(facts: ClearingFacts) -> Clear | str:
+    """Clear for free, as the next call writes everything anyway."""
+    # Not without caching: every call is cold then, so this would clear before each of them.
+    if not facts.is_dead:
+        return "" if facts.now.cold else "the cache is alive"
+    if not facts.standing.can_move:
+        return "the thinking of the running turn is bound to what was sent"
+    # The provider left these out of its own copy; they are still in the text that is sent anew.
+    hidden = facts.candidates.edited + facts.candidates.served
+    taken = _add_free(hidden, facts.spared, facts.now)
+    beside = _choose_beside(facts, taken)
+    if not taken:
+        if beside.tokens < max(1, facts.now.scale_tokens(IDLE_LEAST_TOKENS)):
+            return "too little is worth clearing"
+        what, freed = f"cleared {beside.described},", beside.tokens
+    else:
+        what, freed = describe_batch(taken, facts.now), facts.now.freed_tokens(taken)
+    saved = facts.now.write_usd(freed)
+    why = f"{what} for free, as {facts.now.cold}{_format_saving('the next call', saved)}"
+    return _make_plan(facts, taken, why, -saved)
+
+
+def clear_edits(facts: ClearingFacts) -> Clear | str:
+    """Delete results inside a live cache, which rewrites nothing."""
+    if not facts.edits:
+        return ""
+    batch, now = facts.batch, facts.now
+    active = len(facts.candidates.heavy) + facts.candidates.unread
+    is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
+    # deleting fewer results pays if it avoids a compaction, because nothing is rewritten
+    if not batch or not (is_due or isinstance(_clear_at_threshold(facts, batch), Clear)):
+        return f"{pluralize(active, 'result')}, fewer than {EDITS_TRIGGER_RESULTS}"
+    saved = now.read_usd(now.freed_tokens(batch))
+    why = f"{describe_batch(batch, now)} inside the provider's cache{_format_saving('each call', saved)}"
+    return Clear(batch=batch, why=why, how="edited", saves_usd=max(0.0, saved))
+
+
+def clear_paid(facts: ClearingFacts) -> Clear | str:
+    """Clear a batch that pays for the rewrite of the cache."""
+    one, now = facts.standing, facts.now
+    if facts.has_own_cut or not facts.settings.paid or one.is_served:
+        return ""
+    if not one.can_move:
+        return "the thinking of the running turn is bound to what was sent"
+    if not now.cold and now.is_mostly_empty:
+        return "the window is mostly empty"
+    if not one.asks_price:
+        return "it did not pay, and little has come since"
+    batch = now.limit_to_stake(facts.spared)
+    if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):
+        return "too little is worth clearing"
+    found = now.payback(batch)
+    if found is None:
+        return "the model has no price"
+    cost, saves = exact_dollars(found.cost_now_usd), exact_dollars(found.saved_per_call_usd)
+    if not found.worth_it:
+        return f"it would cost {cost} now and save {saves} a call"
+    money = f"it costs {cost} now and saves {saves} a call"
+    if found.cost_now_usd <= 0:
+        money = f"the next call costs {exact_dollars(-found.cost_now_usd)} less"
+    why = f"{describe_batch(batch, now)}: {money}"
+    return _make_plan(facts, batch, why, found.cost_now_usd)
+
+
+def clear_at_threshold(facts: ClearingFacts) -> Clear | str:
+    """Clear to avoid a compaction, which would drop more thinking than this does."""
+    if facts.has_own_cut or not facts.is_tight:
+        return ""
+    return _clear_at_threshold(facts, facts.spared)
+
+
+def will_free(facts: ClearingFacts) -> bool:
+    """True if clearing will free enough at the threshold, so that nothing is compacted."""
+    line = facts.now.full.window.base_tokens
+    return line - facts.now.freed_tokens(facts.spared) <= (1 - facts.settings.line_room) * line
+
+
+def _clear_at_threshold(facts: ClearingFacts, batch: Batch) -> Clear | str:
+    now = facts.now
+    if not facts.is_tight:
+        return ""
+    if not batch:
+        return "there is nothing to clear"
+    left = now.full.used_tokens - now.freed_tokens(batch)
+    most = (1 - facts.settings.line_room) * now.full.window.base_tokens
+    if left > most:
+        return f"it would leave {left:,} tokens, more than {most:,.0f}"
+    found = now.payback(batch)
+    cost = max(0.0, found.cost_now_usd) if found else 0.0
+    money = f"; it costs {exact_dollars(cost)}" if cost > 0 else ""
+    why = f"{describe_batch(batch, now)}, so that nothing needs to be compacted yet{money}"
+    return _make_plan(facts, batch, why, cost)
+
+
+def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
+    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(IDLE_LEAST_TOKENS))
+    return hidden + batch if is_enough else hidden
+
+
+def plan_served(found: Batch, tokens: int, now: Snapshot) -> Clear:
+    """Describe what the provider cleared on its side, which the view only follows."""
+    freed = max(0, now.freed_tokens(found))
+    size = f"{tokens:,}" if tokens else f"about {freed:,}"
+    why = (
+        f"the provider cleared {pluralize(len(found), 'result')} on its side, {size} tokens, "
+        f"taken to be the oldest{_format_saving('each call', now.read_usd(tokens or freed))}"
+    )
+    return Clear(batch=found, why=why, how="server", saves_usd=now.read_usd(freed))
+
+
+def _format_saving(what: str, usd: float) -> str:
+    return f"; {what} costs {exact_dollars(usd)} less" if usd > 0 else ""
+
+
+def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0.0) -> Clear:
+    """Plan a rewrite, with the inputs and thinking that go along with it."""
+    beside = _choose_beside(facts, batch)
+    freed = facts.now.freed_tokens(batch) + beside.tokens
+    saves = facts.now.read_usd(max(0, freed))
+    return Clear(batch=batch, why=why, cost_usd=cost_usd, saves_usd=saves, beside=beside)
+
+
+def _choose_beside(facts: ClearingFacts, batch: Batch) -> Beside:
+    """Choose inputs and thinking to clear along with a plan, or alone if the cache is dead."""
+    rewritten = () if facts.is_dead else batch.results
+    # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
+    start = min((one.order for one in rewritten), default=0)
+    inputs = facts.inputs() if facts.settings.inputs else ()
+    taken = tuple(one for one in inputs if one.order >= start)
+    drops = facts.is_dead and facts.settings.thinking
+    thinking = tuple(facts.thinking()) if drops else ()
+    lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
+    return Beside(inputs=taken, thinking=thinking, tokens=round(lighter * facts.now.scale))
+
+
+def spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
+    """Leave out results that are cheaper to keep than the chance of needing them.
+
+    Other parts of a file that was read again are needed, but seldom. The loop repeats because a
+    shorter prompt makes fetching cheaper, so more results become worth clearing.
+    """
+    newest = {_question(one): one.id for one in candidates.newest}
+    reads = [one for one in candidates.newest if one.tool.kind == "read"]
+    readings = {path: one.id for one in reads for path in one.paths}
+
+    def is_worth_keeping(one: Candidate, freed_tokens: int) -> bool:
+        is_reread = any(readings.get(path, one.id) != one.id for path in one.paths)
+        need = now.need_usd(one, is_reread=is_reread, freed_tokens=freed_tokens)
+        return need >= now.keep_usd(one) > 0
+
+    kept, taken = batch.results, batch.since(len(batch))
+    while True:
+        freed = now.freed_tokens(taken)
+        still = [
+            one
+            for one in kept
+            if newest.get(_question(one)) == one.id and is_worth_keeping(one, freed)
+        ]
+        if len(still) == len(kept):
+            return taken
+        kept, taken = still, batch.without({one.id for one in still})
+
+
+def _question(result: Candidate) -> str:
+    return f"{result.use.name} {result.use.input}"
+
+
+def describe_batch(batch: Batch, now: Snapshot) -> str:
+    fresh = Batch()
+    for result in batch.results:
+        if result.result.cleared is None:
+            fresh.add(result)
+    known = len(batch) - len(fresh)
+    parts = []
+    if fresh or not known:
+        parts.append(
+            f"cleared {pluralize(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+        )
+    if known:
+        parts.append(
+            f"took {pluralize(known, 'result')} out of the text that the provider was to leave out"
+        )
+    return ", and ".join(parts)

@@ -1,0 +1,443 @@
+"""Decide what to do about space before a call: one table of rules, and one pure function over it.
+
+`decide` goes through the steps in order. The first rule that applies gives the plan; the rules
+before it say why they did not. A stage carries the plan out and asks again about the later steps,
+so every preparation ends. Facts that are slow to compute are callables, asked for when needed.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from longhold.core.log.entries import Snipped
+from longhold.core.policy.clearing import (
+    Clear,
+    ClearingFacts,
+    ReadableCache,
+    clear_at_threshold,
+    clear_cold,
+    clear_edits,
+    clear_paid,
+    clear_stale,
+    will_free,
+)
+from longhold.core.policy.threshold import WAIT_SHARE, Fullness, Weight, explain_floor
+from longhold.core.settings import Settings
+
+Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
+Step: TypeAlias = str
+"""A part of the path, such as `clear`; the table lists them in order."""
+Way: TypeAlias = Literal["notes", "prepared", "fork", "direct", "digest"]
+
+AHEAD_RATIO = 0.95
+"""Share of the threshold from which a summary is prepared in the background."""
+COMMIT_RATIO = 0.90
+"""Share of the effective window from which spans are collapsed."""
+WRITE_RATIO = 0.95
+"""If the window is still this full afterwards, a fork writes lines for whole stretches."""
+WITHOUT_MODELS = 2
+"""After this many streaks of quick compactions, no model is called for summaries."""
+ENOUGH_STREAKS = 3
+"""After this many streaks, a person has to act."""
+BROKEN = "several summaries by a model failed in a row, so none is asked for now"
+BOUND = "thinking is bound to what was sent"
+REFILLED = "the window was refilled again and again"
+
+
+def _nothing(*_: object) -> Any:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFacts:
+    """What a compaction has to know."""
+
+    limit_tokens: int = 0
+    """The size to get below: the window's limit, or less after an overflow."""
+    is_plain: bool = True
+    """Nothing in particular is wanted, so a summary made before may serve."""
+    has_overflowed: bool = False
+    model: bool = True
+    """A model may write summaries, by the settings and the request, and there is one."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Ways that were tried for this compaction, with what went wrong."""
+    no_answer: str = ""
+    """Why no model answers at all."""
+    restores: bool = True
+    covers: Callable[[], str] = lambda: ""
+    """"" if there is history to summarise, else why not."""
+    floor: Callable[[], list[Weight]] = list
+    """What no compaction removes."""
+    window: Callable[[], str] = lambda: ""
+    """What fills the window, in words."""
+    undone_tokens: Callable[[], int] = lambda: 0
+    """The size before a compaction that the user undid and whose span is shown; or 0."""
+    notes: Callable[[], str] = lambda: "there are no notes"
+    """"" if the notes can stand for history, else why not."""
+    prepared: Callable[[], Literal["", "writing", "ready", "bound"]] = lambda: ""
+    """The state of a summary made ahead; bound if only thinking prevents its use."""
+    notes_wait: Callable[[], bool] = lambda: False
+    """The notes are ready, and only thinking prevents their use."""
+    streaks: Callable[[], int] = lambda: 0
+    is_thrashing: Callable[[], bool] = lambda: False
+    is_broken: Callable[[], bool] = lambda: False
+    is_cached: Callable[[], bool] = lambda: True
+    """A fork could read the conversation from the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """The facts before a call. A part that is absent has none to give."""
+
+    full: Fullness
+    settings: Settings
+    trigger: Trigger = "auto"
+    is_wanted: bool = False
+    """A compaction was asked for, or the provider refused the prompt: its size does not matter."""
+    taken: frozenset[Step] = frozenset()
+    """Steps that were already carried out before this call."""
+    is_thinking: Callable[[], bool] = lambda: False
+    """The running tool loop has thinking that is bound to what was sent."""
+    oversized: Callable[[bool], Sequence[tuple[Any, str]]] = lambda together: ()
+    """Unsent results over their limit, or together over that of a message; each with the reason."""
+    marked: Callable[[], Snipped | None] = _nothing
+    """Messages that were marked as dropped and may be removed."""
+    has_edits: bool = False
+    """The provider was asked to leave results out of its cache."""
+    cache: Callable[[], ReadableCache] = ReadableCache
+    clearing: Callable[[], ClearingFacts] | None = None
+    can_write: bool = False
+    """A fork can write lines for finished work."""
+    history: Callable[[], HistoryFacts] = HistoryFacts
+
+    def can_move(self) -> bool:
+        """True if an entry may change what was sent; bound thinking waits only so long."""
+        full = self.full
+        return not self.is_thinking() or full.used_tokens >= full.wait_tokens or full.is_blocked
+
+
+class Send(NamedTuple):
+    """Nothing is to be done: the request can be sent."""
+
+    why: str = "there is space"
+
+
+class CarryOut(NamedTuple):
+    """Carry out a step that its name describes; `subject` is what it is about."""
+
+    why: str
+    subject: Any = None
+
+
+class Wait(NamedTuple):
+    until_tokens: int
+    why: str
+
+
+class Compact(NamedTuple):
+    way: Way
+    why: str
+    restores: bool = True
+    """Files, plan and skills are shown again after it."""
+
+
+class Refuse(NamedTuple):
+    why: str
+    is_overflow: bool = True
+    """The window cannot hold it; otherwise there is nothing to do."""
+
+
+Plan: TypeAlias = Send | CarryOut | Clear | Wait | Compact | Refuse
+ENDS = (Send, Wait, Refuse)
+"""Plans after which nothing more is done before the call."""
+
+
+class Lost(NamedTuple):
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.why}"
+
+
+class SpaceDecision(NamedTuple):
+    plan: Plan
+    rule: str
+    step: Step | None = None
+    lost: tuple[Lost, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Describe it for a person: the rule that applies, then those that lost."""
+        yield describe_rule(self.rule, self.plan.why)
+        yield from (f"  not {one}" for one in self.lost)
+
+
+class SpaceRule(NamedTuple):
+    step: Step
+    name: str
+    when: str
+    """The condition, in words."""
+    judge: Callable[[Situation], Plan | str]
+    """Returns a plan, or why the rule does not apply; "" if that is not worth a line."""
+
+
+def decide(situation: Situation, steps: Collection[Step] | None = None) -> SpaceDecision:
+    """Return the plan of the first rule that applies, with the rules that lost against it.
+
+    `steps` are those still to be considered; by default all.
+    """
+    lost: list[Lost] = []
+    gates: dict[Step, str | None] = {}
+    for rule in RULES:
+        step = rule.step
+        if steps is not None and step not in steps:
+            continue
+        if step not in gates:
+            gates[step] = closed = _find_gate(situation, step)
+            if closed:
+                lost.append(Lost(step, closed))
+        if gates[step] is not None:
+            continue
+        found = rule.judge(situation)
+        if not isinstance(found, str):
+            return SpaceDecision(found, rule.name, step, tuple(lost))
+        if found:
+            lost.append(Lost(rule.name, found))
+    return SpaceDecision(Send(), "send", lost=tuple(lost))
+
+
+def describe_rule(rule: str, why: str = "") -> str:
+    when = next((f" ({one.when})" for one in RULES if one.name == rule), "")
+    return f"rule {rule}{when}" + (f": {why}" if why else "")
+
+
+def steps_after(step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps that come after one, so that a preparation only goes forward."""
+    order = list(dict.fromkeys(rule.step for rule in RULES))
+    return tuple(one for one in steps if order.index(one) > order.index(step))
+
+
+def _find_gate(s: Situation, step: Step) -> str | None:
+    """Return why no rule of a step can apply, "" if that is not worth a line; None if one may."""
+    compact, used, window = s.settings.compact, s.full.used_tokens, s.full.window
+    is_on = compact.on and window.auto and not compact.reactive_only
+    is_past = used >= window.auto_tokens
+    match step:
+        case "clear":
+            return _find_clear_gate(s)
+        case "collapse" | "lines":
+            is_open = s.settings.collapse.on
+        case "prepare":
+            is_near = AHEAD_RATIO * window.auto_tokens <= used and not is_past
+            is_open = is_near and is_on and compact.ahead and compact.model
+        case "wait":
+            is_open = is_on and is_past and not s.full.is_blocked
+        case "relieve":
+            is_open = is_on and is_past
+        case "shorten":
+            is_open = s.is_wanted or (is_on and is_past)
+        case "compact" if not s.is_wanted and not (is_on and is_past):
+            below = f"{used:,} tokens are below the threshold, {window.auto_tokens:,}"
+            return below if is_on else "automatic compaction is off"
+        case _:
+            is_open = True
+    return None if is_open else ""
+
+
+def _find_clear_gate(s: Situation) -> str | None:
+    if not s.settings.clear.on or s.clearing is None:
+        return ""
+    full = s.full
+    is_empty = full.used_tokens < s.settings.clear.warm_share * full.window.base_tokens
+    if s.has_edits or not is_empty or s.cache().cold or full.is_blocked:
+        return None
+    return "the cache is alive and the window mostly empty"
+
+
+def _spill(s: Situation, *, together: bool = False) -> Plan | str:
+    results = s.oversized(together)
+    return CarryOut("results are over their limit", results) if results else ""
+
+
+def _snip(s: Situation) -> Plan | str:
+    entry = s.marked()
+    if entry is None:
+        return ""
+    return CarryOut("messages were marked as dropped", entry) if s.can_move() else BOUND
+
+
+def _on_clearing(rule: Callable[[ClearingFacts], Clear | str]) -> Callable[[Situation], Plan | str]:
+    def judge(s: Situation) -> Plan | str:
+        assert s.clearing is not None
+        return rule(s.clearing())
+
+    return judge
+
+
+def _collapse(s: Situation) -> Plan | str:
+    if s.full.used_tokens < COMMIT_RATIO * s.full.window.effective_tokens:
+        return ""
+    return CarryOut("finished work can be shown as one line") if s.can_move() else BOUND
+
+
+def _write_lines(s: Situation) -> Plan | str:
+    is_past = s.full.used_tokens >= WRITE_RATIO * s.full.window.effective_tokens
+    if not (is_past and s.can_write and s.settings.collapse.write):
+        return ""
+    return CarryOut("counted lines did not free enough") if s.can_move() else BOUND
+
+
+def _prepare(s: Situation) -> Plan | str:
+    history = s.history()
+    if not history.model or s.settings.collapse.on or history.prepared() or history.covers():
+        return ""
+    if not history.notes():
+        return "the notes need no call"
+    if history.undone_tokens():
+        return "a compaction was undone"
+    if why := _find_model_obstacle(s, history):
+        return why
+    if s.clearing is not None and s.settings.clear.on and will_free(s.clearing()):
+        return "clearing will free enough"
+    if not history.is_cached():
+        return "nothing is cached, so a call would pay for the whole prompt"
+    return CarryOut("the threshold is near")
+
+
+def _wait_for_collapse(s: Situation) -> Plan | str:
+    if not s.settings.collapse.on:
+        return ""
+    limit = s.full.window.full_tokens
+    return _wait(s, limit, "compaction waits because finished work is collapsed")
+
+
+def _wait_after_undo(s: Situation) -> Plan | str:
+    undone, window = s.history().undone_tokens(), s.full.window
+    if not undone:
+        return ""
+    least = int((1 + WAIT_SHARE) * max(undone, window.auto_tokens))
+    return _wait(s, min(least, window.full_tokens), "the undone compaction is not repeated yet")
+
+
+def _wait_for_summary(s: Situation) -> Plan | str:
+    history = s.history()
+    if history.undone_tokens() or s.settings.collapse.on:
+        return ""
+    if history.prepared() not in ("writing", "bound") and not history.notes_wait():
+        return ""
+    why = "compaction waits for its summary or the end of the thinking"
+    return _wait(s, s.full.wait_tokens, why)
+
+
+def _wait(s: Situation, until: int, why: str) -> Plan | str:
+    if s.full.used_tokens < until:
+        return Wait(until, why)
+    return f"{s.full.used_tokens:,} tokens are past {until:,}"
+
+
+def _shorten(s: Situation) -> Plan | str:
+    limit = s.history().limit_tokens
+    return CarryOut("unread results exceed the limit", limit) if _sum_floor(s) >= limit else ""
+
+
+def _refuse_refilled(s: Situation) -> Plan | str:
+    """Stop: what could be done about the refilling was done before."""
+    if "relieve" not in s.taken or s.history().streaks() < ENOUGH_STREAKS:
+        return ""
+    if not s.full.is_blocked:
+        return ""
+    return Refuse(f"{REFILLED}, and compacting does not help. {s.history().window()}")
+
+
+def _refuse_floor(s: Situation) -> Plan | str:
+    history = s.history()
+    if _sum_floor(s) < history.limit_tokens:
+        return ""
+    why = explain_floor(history.floor(), history.limit_tokens)
+    # Otherwise the next request still fits, so this does not end the session.
+    return Refuse(why) if s.is_wanted or s.full.is_blocked else Send(why)
+
+
+def _sum_floor(s: Situation) -> int:
+    return sum(weight.tokens for weight in s.history().floor())
+
+
+def _refuse_empty(s: Situation) -> Plan | str:
+    why = s.history().covers()
+    if not why:
+        return ""
+    return Refuse(why, is_overflow=False) if s.is_wanted else Send(why)
+
+
+def _compact_from_notes(s: Situation) -> Plan | str:
+    history = s.history()
+    if why := history.failed.get("notes") or history.notes():
+        return why
+    if not history.is_plain:
+        return "something in particular is wanted"
+    if s.trigger != "reactive" and not s.can_move():
+        return BOUND
+    return Compact("notes", "the notes need no call", history.restores)
+
+
+def _compact_prepared(s: Situation) -> Plan | str:
+    history = s.history()
+    if history.failed.get("prepared") or not history.prepared():
+        return history.failed.get("prepared") or "none was prepared"
+    if not history.is_plain or s.trigger != "auto":
+        return "something in particular is wanted"
+    return Compact("prepared", "a summary was prepared", history.restores)
+
+
+def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
+    def judge(s: Situation) -> Plan | str:
+        history = s.history()
+        if way == "digest":
+            return Compact(way, "the log tells it without a model", history.restores)
+        if not history.model:
+            return ""
+        if why := history.failed.get(way) or _find_model_obstacle(s, history):
+            return why
+        if way == "fork" and history.has_overflowed:
+            return "the conversation is too long for a fork"
+        return Compact(way, "a model writes the summary", history.restores)
+
+    return judge
+
+
+def _find_model_obstacle(s: Situation, history: HistoryFacts) -> str:
+    """Return why no model is asked for a summary now. A user who asks for one is always heard."""
+    if history.no_answer or s.trigger == "manual":
+        return history.no_answer
+    if "relieve" in s.taken or history.streaks() >= WITHOUT_MODELS:
+        return REFILLED
+    return BROKEN if history.is_broken() else ""
+
+
+RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("spill", "spill-result", "a new result is over its limit", _spill),
+    SpaceRule("total", "spill-message", "the new results together are over the limit", partial(_spill, together=True)),
+    SpaceRule("snip", "snip", "messages were marked as dropped", _snip),
+    SpaceRule("clear", "clear-stale", "the provider ignored cache edits", _on_clearing(clear_stale)),
+    SpaceRule("clear", "clear-cold", "the cache has ended, so clearing is free", _on_clearing(clear_cold)),
+    SpaceRule("clear", "clear-edits", "the provider can delete inside its cache", _on_clearing(clear_edits)),
+    SpaceRule("clear", "clear-paid", "it saves more than the rewrite costs", _on_clearing(clear_paid)),
+    SpaceRule("clear", "clear-threshold", "it avoids a compaction", _on_clearing(clear_at_threshold)),
+    SpaceRule("collapse", "collapse-counted", "90 % of the window is used", _collapse),
+    SpaceRule("lines", "collapse-written", "95 % is still used after that", _write_lines),
+    SpaceRule("prepare", "prepare", "95 % of the threshold is used, and a model will write the summary", _prepare),
+    SpaceRule("wait", "wait-collapse", "finished work is collapsed first", _wait_for_collapse),
+    SpaceRule("wait", "wait-undo", "the user undid a compaction of the same span", _wait_after_undo),
+    SpaceRule("wait", "wait-summary", "a summary is being written, or waits for bound thinking", _wait_for_summary),
+    SpaceRule("shorten", "shorten", "what no compaction removes exceeds the limit", _shorten),
+    SpaceRule("relieve", "relieve", "the third quick compaction in a row", lambda s: CarryOut(REFILLED) if s.history().is_thrashing() else ""),
+    SpaceRule("compact", "refuse-refilled", "the third such streak, and the window is full", _refuse_refilled),
+    SpaceRule("compact", "refuse-floor", "what no compaction removes exceeds the limit", _refuse_floor),
+    SpaceRule("compact", "refuse-empty", "no history is left to summarise", _refuse_empty),
+    SpaceRule("compact", "compact-notes", "notes cover the history", _compact_from_notes),
+    SpaceRule("compact", "compact-prepared", "a summary was prepared in the background", _compact_prepared),
+    SpaceRule("compact", "compact-fork", "a model answers on the conversation's prefix", _compact_by("fork")),
+    SpaceRule("compact", "compact-direct", "the fork failed, or the prompt is too long", _compact_by("direct")),
+    SpaceRule("compact", "compact-digest", "always", _compact_by("digest")),
+)  # fmt: skip

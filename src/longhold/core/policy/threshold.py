@@ -1,0 +1,293 @@
+"""How full the window is, what no compaction removes from it, and where compacting is cheapest.
+
+`cheapest_line` finds the cheapest compaction threshold. On a large window it is far below the
+default one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from longhold.core.log.entries import Framed
+from longhold.core.messages.measure import Measure, measure_json, measure_text
+from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
+from longhold.core.policy.cost_model import CostModel, Forecast, expect, need_usd
+from longhold.core.request.lifetime import Lifetime
+from longhold.core.settings import CostSettings, Settings, WindowSettings
+from longhold.core.view import View
+from longhold.core.view.gauge import ViewSize
+from longhold.core.view.items import Item, Spoken
+from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
+from longhold.core.view.window import COST, Window, scale_tokens, window_for
+
+SUMMARY_TOKENS = 5_000
+"""A typical summary. The window reserves 20,000 tokens for one."""
+FRAME_TOKENS = 15_000
+"""Default size of a coding agent's system prompt and tools. No edit removes them."""
+FRAME_STEP_TOKENS = 5_000
+"""A measured frame is rounded up to this, so that one more tool does not move the threshold."""
+RESTORED_TOKENS = 30_000
+"""Files, plan and skills. The total, 50,000, is the median of 26 recorded compactions."""
+COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
+NEEDS = CostSettings()
+COMPACTION_NEEDS = 0.6
+"""Mean number of results that are needed again after a compaction and were not restored."""
+COMPACTION_NEED_TOKENS = 3_500
+WORK_TOKENS = 30_000
+"""Space for the current work after a compaction: 95 % of 417 turns needed less."""
+WORK_SHARE = 0.25
+"""The same as a share of a threshold that the user set."""
+KEPT_STEP_TOKENS = 10_000
+"""What a compaction leaves is rounded up to this, so that each message does not move the threshold."""
+NEAR_SHARE = 0.5
+"""Share of the threshold from which it is worth measuring what a compaction would keep."""
+WAIT_SHARE = 0.25
+"""Share of the threshold by which thinking, a preparation or an undo may delay a compaction."""
+
+
+def _summary_usd(listed: Prices, tokens: float, warm_tokens: float, summary_tokens: int) -> float:
+    flat = listed.select_tier(round(tokens))
+    prompt = warm_tokens * flat.read + (tokens - warm_tokens) * flat.input
+    return (prompt + summary_tokens * flat.output) / TOKENS_PER_PRICE
+
+
+def cheapest_line(
+    model: str,
+    window: Window,
+    *,
+    forecast: Forecast | None = None,
+    lifetime: Lifetime = "5m",
+    compacted_tokens: int = COMPACTED_TOKENS,
+    frame_tokens: int = FRAME_TOKENS,
+    summary_tokens: int = SUMMARY_TOKENS,
+    cost: CostSettings = NEEDS,
+) -> int:
+    """Find the compaction threshold with the lowest cost per call, at most `window.auto_tokens`.
+
+    A low threshold pays for more summaries and for what they lose. A high one pays for carrying the
+    context. A length at which prices rise is a natural threshold.
+    """
+    listed = prices(model)
+    forecast = forecast or Forecast()
+    if listed is None or forecast.growth_tokens <= 0:
+        return window.auto_tokens
+    costs = CostModel(listed=listed, forecast=forecast, lifetime=lifetime)
+    rewritten = costs.call_usd(compacted_tokens, min(frame_tokens, compacted_tokens))
+    reread = COMPACTION_NEED_TOKENS
+    rewritten += COMPACTION_NEEDS * need_usd(
+        costs, compacted_tokens, reread / max(1.0, COMPACTION_NEEDS), cost
+    )
+    best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
+    prompt = float(compacted_tokens + reread)
+    while prompt + forecast.growth_tokens <= window.auto_tokens:
+        paid += _mean_usd(costs, prompt)
+        prompt += forecast.growth_tokens
+        calls += 1
+        made = _summary_usd(listed, prompt, prompt, summary_tokens)
+        per_call = (paid + made + rewritten) / calls
+        if per_call < best_usd:
+            best_usd, best = per_call, int(prompt)
+    return best
+
+
+def window_at_cost(
+    model: str, settings: Settings, frame: Framed | None = None, kept_tokens: float = 0
+) -> Window:
+    """Return a model's window, with the cheapest compaction threshold if `auto_line` is `cost`.
+
+    It depends on what compactions do not remove: the frame, and `kept_tokens` of messages.
+    """
+    frame = frame or Framed()
+    frame_tokens = _frame_tokens(model, frame.measure)
+    own = window_for(model, settings.window)
+    step = max(1, scale_tokens(KEPT_STEP_TOKENS, own.limit_tokens))
+    kept = math.ceil(kept_tokens / step) * step
+    return _find_window(model, settings.window, settings.cost, frame.lifetime, frame_tokens, kept)
+
+
+@lru_cache(maxsize=16)
+def _frame_tokens(model: str, measure: Measure) -> int:
+    steps = math.ceil(weigh(measure, default_weights(model)) / FRAME_STEP_TOKENS)
+    return steps * FRAME_STEP_TOKENS or FRAME_TOKENS
+
+
+@lru_cache(maxsize=64)
+def _find_window(
+    model: str,
+    settings: WindowSettings,
+    cost: CostSettings,
+    lifetime: Lifetime,
+    frame_tokens: int,
+    kept_tokens: int,
+) -> Window:
+    """Find the window. The threshold always leaves space above what a compaction keeps."""
+    window = window_for(model, settings)
+    if settings.auto_line != COST:
+        least = kept_tokens + int(WORK_SHARE * window.auto_tokens)
+        if least <= window.auto_tokens:
+            return window
+        return window_for(model, replace(settings, auto_line=str(least)))
+    compacted = frame_tokens + SUMMARY_TOKENS + max(RESTORED_TOKENS, kept_tokens)
+    line = cheapest_line(
+        model,
+        window,
+        forecast=expect(calls=0, lifetime=lifetime),
+        lifetime=lifetime,
+        compacted_tokens=compacted,
+        frame_tokens=frame_tokens,
+        cost=cost,
+    )
+    line = max(line, compacted + WORK_TOKENS)
+    return window_for(model, replace(settings, auto_line=str(line)))
+
+
+def _mean_usd(costs: CostModel, prompt_tokens: float) -> float:
+    forecast = costs.forecast
+    cold = costs.call_usd(prompt_tokens + forecast.growth_tokens, 0.0)
+    return (1 - forecast.cold_share) * costs.next_usd(prompt_tokens) + forecast.cold_share * cold
+
+
+class Fullness(Struct, frozen=True, kw_only=True):
+    used_tokens: int
+    margin: Callable[[], int]
+    window: Window
+    aim_tokens: int = 0
+    """The threshold without what only waits to be answered: target sizes are shares of it."""
+
+    @classmethod
+    def of(cls, view: View, size: ViewSize, settings: Settings) -> "Fullness":
+        window, used = window_at_cost(view.model, settings, view.frame), size.tokens
+        aim = window.base_tokens
+        if NEAR_SHARE * window.auto_tokens <= used and window.auto_tokens < window.full_tokens:
+            weights = default_weights(view.model)
+            scale = used / max(1.0, weigh(view.total, weights))
+            words, waiting = (scale * weigh(one, weights) for one in view.measure_kept())
+            steady = window_at_cost(view.model, settings, view.frame, words)
+            window = window_at_cost(view.model, settings, view.frame, words + waiting)
+            aim = steady.base_tokens
+        return cls(
+            used_tokens=used, margin=lambda: size.margin_tokens, window=window, aim_tokens=aim
+        )
+
+    def __repr__(self) -> str:
+        return f"<Fullness: {self.used_tokens:,} of {self.window.limit_tokens:,} tokens>"
+
+    @property
+    def wait_tokens(self) -> int:
+        """The size up to which something may delay a compaction that is due."""
+        window = self.window
+        return min(window.full_tokens, int((1 + WAIT_SHARE) * window.auto_tokens))
+
+    @property
+    def margin_tokens(self) -> int:
+        """Uncertainty of `used_tokens` (19 of 20 cases). Slow to compute."""
+        return self.margin()
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if nothing may be sent before space is freed."""
+        used, most = self.used_tokens, self.window.blocking_tokens
+        # The rough bound first, because computing the margin is slow.
+        return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
+
+
+LISTED = 6
+TOOL_ADVICE = "an agent that is given fewer tools (`tools=`) goes without it"
+MCP = "mcp__"
+
+FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "restored", "waiting"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    kind: FloorKind
+    name: str
+    tokens: int
+    advice: str
+
+
+def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
+    found = (
+        Weight(kind=kind, name=name, tokens=round(weigh(measure)), advice=advice)
+        for kind, name, measure, advice in _parts(view)
+    )
+    return sorted((part for part in found if part.tokens), key=lambda part: -part.tokens)
+
+
+_Part: TypeAlias = tuple[FloorKind, str, Measure, str]
+
+
+def _parts(view: View) -> Iterator[_Part]:
+    yield from _list_frame_parts(view.frame)
+    for item in view.items:
+        if view.is_pinned(item):
+            yield "pinned", f"pinned message #{item.id}", item.measure, "unpin it"
+    for item in view.items[view.count_compactable() :]:
+        if not view.is_pinned(item):
+            yield from _list_waiting(item)
+
+
+def _list_frame_parts(frame: Framed | None) -> Iterator[_Part]:
+    if frame is None:
+        return
+    for section in frame.sections:
+        named, size = f"system section {section.name}", measure_text(section.text)
+        yield "system", named, size, "shorten the prompt"
+    for tool in frame.tools:
+        name = str(tool.get("name"))
+        yield "tools", f"tool {name}", measure_json(tool), _tool_advice(name)
+    if frame.instructions:
+        advice = "shorten AGENTS.md or CLAUDE.md, or what they import"
+        yield "instructions", "instructions", measure_text(frame.instructions), advice
+
+
+def _tool_advice(name: str) -> str:
+    if not name.startswith(MCP):
+        return TOOL_ADVICE
+    server = name.removeprefix(MCP).partition("__")[0]
+    return f"take the MCP server {server} out"
+
+
+def _list_waiting(item: Item) -> Iterator[_Part]:
+    """List items after everything compactable. A summary is omitted because it can be shortened."""
+    match item:
+        case Spoken(kind="summary"):
+            return
+        case Spoken(kind="restored"):
+            advice = "lower compact.restore_tokens"
+            yield "restored", "what was restored", item.measure, advice
+        case Spoken():
+            named = f"message #{item.id}, not answered yet"
+            yield "waiting", named, item.measure, "say it in fewer words"
+        case _:
+            named = f"the calls of #{item.id}, whose results are not read yet"
+            yield "waiting", named, item.measure, "ask for less at a time"
+
+
+def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:
+    """Explain why compacting does not help. The shortest summary leaves `least_tokens`."""
+    total = sum(weight.tokens for weight in weights)
+    if total >= line_tokens or not least_tokens:
+        why = f"compacting cannot help: what every request holds is about {total:,} tokens and the window's limit is {line_tokens:,}"
+    else:
+        why = (
+            f"compacting does not help enough: with the shortest summary about {least_tokens:,} "
+            f"tokens are left, {total:,} of them in every request, and the window's limit is {line_tokens:,}"
+        )
+    return f"{why}. {itemise(weights)}. Or use a model with a larger window"
+
+
+def itemise(weights: list[Weight]) -> str:
+    kinds: Counter[str] = Counter()
+    for weight in weights:
+        kinds[weight.kind] += weight.tokens
+    grouped = ", ".join(f"{kind} {tokens:,}" for kind, tokens in kinds.most_common())
+    heavy = "; ".join(f"{w.name} {w.tokens:,} ({w.advice})" for w in weights[:LISTED])
+    rest = weights[LISTED:]
+    more = f"; and {len(rest)} more: {sum(w.tokens for w in rest):,}" if rest else ""
+    return f"By kind: {grouped}. Heaviest: {heavy}{more}"

@@ -1,0 +1,335 @@
+"""Summaries that exist before they are needed: from the notes, or written in the background.
+
+Notes are tried first because they need no model call. Messages they do not cover stay word for
+word. A summary written ahead is used if nothing it covers has changed. Otherwise it is dropped and
+its cost is recorded.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from longhold.core.log.entries import Failed, Framed, Redone, Spilled, Switched, Undone, ViewChange
+from longhold.core.messages import Text
+from longhold.core.messages.measure import Measure, measure_content
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import cut
+from longhold.core.stages.compact.compose import (
+    Composed,
+    Judged,
+    MadeSummary,
+    Manner,
+    Material,
+    compose,
+)
+from longhold.core.stages.compact.draft import (
+    FILLED_RATIO,
+    Bounds,
+    CompactionDraft,
+    after_tokens,
+    make_gatherer,
+    sum_usage,
+)
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.segment import Segment, segment_before
+from longhold.core.stages.notes.file import NotesPage
+from longhold.core.stages.notes.notes import KEEP_MOST_TOKENS, Notes, last_whole
+from longhold.core.stages.notes.update import SECTION_TOKENS
+from longhold.core.stages.space import may_move
+from longhold.core.turn.background import Job
+from longhold.core.turn.engine import Engine
+from longhold.core.view.items import Item, Spoken
+from longhold.core.view.window import scale_tokens
+from longhold.errors import LongholdError
+
+WAY = "notes"
+SECTION_CHARS_PER_TOKEN = 4
+LEFT_RATIO = 0.85
+"""Share of the threshold. Notes that leave more would soon need another compaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    page: NotesPage
+    file: str
+    states: str = ""
+
+    def text(self) -> str:
+        sections = ((each.heading, each.written()) for each in self.page.sections)
+        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
+        lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
+        return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
+
+    def _cut(self, text: str) -> str:
+        chars = SECTION_TOKENS * SECTION_CHARS_PER_TOKEN
+        if len(text) <= chars:
+            return text
+        where = f"; all of it is in {self.file}" if self.file else ""
+        return f"{cut(text, chars)}\n[Cut here{where}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    cursor: int
+    judgement: Judgement | None = None
+    is_covering: bool = False
+    """True if it covers history up to the cursor; otherwise it only adds to the digest."""
+
+
+class FromNotes:
+    def __init__(self, notes: Notes, facts: FactsFold) -> None:
+        self._notes = notes
+        self._facts = facts
+
+    def serves(self, engine: Engine) -> bool:
+        """True if notes are tried before a model is asked for a summary."""
+        settings = engine.settings.notes
+        if not settings.on or settings.stand_in == "off":
+            return False
+        has_model = self._notes.ask is not None and engine.settings.compact.model
+        return settings.stand_in == "always" or not has_model or self._fresh_cursor(engine) > 0
+
+    def explain_absence(self, engine: Engine) -> str:
+        """Return why notes are not tried for a compaction; "" if they are."""
+        settings = engine.settings.notes
+        if not settings.on or settings.stand_in == "off":
+            return "notes are off"
+        is_soon = self._notes.is_asking
+        return "" if self.serves(engine) or is_soon else "no notes of a model cover the history"
+
+    def waits(self, engine: Engine) -> bool:
+        """True if notes could be used and only the turn's thinking prevents it."""
+        return self.serves(engine) and not may_move(engine)
+
+    async def draft(self, engine: Engine, manner: Manner, bounds: Bounds) -> CompactionDraft | None:
+        """Return a compaction from notes, or None if they leave too much or cannot be read."""
+        since = len(engine.view.history)
+        await self._notes.wait()
+        if not self.serves(engine):
+            return None
+        try:
+            basis = self._basis(engine)
+        except LongholdError:
+            return None  # an unreadable page counts as no notes
+        item = engine.view.item_of(basis.cursor)
+        end = engine.view.items.index(item) + 1 if item is not None else 0
+        covered = segment_before(engine.view, end) if end else None
+        if covered is None:
+            return None
+        kept = covered.kept or (covered.last, covered.last)  # something always follows it
+        gather = make_gatherer(engine, replace(covered, kind="up_to", kept=kept), self._facts)
+        material, composed = await asyncio.to_thread(_compose, gather, basis, manner)
+        segment = self._segment(engine, covered.last, composed, bounds.aim)
+        if segment is None:
+            return None
+        draft = CompactionDraft(
+            material=replace(material, segment=segment),
+            made=MadeSummary(written=basis.judgement, way=WAY),
+            composed=composed,
+            since=since,
+        )
+        return draft if after_tokens(engine, draft, ()) < LEFT_RATIO * bounds.aim else None
+
+    def _fresh_cursor(self, engine: Engine) -> int:
+        cursor = self._notes.judged_upto(engine)
+        return cursor if cursor and _shows(engine, cursor) else 0
+
+    def _basis(self, engine: Engine) -> Basis:
+        file = self._notes.file(engine)
+        page, last = file.read().page, last_whole(engine.view.items)
+        judgement = Judgement(
+            page=page.as_written(),
+            file=str(file.path) if engine.shows_paths else "",
+        )
+        if not judgement.text():
+            return Basis(cursor=last.id if last else 0)
+        cursor = self._fresh_cursor(engine)
+        if cursor:
+            return Basis(cursor=cursor, judgement=judgement, is_covering=True)
+        return Basis(cursor=last.id if last else 0, judgement=judgement)
+
+    def _segment(
+        self, engine: Engine, cursor: int, composed: Composed, line: int
+    ) -> Segment | None:
+        item, settings = engine.view.item_of(cursor), engine.settings.notes
+        if item is None:
+            return None
+        window, items = engine.fullness().window.limit_tokens, engine.view.items
+        weigh = engine.make_weigher()
+        taken = measure_content((Text(text=composed.text),)) + engine.frame.measure
+        room = int(FILLED_RATIO * line - weigh(taken))
+        least = scale_tokens(settings.keep_tokens, window)
+        enough = Enough(
+            tokens=least,
+            messages=settings.keep_messages,
+            most_tokens=min(scale_tokens(KEEP_MOST_TOKENS, window), max(least, room)),
+        )
+        start = find_kept_start(items, items.index(item) + 1, weigh, enough)
+        return segment_before(engine.view, start)
+
+
+class Enough(NamedTuple):
+    tokens: int
+    messages: int
+    most_tokens: int
+
+
+def find_kept_start(
+    items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
+) -> int:
+    """Return the first item to keep; `start` is the first that the notes do not cover.
+
+    The upper limit of `enough` applies only to items before `start`.
+    """
+    first, start = _skip_restored(items), max(start, _skip_summary(items))
+    tokens = sum(weigh(item.measure) for item in items[start:])
+    texts = sum(has_text(item) for item in items[start:])
+    while start > first:
+        if tokens >= enough.most_tokens:
+            break
+        if tokens >= enough.tokens and texts >= enough.messages:
+            break
+        start -= 1
+        tokens += weigh(items[start].measure)
+        texts += has_text(items[start])
+    return start
+
+
+def has_text(item: Item) -> bool:
+    if isinstance(item, Spoken):
+        return item.kind == "said" and not item.hidden
+    return any(isinstance(block, Text) and block.text.strip() for block in item.content)
+
+
+def _skip_summary(items: Sequence[Item]) -> int:
+    summaries = [i for i, item in enumerate(items) if _is_spoken(item, "summary")]
+    first = summaries[-1] + 1 if summaries else 0
+    while first < len(items) and _is_spoken(items[first], "restored"):
+        first += 1
+    return first
+
+
+def _skip_restored(items: Sequence[Item]) -> int:
+    """Return where to start keeping: earlier messages precede outdated restored files."""
+    behind = (i + 1 for i, item in enumerate(items) if _is_spoken(item, "summary", "restored"))
+    return max(behind, default=0)
+
+
+def _is_spoken(item: Item, *kinds: str) -> bool:
+    return isinstance(item, Spoken) and item.kind in kinds
+
+
+def _shows(engine: Engine, n: int) -> bool:
+    item = engine.view.item_of(n)
+    return item is not None and item.id == n
+
+
+def _compose(
+    gather: Callable[[], Material], basis: Basis, manner: Manner
+) -> tuple[Material, Composed]:
+    """Compose the text. Pure, because it runs in a thread."""
+    material, judgement = gather(), basis.judgement
+    composed = compose(material, judgement if basis.is_covering else None, manner)
+    if judgement is not None and not basis.is_covering:
+        composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text())}")
+    return material, composed
+
+
+PREFETCH = "compact: ahead"
+
+
+class PreparedSummary(NamedTuple):
+    written: Judged
+    segment: Segment
+    since: int
+
+
+class _UnderWay(NamedTuple):
+    task: "asyncio.Task[Judged]"
+    last: int
+    since: int
+
+
+class Prefetch:
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._under_way: _UnderWay | None = None
+
+    def begin(self, engine: Engine, write: Coroutine[Any, Any, Judged], segment: Segment) -> None:
+        task = self._job.run(write)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._under_way = _UnderWay(task, segment.last, len(engine.view.history))
+
+    def state(self, engine: Engine) -> Literal["", "writing", "ready", "bound"]:
+        """Return what became of the summary. One that is of no use counts as ready to be taken."""
+        one = self._under_way
+        if one is None:
+            return ""
+        if one.task.done() and (one.task.cancelled() or one.task.exception()):
+            return "ready"
+        if self._find_covered(engine, one) is None:
+            return "ready"
+        if not one.task.done():
+            return "writing"
+        return "ready" if may_move(engine) else "bound"
+
+    async def take(self, engine: Engine) -> PreparedSummary | None:
+        """Return the summary if it can be used. It can be taken only once."""
+        one = self._under_way
+        if one is None:
+            return None
+        segment = self._find_covered(engine, one)
+        if segment is None:
+            self.drop(engine, "what it covers was changed since")
+            return None
+        if segment.kept and not may_move(engine):
+            self.drop(engine, "the thinking behind it is still at work")
+            return None
+        self._under_way = None
+        written = await self._await(engine, one.task)
+        return PreparedSummary(written, segment, one.since) if written is not None else None
+
+    async def _await(self, engine: Engine, task: "asyncio.Task[Judged]") -> Judged | None:
+        try:
+            await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
+        finally:  # the waiting caller was cancelled, or it took too long
+            is_late = not task.done()
+            task.cancel()
+        if is_late:
+            said = "it took too long"
+        elif task.cancelled():
+            said = "it was stopped"
+        elif (error := task.exception()) is not None:
+            said = str(error) or type(error).__name__
+        else:
+            return task.result()
+        engine.record(Failed(what=PREFETCH, error=said))
+        return None
+
+    def _find_covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
+        since = engine.view.history[one.since :]
+        if any(_can_move(entry, one.last) for entry in since):
+            return None
+        item = engine.view.item_of(one.last)
+        if item is None:
+            return None
+        return segment_before(engine.view, engine.view.items.index(item) + 1)
+
+    def drop(self, engine: Engine, why: str) -> str:
+        """Drop the summary in progress. Return a line with its cost, or "" if there is none."""
+        one, self._under_way = self._under_way, None
+        if one is None:
+            return ""
+        one.task.cancel()
+        spent = sum_usage(engine.view.history[one.since :])
+        cost = f"{spent.total_tokens:,} tokens" if spent else "its call may still be billed"
+        said = f"thrown away ({cost}): {why}"
+        engine.record(Failed(what=PREFETCH, error=said))
+        return said
+
+
+def _can_move(entry: object, last: int) -> bool:
+    if isinstance(entry, Spilled):  # results of later messages do not matter
+        return any(n <= last for n in entry.rests_on)
+    return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)

@@ -1,0 +1,136 @@
+"""Carry out what `decide` plans about space before a call, step by step.
+
+Every layer is a part: it supplies facts for the decision and carries its own steps out. Steps only
+go forward, so a preparation always ends.
+
+Some models bind thinking to its exact prefix. A change of the prefix then drops all later thinking,
+which a running tool loop still needs, so it waits, but only for a share of the threshold.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, ClassVar
+
+from longhold.core.log.entries import Failed
+from longhold.core.messages import is_thought
+from longhold.core.models.capabilities import capabilities
+from longhold.core.policy.decide import (
+    ENDS,
+    Lost,
+    Situation,
+    SpaceDecision,
+    Step,
+    decide,
+    steps_after,
+)
+from longhold.core.turn.engine import STOPS, Engine
+from longhold.core.view import View
+from longhold.core.view.items import Round
+
+
+class Part:
+    """A layer: as a stage it runs alone, in `Layers` with the others."""
+
+    steps: ClassVar[tuple[Step, ...]] = ()
+
+    async def __call__(self, engine: Engine) -> None:
+        await free_space(engine, (self,))
+
+    def observe(self, engine: Engine) -> None:
+        """Follow the log before a preparation."""
+
+    def facts(self, engine: Engine) -> dict[str, Any]:
+        """Return fields of the situation. Changes nothing that others see."""
+        return {}
+
+    async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
+        raise NotImplementedError
+
+    def finish(self, engine: Engine) -> None:
+        """End a preparation, whatever was done in it."""
+
+
+def look(engine: Engine, parts: Iterable[Part], taken: Iterable[Step] = ()) -> Situation:
+    facts = {name: fact for part in parts for name, fact in part.facts(engine).items()}
+    return Situation(
+        full=engine.fullness(),
+        settings=engine.settings,
+        taken=frozenset(taken),
+        is_thinking=partial(is_bound, engine),
+        **facts,
+    )
+
+
+def foresee(engine: Engine, parts: Sequence[Part]) -> SpaceDecision:
+    """Return what would be decided now, without doing it."""
+    return decide(look(engine, parts), [step for part in parts for step in part.steps])
+
+
+async def free_space(engine: Engine, parts: Sequence[Part]) -> None:
+    """Do what the rules say before a call. A step that fails is recorded, and the next is tried."""
+    for part in parts:
+        part.observe(engine)
+    owners = {step: part for part in parts for step in part.steps}
+    steps, taken, lost = tuple(owners), list[Step](), list[Lost]()
+    while steps:
+        decision = _decide(engine, look(engine, parts, taken), steps)
+        if decision is None:
+            steps = steps[1:]
+            continue
+        lost += [one for one in decision.lost if one not in lost]
+        if decision.step is None:
+            break
+        act = partial(owners[decision.step].carry_out, decision=decision._replace(lost=tuple(lost)))
+        await engine.run_stage(act)
+        if isinstance(decision.plan, ENDS):
+            break
+        taken.append(decision.step)
+        steps = steps_after(decision.step, steps)
+    for part in parts:
+        part.finish(engine)
+
+
+def _decide(engine: Engine, situation: Situation, steps: Sequence[Step]) -> SpaceDecision | None:
+    try:
+        return decide(situation, steps)
+    except STOPS:
+        raise
+    except Exception as error:  # noqa: BLE001 - no bug of one layer may end a session
+        said = f"{type(error).__name__}: {error}"
+        engine.record(Failed(what=f"deciding on {steps[0]}", error=said))
+        return None
+
+
+THOUGHTFUL_ROUNDS = 64
+"""Older thinking in the same loop does not matter."""
+
+
+def drops_thinking(engine: Engine) -> bool:
+    """True if changing an earlier message drops the thinking after it."""
+    return capabilities(engine.model).binds_thinking
+
+
+def is_bound(engine: Engine) -> bool:
+    """True if a running tool loop has thinking that a change would drop."""
+    return drops_thinking(engine) and _is_thinking_in_loop(engine.view)
+
+
+def may_move(engine: Engine) -> bool:
+    """True if an entry may change the sent prefix now."""
+    if not is_bound(engine):
+        return True
+    full = engine.fullness()
+    return full.used_tokens >= full.wait_tokens or full.is_blocked
+
+
+def _is_thinking_in_loop(view: View) -> bool:
+    for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
+        if isinstance(item, Round):
+            if not item.tool_uses():
+                return False
+            if not item.drops_thinking and any(map(is_thought, item.content)):
+                return True
+        elif item.is_asked():
+            return False
+    return False
