@@ -6,29 +6,38 @@ The agent's state keeps every message. The session named after a thread follows 
 Anthropic models get blocks with cache breakpoints, others LangChain's own messages.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Unpack
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
 )
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
+from langgraph.types import Command
 
-from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, history_definition
+from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
 from longhold.core.models.protocol import Request
 from longhold.errors import LongholdError
 from longhold.session.session import Session
-from longhold.session.sync import sync
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware.types import ExtendedModelResponse
+
+TRIMMED = "longhold_trimmed"
+TRIMMED_TEXT = "[Earlier messages of this thread are in the log of its session.]"
 
 
 class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -39,87 +48,159 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         id: str | None = None,
         *,
         open_sessions: int = OPEN_SESSIONS,
+        trims: bool = False,
         **options: Unpack[AdapterOptions],
     ) -> None:
         """Follow each thread in a session of its name, or of `id` for calls without a thread.
 
-        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
-        are made from the log instead of by the model.
+        `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
+        `client` among them, notes and summaries are made from the log instead of by the model.
+        With `trims`, messages behind a summary leave the graph's state, and with it the
+        checkpoints. The log keeps them.
         """
         super().__init__()
-        self._sessions = Sessions("anthropic", id, open_sessions, options)
-        self.tools: list[BaseTool] = [self._history()] if self._sessions.offers_history else []
+        self._trims = trims
+        self._sessions = Sessions("anthropic", id, options, open_sessions)
+        self.tools: list[BaseTool] = [*map(self._own_tool, self._sessions.own_tools())]
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+    ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """Call the model with the managed view, and retry if that can help."""
-        session = self._session(request)
-        while True:
-            managed = await session.follow(**_read_request(request))
-            try:
-                response = await handler(_make_sendable(request, managed))
-            except Exception as error:  # noqa: BLE001 - raised again if nothing helps
-                await _recover(session, error)
-                continue
-            await _record_answer(session, response)
-            return response
+        async with self._sessions.use(_thread(), _model_of(request)) as session:
+            while True:
+                managed = await self._follow(session, request)
+                try:
+                    response = await handler(_make_sendable(request, managed))
+                except Exception as error:  # noqa: BLE001 - raised again if nothing helps
+                    await _recover(session, error)
+                    continue
+                await _record_answer(session, response)
+                return self._with_trimming(session, request, response)
 
     def wrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
-    ) -> ModelResponse[Any]:
+    ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """The same for agents that run synchronously."""
-        session = self._session(request)
-        while True:
-            managed = sync(session.follow(**_read_request(request)))
-            try:
-                response = handler(_make_sendable(request, managed))
-            except Exception as error:  # noqa: BLE001 - raised again if nothing helps
-                sync(_recover(session, error))
-                continue
-            sync(_record_answer(session, response))
+        run, name = self._sessions.run, _thread()
+        call = self._sessions.use(name, _model_of(request))
+        session = run(call.__aenter__())
+        try:
+            while True:
+                managed = run(self._follow(session, request))
+                try:
+                    response = handler(_make_sendable(request, managed))
+                except Exception as error:  # noqa: BLE001 - raised again if nothing helps
+                    run(_recover(session, error))
+                    continue
+                run(_record_answer(session, response))
+                trimmed = self._with_trimming(session, request, response)
+                break
+        except BaseException:
+            run(call.__aexit__(*sys.exc_info()))
+            raise
+        run(call.__aexit__(None, None, None))
+        return trimmed
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Run a tool. If it is cancelled, the turn is over, and the log is released."""
+        try:
+            return await handler(request)
+        except BaseException:
+            await self._sessions.release(_thread())
+            raise
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """The same for agents that run synchronously."""
+        try:
+            return handler(request)
+        except BaseException:
+            self._sessions.run(self._sessions.release(_thread()))
+            raise
+
+    async def _follow(self, session: Session, request: ModelRequest[Any]) -> Request:
+        system = request.system_message
+        tools = map(convert_to_openai_tool, request.tools)
+        return await session.follow(
+            [
+                block
+                for one in request.messages
+                if not _is_empty(one)
+                for block in [_block_message(one)] * _count_trimmed(one)
+            ],
+            system=(system.content if system is not None else ""),
+            tools=[self._sessions.declare(tool) for tool in tools],
+            abandons=True,
+        )
+
+    def _with_trimming(
+        self, session: Session, request: ModelRequest[Any], response: ModelResponse[Any]
+    ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
+        """Replace the messages behind a summary by one in the state, which counts them."""
+        gone, count = list[AnyMessage](), 0
+        covered = session.count_summarised() if self._trims else 0
+        for one in (one for one in request.messages if not _is_empty(one)):
+            if count + _count_trimmed(one) > covered:
+                break
+            count += _count_trimmed(one)
+            gone.append(one)
+        if len(gone) < 2:
             return response
+        # Imported here because older releases do not have it.
+        from langchain.agents.middleware.types import ExtendedModelResponse
+
+        mark = HumanMessage(TRIMMED_TEXT, id=gone[0].id, additional_kwargs={TRIMMED: count})
+        update = [mark, *(RemoveMessage(id=str(one.id)) for one in gone[1:])]
+        return ExtendedModelResponse(response, Command(update={"messages": update}))
 
     def close(self) -> None:
         """Close all sessions. The next call resumes its session."""
         self._sessions.close()
 
-    def _session(self, request: ModelRequest[Any]) -> Session:
-        model = request.model
-        name = getattr(model, "model_name", None) or getattr(model, "model", "")
-        return self._sessions.get(_thread(), str(name or ""))
-
-    def _history(self) -> StructuredTool:
-        definition = history_definition()
-
-        async def look(**given: Any) -> Any:
-            call = {"type": "tool_use", "id": "", "name": definition["name"], "input": given}
-            return await self._sessions.current(_thread()).run_tool(call)
+    def _own_tool(self, definition: JsonObject) -> StructuredTool:
+        async def use(**given: Any) -> Any:
+            return await self._sessions.run_own_tool(_thread(), definition["name"], given)
 
         return StructuredTool(
             name=definition["name"],
             description=definition["description"],
             args_schema=definition["input_schema"],
-            func=lambda **given: sync(look(**given)),
-            coroutine=look,
+            func=lambda **given: self._sessions.run(use(**given)),
+            coroutine=use,
         )
 
 
+def _model_of(request: ModelRequest[Any]) -> str:
+    model = request.model
+    return str(getattr(model, "model_name", None) or getattr(model, "model", "") or "")
+
+
 def _thread() -> str | None:
-    return get_config().get("configurable", {}).get("thread_id")
+    """Name a session after the thread, and after the task if an agent is a tool of another."""
+    configured = get_config().get("configurable", {})
+    thread = configured.get("thread_id")
+    outer = str(configured.get("checkpoint_ns") or "").rpartition("|")[0]
+    if not thread or not outer:
+        return str(thread) if thread else None
+    name = outer.split("|")[0].split(":")[0]
+    return f"{thread}.{name}-{blake2b(outer.encode(), digest_size=6).hexdigest()}"
 
 
-def _read_request(request: ModelRequest[Any]) -> dict[str, Any]:
-    system = request.system_message
-    return {
-        "messages": [_block_message(one) for one in request.messages if not _is_empty(one)],
-        "system": (system.content if system is not None else ""),
-        "tools": [convert_to_openai_tool(tool) for tool in request.tools],
-    }
+def _count_trimmed(message: BaseMessage) -> int:
+    """Count the messages that a message of the state stands for."""
+    return int(message.additional_kwargs.get(TRIMMED, 1))
 
 
 def _is_empty(message: BaseMessage) -> bool:
@@ -218,7 +299,7 @@ def _render_plain(message: JsonObject) -> Iterator[AnyMessage]:
 async def _recover(session: Session, error: Exception) -> None:
     """Wait or free space. If neither helps, raise the program's original exception."""
     try:
-        await session.failed(error)
+        await session.recover(error)
     except LongholdError as ours:
         raise error from ours
 
@@ -228,11 +309,11 @@ async def _record_answer(session: Session, response: ModelResponse[Any]) -> None
     for answer in answers:
         meta = answer.response_metadata
         calls = bool(answer.tool_calls)
-        await session.settle(
+        await session.record(
             {
                 "id": answer.id or "",
                 "role": "assistant",
-                "model": meta.get("model_name") or meta.get("model") or session.engine.model,
+                "model": meta.get("model_name") or meta.get("model") or session.model,
                 "content": list(_answer_blocks(answer)),
                 "stop_reason": meta.get("stop_reason") or ("tool_use" if calls else "end_turn"),
                 "usage": _usage(answer),

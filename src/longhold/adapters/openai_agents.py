@@ -4,11 +4,12 @@
     await Runner.run(agent, input, hooks=longhold, run_config=longhold.run_config())
 
 One object is one conversation, whose items are followed by the session of that name. The SDK calls
-no hook when a model fails, so rejected calls are not retried.
+no hook when a model fails, so rejected calls are not retried, and the log is released by `close` or
+at the end of an `async with`.
 """
 
 import json
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 from uuid import uuid4
 
 from agents.models import get_default_model
@@ -23,20 +24,20 @@ from agents import (
     RunHooks,
     Tool,
 )
-from longhold.adapters.sessions import AdapterOptions, Sessions, history_definition
+from longhold.adapters.sessions import AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
 
 
 class LongholdHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
-    def __init__(self, id: str | None = None, **options: Unpack[AdapterOptions]) -> None:
-        """Follow a conversation in the session `id`.
+    def __init__(self, id: str, **options: Unpack[AdapterOptions]) -> None:
+        """Follow a conversation in the session `id`. Every object of one id follows the same.
 
-        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
-        are made from the log instead of by the model.
+        `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
+        `client` among them, notes and summaries are made from the log instead of by the model.
         """
-        self._sessions = Sessions("responses", id, 1, options)
+        self._sessions = Sessions("responses", id, options)
 
     def run_config(self, **options: Any) -> RunConfig:
         """Return a run configuration that includes this filter."""
@@ -44,10 +45,13 @@ class LongholdHooks(RunHooks[Any]):
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the managed view of a run's items."""
-        session = self._sessions.get(None, _model_of(data.agent))
+        session = await self._sessions.enter(None, self, _model_of(data.agent))
         tools = [_definition(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)]
         request = await session.follow(
-            data.model_data.input, system=data.model_data.instructions or "", tools=tools
+            data.model_data.input,
+            system=data.model_data.instructions or "",
+            tools=map(self._sessions.declare, tools),
+            abandons=True,
         )
         return ModelInputData(
             input=request.kwargs["input"], instructions=request.kwargs.get("instructions")
@@ -59,7 +63,8 @@ class LongholdHooks(RunHooks[Any]):
         """Record an answer."""
         usage = response.usage
         details = usage.input_tokens_details
-        await self._sessions.current(None).settle(
+        session = self._sessions.current(None, self)
+        await session.record(
             {
                 "id": response.response_id or uuid4().hex,  # not passed on for chat completions
                 "model": _model_of(agent),
@@ -71,28 +76,34 @@ class LongholdHooks(RunHooks[Any]):
                 },
             }
         )
+        await self._sessions.leave(None, self, is_over=session.is_answered)
 
     def tools(self) -> list[Tool]:
-        """Return the History tool, for sessions with `history=True`."""
-        definition = history_definition()
+        """Return the tools for sessions with `history=True` or `memory=True`."""
+        return [*map(self._own_tool, self._sessions.own_tools())]
 
-        async def look(_context: object, arguments: str) -> Any:
-            call = {"type": "tool_use", "id": "", "name": definition["name"]}
+    def _own_tool(self, definition: JsonObject) -> FunctionTool:
+        async def use(_context: object, arguments: str) -> Any:
             given = json.loads(arguments or "{}")
-            return await self._sessions.current(None).run_tool(call | {"input": given})
+            return await self._sessions.run_own_tool(None, definition["name"], given)
 
-        return [
-            FunctionTool(
-                name=definition["name"],
-                description=definition["description"],
-                params_json_schema=definition["input_schema"],
-                on_invoke_tool=look,
-                strict_json_schema=False,
-            )
-        ]
+        return FunctionTool(
+            name=definition["name"],
+            description=definition["description"],
+            params_json_schema=definition["input_schema"],
+            on_invoke_tool=use,
+            strict_json_schema=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._sessions.release(None, self)
+        self.close()
 
     def close(self) -> None:
-        """Close the session. The next run resumes it."""
+        """Release the log, also after a run that failed or was cancelled. `async with` does it."""
         self._sessions.close()
 
 

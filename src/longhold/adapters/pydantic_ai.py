@@ -7,7 +7,7 @@ breakpoints become cache points and a setting. Parts without a matching block, s
 provider's tool, pass through unchanged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 from uuid import uuid4
@@ -35,9 +35,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import FunctionToolset
 
-from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, history_definition
+from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
 from longhold.errors import LongholdError
 
@@ -58,17 +59,27 @@ class LongholdCapability(AbstractCapability[Any]):
     ) -> None:
         """Follow each conversation in a session of its id, or all runs in that of `conversation`.
 
-        `options` are those of `Session.open`. Without a `client` among them, notes and summaries
-        are made from the log instead of by the model.
+        `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
+        `client` among them, notes and summaries are made from the log instead of by the model.
         """
         self._conversation = conversation
-        self._sessions = Sessions("anthropic", conversation, open_sessions, options)
+        self._sessions = Sessions("anthropic", conversation, options, open_sessions)
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        """Release the conversation at the end of a run, also of one that failed."""
+        try:
+            return await handler()
+        finally:
+            await self._sessions.release(self._name(ctx), ctx.run_id)
 
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Replace the messages of one attempt with the managed view."""
-        session = self._sessions.get(self._name(ctx), request_context.model.model_name)
+        model = request_context.model.model_name
+        session = await self._sessions.enter(self._name(ctx), ctx.run_id, model)
         parameters = request_context.model_request_parameters
         messages = request_context.messages
         opening = _system_parts(messages)
@@ -77,13 +88,16 @@ class LongholdCapability(AbstractCapability[Any]):
             [_block_message(message, opening) for message in messages],
             system=[*(part.content for part in opening), *instructions],
             tools=[
-                {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "input_schema": tool.parameters_json_schema,
-                }
+                self._sessions.declare(
+                    {
+                        "name": tool.name,
+                        "description": tool.description or "",
+                        "input_schema": tool.parameters_json_schema,
+                    }
+                )
                 for tool in (*parameters.function_tools, *parameters.output_tools)
             ],
+            abandons=True,
         )
         settings: Any = request_context.model_settings or {}
         if ttl := _find_marker(request.kwargs.get("system") or ()):
@@ -102,7 +116,8 @@ class LongholdCapability(AbstractCapability[Any]):
         usage = response.usage
         cached = usage.cache_read_tokens + usage.cache_write_tokens
         calls = any(isinstance(part, ToolCallPart) for part in response.parts)
-        await self._sessions.current(self._name(ctx)).settle(
+        session = self._sessions.current(self._name(ctx), ctx.run_id)
+        await session.record(
             {
                 "id": response.provider_response_id or uuid4().hex,
                 "role": "assistant",
@@ -117,6 +132,7 @@ class LongholdCapability(AbstractCapability[Any]):
                 },
             }
         )
+        await self._sessions.leave(self._name(ctx), ctx.run_id, is_over=session.is_answered)
         return response
 
     async def on_model_request_error(
@@ -125,24 +141,23 @@ class LongholdCapability(AbstractCapability[Any]):
         """Retry if waiting or freeing space helps. Otherwise raise the original error."""
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         try:
-            await self._sessions.current(self._name(ctx)).failed(cause)
+            await self._sessions.current(self._name(ctx), ctx.run_id).recover(cause)
         except (LongholdError, type(cause)):
             raise error from cause
         raise RetryModelRequest from error
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """Return the History tool if sessions have `history=True`."""
-        if not self._sessions.offers_history:
-            return None
-        definition = history_definition()
+        """Return the tools for sessions with `history=True` or `memory=True`."""
+        tools = [*map(self._own_tool, self._sessions.own_tools())]
+        return FunctionToolset(tools) if tools else None
 
-        async def look(ctx: RunContext[Any], **given: Any) -> Any:
-            call = {"type": "tool_use", "id": "", "name": definition["name"], "input": given}
-            return await self._sessions.current(self._name(ctx)).run_tool(call)
-
+    def _own_tool(self, definition: JsonObject) -> Tool[Any]:
         name, said = definition["name"], definition["description"]
-        tool = Tool.from_schema(look, name, said, definition["input_schema"], takes_ctx=True)
-        return FunctionToolset([tool])
+
+        async def use(ctx: RunContext[Any], **given: Any) -> Any:
+            return await self._sessions.run_own_tool(self._name(ctx), name, given)
+
+        return Tool.from_schema(use, name, said, definition["input_schema"], takes_ctx=True)
 
     def close(self) -> None:
         """Close all sessions. The next run resumes its session."""

@@ -1,81 +1,248 @@
-"""The sessions behind an adapter: one per conversation, resumed if it already exists.
+"""The sessions behind an adapter: one per conversation, opened when a call needs it.
 
-Frameworks never report the end of a conversation, so the least recently used is closed.
+A call has its session to itself; others of the same conversation wait, also those of other
+processes. Frameworks never report the end of a conversation, so `hold` says when a log is released.
 """
 
+import asyncio
+import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from longhold.core.log.store import Store, new_id
 from longhold.core.messages import JsonObject
 from longhold.core.models.clients import DialectName
-from longhold.core.settings import Settings
+from longhold.core.settings import Settings, load_settings
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
-from longhold.errors import SessionExists
+from longhold.core.tools.protocol import Tool
+from longhold.errors import InvalidArgument, SessionBusy
+from longhold.session.options import OpenOptions
 from longhold.session.session import Session
+from longhold.session.tool_definitions import FIELD, Kind
 
 OPEN_SESSIONS = 100
 """Each open session has a file descriptor and holds its view in memory."""
+WAIT_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 0.01
+
+Hold: TypeAlias = Literal["call", "turn", "process"]
+_Result = TypeVar("_Result")
 
 
-class AdapterOptions(TypedDict, total=False):
-    """The options that `Session.open` and `Session.resume` have in common."""
+class AdapterOptions(OpenOptions, total=False):
+    """The options of every adapter: its own three, and those of a session."""
 
-    client: object
-    window: int
-    max_tokens: int
-    history: bool
-    directory: Path
-    store: Store
-    settings: Settings
-    notify: Callable[[str], None]
+    hold: Hold
+    """When a log is released for other processes: after each call, after each turn (the default),
+    or when the adapter is closed."""
+    wait_seconds: float
+    """How long a call waits for a conversation that is in use, by default a minute."""
+    kinds: Mapping[str, Kind]
+    """The kinds of tools by name, which decide whether old results are cleared."""
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """One conversation: who is using it, and its session if that is open."""
+
+    owner: object = None
+    session: Session | None = None
+    loop: asyncio.AbstractEventLoop | None = None
 
 
 class Sessions:
     def __init__(
-        self,
-        dialect: DialectName,
-        id: str | None,
-        open_sessions: int,
-        options: AdapterOptions,
+        self, dialect: DialectName, id: str | None, options: AdapterOptions, open_sessions: int = 1
     ) -> None:
-        """Keep up to `open_sessions` open. `id` is for callers that name no conversation."""
-        self._dialect = dialect
-        self._default = id or new_id()
-        self._most = open_sessions
-        self._options = options
-        self._open: OrderedDict[str, Session] = OrderedDict()
+        """`id` is for callers that name no conversation. Up to `open_sessions` idle ones stay."""
+        rest = dict(options)
+        self._hold = cast(Hold, rest.pop("hold", "turn"))
+        if self._hold not in ("call", "turn", "process"):
+            raise InvalidArgument(
+                "hold",
+                f"{self._hold!r} is not a way to hold sessions; choose call, turn or process",
+            )
+        self._wait = cast(float, rest.pop("wait_seconds", WAIT_SECONDS))
+        self._kinds = cast(Mapping[str, Kind], rest.pop("kinds", {}))
+        self._dialect, self._default, self._most = dialect, id, max(1, open_sessions)
+        self._options = cast(OpenOptions, rest)
+        self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._guard = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def offers_history(self) -> bool:
-        return self._options.get("history", False)
+    def own_tools(self) -> list[JsonObject]:
+        """Define the tools that sessions run themselves, as far as they were asked for."""
+        made: list[Tool] = []
+        if self._options.get("history"):
+            made.append(history_tool(History(lambda: ())))
+        if self._options.get("memory"):
+            # Imported here because most sessions have no memory.
+            from longhold.core.memory.memory_tool import memory_tool
 
-    def get(self, id: str | None, model: str) -> Session:
-        name = id or self._default
-        session = self._open.pop(name, None) or self._begun(name, model)
-        self._open[name] = session
-        if session.engine.model != model:
-            session.switch(model, "the program's choice")
-        while len(self._open) > max(1, self._most):
-            self._open.popitem(last=False)[1].close()
-        return session
+            made.append(memory_tool(cast(Any, None)))  # only its definition is used
+        return [tool.definition() for tool in made]
 
-    def current(self, id: str | None) -> Session:
-        return self._open[id or self._default]
+    async def run_own_tool(self, id: str | None, name: str, given: JsonObject) -> Any:
+        """Run one of a conversation's own tools."""
+        async with self.use(id) as session:
+            return await session.run_tool({"id": "", "name": name, "input": given})
 
-    def _begun(self, name: str, model: str) -> Session:
+    def declare(self, tool: JsonObject) -> JsonObject:
+        """Add a tool's declared kind to its definition."""
+        name = tool.get("name") or tool.get("function", {}).get("name")
+        return tool | {FIELD: {"kind": self._kinds[name]}} if name in self._kinds else tool
+
+    @asynccontextmanager
+    async def use(self, id: str | None, model: str = "") -> AsyncIterator[Session]:
+        """Have a conversation's session for one call."""
+        owner = object()
+        session = await self.enter(id, owner, model)
+        is_over = True
         try:
-            return Session.open(id=name, model=model, dialect=self._dialect, **self._options)
-        except SessionExists:
-            return Session.resume(name, **self._options)
+            yield session
+            is_over = session.is_answered
+        finally:
+            await self.leave(id, owner, is_over=is_over)
+
+    async def enter(self, id: str | None, owner: object, model: str = "") -> Session:
+        """Wait until nobody else uses a conversation, and open it for this owner."""
+        name, until = self._name(id), time.monotonic() + self._wait
+        while (place := self._claim(name, owner)) is None:
+            if time.monotonic() > until:
+                raise SessionBusy(f"{name} is in use by another call for {self._wait:g} seconds")
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        try:
+            if place.session is not None and place.loop is not asyncio.get_running_loop():
+                await self._aclose(place)  # its jobs belong to another loop
+            if place.session is None:
+                left = max(0.0, until - time.monotonic())
+                place.session = await self._open(name, model, left)
+                place.loop = asyncio.get_running_loop()
+            if self._places.get(name) is not place or place.owner != owner:
+                await self._aclose(place)
+                raise SessionBusy(f"{name} was released while this run waited for it")
+        except BaseException:
+            await self.leave(id, owner, is_over=True)
+            raise
+        place.session.forget_request()
+        if model and place.session.model != model:
+            place.session.switch(model, "the program's choice")
+        return place.session
+
+    async def leave(self, id: str | None, owner: object, *, is_over: bool) -> None:
+        """Let others use a conversation. Its log is released if the adapter's `hold` says so.
+
+        A caller that is cancelled meanwhile does not stop it.
+        """
+        place = self._places.get(self._name(id))
+        if place is not None and place.owner == owner:
+            leaving = self._leave(self._name(id), place, owner, is_over=is_over)
+            await asyncio.shield(asyncio.ensure_future(leaving))
+
+    async def _leave(self, name: str, place: _Place, owner: object, *, is_over: bool) -> None:
+        if self._hold == "call" or (self._hold == "turn" and is_over):
+            await self._aclose(place)
+        with self._guard:
+            if self._places.get(name) is not place or place.owner != owner:
+                return  # a cancelled run may leave twice, and another one may have entered since
+            place.owner = None
+            self._places.move_to_end(name)
+            if place.session is None:
+                del self._places[name]
+            idle = [key for key, one in self._places.items() if one.owner is None]
+            surplus = idle[: max(0, len(self._places) - self._most)]
+            closing = [self._places.pop(key) for key in surplus]
+        for one in closing:
+            await self._aclose(one)
+
+    async def release(self, id: str | None, owner: object = None) -> None:
+        """Release a conversation whose turn ended in any way, unless another call uses it."""
+        owner = owner or object()
+        if self._name(id) in self._places and self._claim(self._name(id), owner) is not None:
+            await self.leave(id, owner, is_over=True)
+
+    def current(self, id: str | None, owner: object) -> Session:
+        """The session that this owner entered."""
+        place = self._places.get(self._name(id))
+        if place is None or place.owner != owner or place.session is None:
+            raise SessionBusy(f"{self._name(id)} is not in use by this run")
+        return place.session
+
+    def run(self, work: Coroutine[object, object, _Result]) -> _Result:
+        """Run a coroutine for a synchronous caller, on one loop for all of its threads."""
+        with self._guard:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                serve = partial(_run_until_stopped, self._loop)
+                threading.Thread(target=serve, name="longhold-adapter", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
+        """Close all sessions."""
+        for name in list(self._places):
+            self._close(self._places.pop(name))
+        with self._guard:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _name(self, id: str | None) -> str:
+        name = id or self._default
+        if not name:
+            raise InvalidArgument(
+                "id",
+                "the call names no conversation, and one session for all of them would mix users; "
+                'pass {"configurable": {"thread_id": ...}} with the call, or an id to the adapter',
+            )
+        return name
+
+    def _claim(self, name: str, owner: object) -> _Place | None:
+        with self._guard:
+            place = self._places.setdefault(name, _Place())
+            if place.owner is not None and place.owner != owner:
+                return None
+            place.owner = owner
+            return place
+
+    async def _open(self, name: str, model: str, wait_seconds: float) -> Session:
+        given: OpenOptions = {"dialect": self._dialect, **self._options}
+        if self._hold != "process":
+            given["settings"] = self._settings_for_a_turn()
+        return await Session.aopen_or_resume(name, model, wait_seconds=wait_seconds, **given)
+
+    def _settings_for_a_turn(self) -> Settings:
+        """Prepare no summary in the background: the session ends before it could be used."""
+        place = Path(self._options.get("directory") or Path.cwd())
+        settings = self._options.get("settings") or load_settings(place)
+        return replace(settings, compact=replace(settings.compact, ahead=False))
+
+    async def _aclose(self, place: _Place) -> None:
+        if place.session is None or place.loop is not asyncio.get_running_loop():
+            await asyncio.to_thread(self._close, place)
+            return
+        session, place.session, place.loop = place.session, None, None
+        await session.aclose()
+
+    def _close(self, place: _Place) -> None:
+        session, place.session = place.session, None
+        loop, place.loop = place.loop, None
+        if session is None:
+            return
+        if loop is not None and loop is self._loop:
+            with suppress(RuntimeError):
+                asyncio.run_coroutine_threadsafe(session.aclose(), loop).result()
+                return
+        session.close()
 
 
-def history_definition() -> JsonObject:
-    return history_tool(History(lambda: ())).definition()
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

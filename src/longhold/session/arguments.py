@@ -7,6 +7,7 @@ and subclasses of `str` are accepted; plain JSON is recorded.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from longhold.core.log.entries import Section
@@ -55,7 +56,7 @@ def _to_plain(value: object, argument: str) -> Json:
             return int(value)
         case float():
             if not math.isfinite(value):
-                raise InvalidArgument(argument, f"{value!r} is no JSON; give a finite number")
+                raise InvalidArgument(argument, f"{value!r} is not JSON; give a finite number")
             return float(value)
         case Mapping():
             return {
@@ -63,7 +64,7 @@ def _to_plain(value: object, argument: str) -> Json:
                 for key, item in value.items()
             }
         case bytes() | bytearray() | memoryview():
-            raise InvalidArgument(argument, "bytes are no JSON; decode them, or give base64 text")
+            raise InvalidArgument(argument, "bytes are not JSON; decode them, or give base64 text")
         case Sequence():
             return [_to_plain(item, f"{argument}[{i}]") for i, item in enumerate(value)]
     return _dump(value, argument)
@@ -71,7 +72,7 @@ def _to_plain(value: object, argument: str) -> Json:
 
 def _key(key: object, argument: str) -> str:
     if not isinstance(key, str):
-        raise InvalidArgument(argument, f"the key {key!r} is no text")
+        raise InvalidArgument(argument, f"the key {key!r} is not text")
     return str.__str__(key)
 
 
@@ -83,7 +84,7 @@ def _dump(value: object, argument: str) -> Json:
         return _to_plain(block_to_wire(value), argument)
     raise InvalidArgument(
         argument,
-        f"a {type(value).__name__} is no JSON; give text, a dictionary, or an SDK's object",
+        f"a {type(value).__name__} is not JSON; give text, a dictionary, or an SDK's object",
     )
 
 
@@ -101,7 +102,7 @@ def _name_value(value: object) -> str:
 def as_list(values: object, argument: str, of: str) -> list[object]:
     """Return an iterable's items. Strings, dictionaries and None are rejected."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidArgument(argument, f"{_name_value(values)} is no list; give a list of {of}")
+        raise InvalidArgument(argument, f"{_name_value(values)} is not a list; give a list of {of}")
     return list(values)
 
 
@@ -117,7 +118,7 @@ def check_content(content: object, argument: str) -> Content:
             pass
         case _:
             raise InvalidArgument(
-                argument, f"{_name_value(content)} is no content; give text or blocks"
+                argument, f"{_name_value(content)} is not content; give text or blocks"
             )
     blocks = tuple(_block(block, f"{argument}[{i}]") for i, block in enumerate(raw))
     if all(map(is_blank, blocks)):
@@ -129,7 +130,9 @@ def _block(raw: Json, argument: str) -> Block:
     if isinstance(raw, dict) and not isinstance(raw.get("type"), str):
         raise InvalidArgument(argument, "a block has no type; give {'type': 'text', 'text': …}")
     if not isinstance(raw, str | dict):
-        raise InvalidArgument(argument, f"{_name_value(raw)} is no block; give text or an object")
+        raise InvalidArgument(
+            argument, f"{_name_value(raw)} is not a block; give text or an object"
+        )
     block = block_from_wire(raw)
     check_block(block, argument)
     return block
@@ -142,7 +145,8 @@ def check_block(block: Block, argument: str) -> None:
         if is_malformed(one):
             wire = block_to_wire(one)
             raise InvalidArgument(
-                argument, f"a block of type {wire.get('type')!r} has not its fields: {wire!r:.200}"
+                argument,
+                f"a block of type {wire.get('type')!r} lacks required fields: {wire!r:.200}",
             )
 
 
@@ -150,7 +154,7 @@ def check_result(output: object, argument: str) -> ResultContent:
     """Return a tool's output. Empty output is allowed; None is probably a forgotten return."""
     raw = _to_plain(output, argument)
     if raw is None:
-        raise InvalidArgument(argument, "None is no result; give text, '' for an empty one")
+        raise InvalidArgument(argument, "None is not a result; give text, '' for an empty one")
     if isinstance(raw, dict):
         raw = [raw] if isinstance(raw.get("type"), str) else raw
     content = result_content_from_wire(raw)
@@ -186,23 +190,36 @@ def check_options(options: object) -> JsonObject:
     return found
 
 
+def check_names(given: Mapping[str, object], *, without: Sequence[str] = ()) -> None:
+    """Raise a `TypeError` for a keyword that is not an option, as a plain signature would."""
+    from longhold.session.options import SessionOptions
+
+    known = [name for name in SessionOptions.__annotations__ if name not in without]
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
+
+
 def check_model(model: object) -> str:
     if not isinstance(model, str) or not model.strip():
         raise InvalidArgument(
-            "model", f"{model!r} is no model's name; give one as the API takes it"
+            "model", f"{model!r} is not a model's name; give one as the API takes it"
         )
     return str.__str__(model)
 
 
 def check_limit(value: object, argument: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidArgument(argument, f"{value!r} is no number of tokens; give a whole number")
+        raise InvalidArgument(argument, f"{value!r} is not a number of tokens; give a whole number")
     return int(value)
 
 
 def check_id(id: object) -> str:
     if not isinstance(id, str) or not _SESSION_ID.fullmatch(id) or id == "newest":
         raise InvalidArgument(
-            "id", f"{id!r} is no name for a session; use up to 200 letters, digits, dots and dashes"
+            "id",
+            f"{id!r} is not a name for a session; use up to 200 letters, digits, dots and dashes",
         )
     return str.__str__(id)

@@ -4,36 +4,30 @@ Without a client the summary is a digest and needs no network. System messages s
 user's unanswered message is kept. A list that would not get shorter is returned unchanged.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-import msgspec
-
 from longhold.core.log.entries import Compacted
-from longhold.core.messages import Json, JsonObject, Usage
+from longhold.core.messages import JsonObject, Usage, message_to_wire
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.compact import NothingToCompact
 from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest, manual_request
+from longhold.core.wire.chat import ChatWriter
 from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import ConfigError
 from longhold.session.arguments import as_list, to_plain_object
-from longhold.session.importing import anthropic, openai
-from longhold.session.importing.provider import provider_of
-from longhold.session.importing.transcript_writer import TranscriptWriter
+from longhold.session.dialects import guessed_dialect
+from longhold.session.program import Program, Wishes
 from longhold.session.scratch_session import draft_compaction, open_scratch, take
 from longhold.session.session import Session
 
-Style: TypeAlias = Literal["anthropic", "openai"]
+Dialect: TypeAlias = Literal["anthropic", "openai"]
 
-STYLES = {"anthropic": anthropic, "openai": openai}
-ROLES: dict[Style, frozenset[str]] = {
-    "anthropic": frozenset({"user", "assistant", "system"}),
-    "openai": frozenset({"user", "assistant", "tool", "function"}) | {*SYSTEM_ROLES},
-}
-"""Any other message would be lost silently."""
 WANTED = "objects with role and content"
 
 
@@ -42,9 +36,9 @@ class CompactedMessages:
     """A list of messages and how it was compacted."""
 
     messages: list[JsonObject]
-    """To send instead, in the style of the input."""
-    by: Literal["model", "digest", "nobody"]
-    """Who wrote the summary; "nobody" if the list is unchanged."""
+    """To send instead, in the dialect of the input."""
+    by: Literal["model", "digest"] | None
+    """Who wrote the summary; None if the list is unchanged."""
     before_tokens: int
     after_tokens: int
     survived: float = 1.0
@@ -58,19 +52,19 @@ async def compact(
     model: str = "",
     client: object = None,
     focus: str = "",
-    keep: int = 0,
-    style: Style | None = None,
+    keep_last: int = 0,
+    dialect: Dialect | None = None,
     settings: Settings | None = None,
 ) -> CompactedMessages:
     """Replace the history in a list of messages with a summary.
 
     Args:
-        messages: in the style of Anthropic's Messages API or of chat completions.
+        messages: in the dialect of Anthropic's Messages API or of chat completions.
         model: the model the messages are for. It determines the window and which model is called.
         client: a client of Anthropic's or OpenAI's SDK, or a model. Without one no model is called.
         focus: what a model's summary should emphasise.
-        keep: the minimum number of last messages to keep word for word.
-        style: the style of the messages, if it should not be detected.
+        keep_last: the minimum number of last messages to keep word for word.
+        dialect: the dialect of the messages, if it should not be detected.
         settings: settings that replace the defaults.
 
     Raises:
@@ -82,25 +76,38 @@ async def compact(
     given = as_list(messages, "messages", WANTED)
     plain = [to_plain_object(one, f"messages[{i}]", WANTED) for i, one in enumerate(given)]
     if not plain:
-        return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
-    style = style or _style(plain)
-    _check_roles(plain, style)
-    history = list(STYLES[style].read(iter([_request(plain, style)]), TranscriptWriter()))
-    with open_scratch(history, settings or Settings(), client=client, model=model) as paper:
+        return CompactedMessages(messages=[], by=None, before_tokens=0, after_tokens=0)
+    if any("role" not in one for one in plain):
+        raise ConfigError(f"these are not messages; give a list of {WANTED}")
+    dialect = dialect or ("anthropic" if guessed_dialect(plain) == "anthropic" else "openai")
+    ordered = sorted(plain, key=_is_system, reverse=True)
+    with _open_paper(ordered, dialect, settings or Settings(), client, model) as paper:
         before = paper.fullness().used_tokens
-        entry = await _compact_paper(paper, keep, focus, by_model=client is not None)
+        entry = await _compact_paper(paper, keep_last, focus, by_model=client is not None)
         if entry is None:
             return CompactedMessages(
-                messages=plain, by="nobody", before_tokens=before, after_tokens=before
+                messages=plain, by=None, before_tokens=before, after_tokens=before
             )
         return CompactedMessages(
-            messages=[*filter(_is_system, plain), *_write_messages(paper, style, like=plain)],
+            messages=[*filter(_is_system, plain), *_write_messages(paper, dialect, like=plain)],
             by="model" if entry.by == "model" else "digest",
             before_tokens=before,
             after_tokens=paper.fullness().used_tokens,
             survived=entry.survived,
             usage=entry.usage,
         )
+
+
+@contextmanager
+def _open_paper(
+    messages: list[JsonObject], dialect: Dialect, settings: Settings, client: object, model: str
+) -> Iterator[Session]:
+    whole = replace(settings, spill=replace(settings.spill, on=False))  # results stay in the list
+    with open_scratch([], whole, client=client, model=model) as paper:
+        program = Program(paper._engine)
+        program.configure(Wishes(dialect=dialect))
+        program.follow(messages, None, None)
+        yield paper
 
 
 async def _compact_paper(
@@ -131,52 +138,21 @@ def _compact_request(
     return manual_request(focus, end=view.items[at - 1].id, by_model=by_model)
 
 
-def _write_messages(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
-    request = msgspec.json.decode(b"".join(STYLES[style].write(paper.view)))
-    found = [message for message in request["messages"] if not _is_system(message)]
+def _write_messages(
+    paper: Session, dialect: Dialect, *, like: list[JsonObject]
+) -> list[JsonObject]:
+    sent = paper.view.messages()
+    if dialect == "openai":
+        write = ChatWriter(Counter()).message
+        found = [wire for message in sent for wire in write(message)]
+    else:
+        found = [message_to_wire(message) for message in sent]
     has_only_strings = all(isinstance(message.get("content"), str) for message in like)
     return [_flatten(message) for message in found] if has_only_strings else found
 
 
-def _request(messages: list[JsonObject], style: Style) -> bytes:
-    system = [message for message in messages if _is_system(message)]
-    rest = [message for message in messages if not _is_system(message)]
-    if style == "openai" or not system:
-        return msgspec.json.encode([*system, *rest])
-    texts = (text for message in system for text in _texts(message.get("content")))
-    blocks = [{"type": "text", "text": text} for text in texts]
-    return msgspec.json.encode({"system": blocks, "messages": rest})
-
-
-def _texts(content: Json) -> Iterator[str]:
-    match content:
-        case str():
-            yield content
-        case list():
-            for block in content:
-                if isinstance(block, dict):
-                    yield str(block.get("text", ""))
-
-
 def _is_system(message: JsonObject) -> bool:
     return message.get("role") in SYSTEM_ROLES
-
-
-def _style(messages: list[JsonObject]) -> Style:
-    found = provider_of(msgspec.json.encode(messages))
-    if found is None:
-        raise ConfigError(f"these are no messages; give a list of {WANTED}")
-    return found
-
-
-def _check_roles(messages: list[JsonObject], style: Style) -> None:
-    for at, message in enumerate(messages):
-        if message.get("role") not in ROLES[style]:
-            known = ", ".join(sorted(ROLES[style]))
-            raise ConfigError(
-                f"message {at} has the role {message.get('role')!r}; in the style of {style} "
-                f"there are {known}"
-            )
 
 
 def _flatten(message: JsonObject) -> JsonObject:

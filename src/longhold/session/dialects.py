@@ -111,7 +111,9 @@ def chosen_dialect(said: str | None, client: object, able: Capabilities) -> Dial
 
 def dialect_named(name: str) -> Dialect:
     if name not in DIALECTS:
-        raise InvalidArgument("dialect", f"{name!r} is none; there are {', '.join(DIALECTS)}")
+        raise InvalidArgument(
+            "dialect", f"{name!r} is not a dialect; choose one of {', '.join(DIALECTS)}"
+        )
     return DIALECTS[name]
 
 

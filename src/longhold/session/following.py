@@ -1,8 +1,9 @@
 """Follow a caller's list of messages: recognise known messages and record new ones.
 
-A longer list is appended. A list that its owner cut, edited or compacted is rewound to the last
-unchanged message; the log keeps everything. Messages seen in this process are compared by value,
-because that is much faster than hashing.
+A longer list is appended. Neighbours of one role that were joined or split are still known. A list
+that its owner cut, edited or compacted is rewound to the last unchanged message; the log keeps
+everything. Messages seen in this process are compared by value, because that is much faster than
+hashing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,6 +17,7 @@ from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry, Followed, Ran, Replied, Rewound, Said
 from longhold.core.messages import Content, JsonObject, Text, ToolResult, ToolUse
 from longhold.core.turn.engine import Engine
+from longhold.core.turn.repair import is_repair
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_answer
 from longhold.core.view.items import Spoken
@@ -113,6 +115,20 @@ class _Reading:
             self._heard[i] = self._dialect.hear(to_plain_object(self._messages[i], where), where)
         return self._heard[i]
 
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def find_call(self, id: str, before: int) -> int:
+        """Return the message that makes a call. Raise if none before a result does."""
+        for i in range(before - 1, -1, -1):
+            blocks = self.heard(i).content
+            if any(isinstance(block, ToolUse) and block.id == id for block in blocks):
+                return i
+        raise InvalidArgument(
+            f"messages[{self._first + before}]",
+            f"a result answers {id!r}, and no call before it has that id",
+        )
+
     def hear_from(self, i: int) -> list[Heard]:
         return [self.heard(place) for place in range(i, len(self._messages))]
 
@@ -127,18 +143,26 @@ class Following:
     def take(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> None:
         """Record a whole list after checking it. `first` counts the system messages before it."""
         read = _Reading(messages, dialect, first)
-        kept = self._count_known(messages, read)
-        fresh = read.hear_from(kept)
-        self._check_results(fresh, first + kept)
+        kept, more = self._count_known(messages, read), None
         if kept < len(self.known.keys):
-            kept = self._rewind(kept, [one.key for one in fresh])
-            fresh = read.hear_from(kept)
-        ends = self._joined(fresh)
+            kept, more = self._regroup(read, kept)
+        is_longer = more is not None or kept == len(self.known.keys)
+        cut = self._find_cut(read, kept, more, is_whole=is_longer)
+        heard = fresh = read.hear_from(cut)
+        if cut < kept or not is_longer:
+            reason = _reason(self.known.keys, kept, [one.key for one in read.hear_from(kept)])
+            self._record_rewind(self.known.ends[cut - 1] if cut else 0, reason)
+        elif more is not None:
+            heard = [more, *fresh[1:]]
+        ends = self._joined(heard)
         if fresh:
-            entry = Followed(kept=kept, keys=tuple(one.key for one in fresh), ends=tuple(ends))
-            self._engine.record(entry)
-            self.known.take(entry)
+            self._record_known(cut, [one.key for one in fresh], ends)
         self.known.remember(messages)
+
+    def _record_known(self, kept: int, keys: Sequence[str], ends: Sequence[int]) -> None:
+        entry = Followed(kept=kept, keys=tuple(keys), ends=tuple(ends))
+        self._engine.record(entry)
+        self.known.take(entry)
 
     def recognise(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> int:
         return self._count_known(messages, _Reading(messages, dialect, first))
@@ -146,26 +170,62 @@ class Following:
     def _count_known(self, messages: Sequence[object], read: "_Reading") -> int:
         return self.known.recognise(messages, read, self.known.count_covered(self._engine.view))
 
-    def _check_results(self, heard: Sequence[Heard], first: int) -> None:
-        """Reject a result whose call is neither earlier in the list nor in the view."""
-        view, calls = self._engine.view, set[str]()
-        for i, one in enumerate(heard):
-            calls.update(block.id for block in one.content if isinstance(block, ToolUse))
-            for id in (result.tool_use_id for result in one.results):
-                if id not in calls and view.find_call(id) is None:
-                    raise InvalidArgument(
-                        f"messages[{first + i}]",
-                        f"a result answers {id!r}, and no call before it has that id",
-                    )
+    def _regroup(self, read: "_Reading", kept: int) -> tuple[int, Heard | None]:
+        """Recognise neighbours that their owner joined or split.
 
-    def _rewind(self, kept: int, new: Sequence[str]) -> int:
-        """Rewind to the last unchanged message at which a conversation can be cut."""
+        Return the number of known messages, and the new part of a message that continues the last
+        known one.
+        """
+        known, grouped, place = self.known, list[tuple[str, int]](), kept
+        more: Heard | None = None
+        while place < len(known.keys) and kept + len(grouped) < len(read):
+            i = kept + len(grouped)
+            count, rest = _count_joined(read.heard(i), known.keys[place:])
+            if count and not rest.content:
+                grouped.append((read.heard(i).key, known.ends[place + count - 1]))
+            elif count and place + count == len(known.keys):
+                more = rest
+                break
+            elif count := _count_pieces(read, i, known.keys[place]):
+                pieces = range(i, i + count)
+                grouped += [(read.heard(piece).key, known.ends[place]) for piece in pieces]
+                count = 1
+            else:
+                break
+            place += count
+        keys, ends = [key for key, _ in grouped], [end for _, end in grouped]
+        if keys != known.keys[kept:place]:
+            self._record_known(kept, keys + known.keys[place:], ends + known.ends[place:])
+        return kept + len(grouped), more
+
+    def _find_cut(self, read: "_Reading", kept: int, more: Heard | None, *, is_whole: bool) -> int:
+        """Find the last known message at which the conversation can be cut.
+
+        Every later result has its call in the view or in a later message.
+        """
         view, known = self._engine.view, self.known
-        reason = _reason(known.keys, kept, new)
-        while kept and not _is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
-            kept -= 1
-        self._record_rewind(known.ends[kept - 1] if kept else 0, reason)
-        return kept
+        while True:
+            while not is_whole and kept:
+                if _is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
+                    break
+                kept -= 1
+            lone = self._find_lone_result(read, kept, more, is_whole=is_whole)
+            if lone is None:
+                return kept
+            kept, more, is_whole = read.find_call(*lone), None, False
+
+    def _find_lone_result(
+        self, read: "_Reading", kept: int, more: Heard | None, *, is_whole: bool
+    ) -> tuple[str, int] | None:
+        """Find a result whose call is neither in the view nor in a message after `kept`."""
+        view, calls = self._engine.view, set[str]()
+        for i, one in enumerate(read.hear_from(kept), kept):
+            said = more if more is not None and i == kept else one
+            calls.update(block.id for block in said.content if isinstance(block, ToolUse))
+            for id in (result.tool_use_id for result in said.results):
+                if id not in calls and (not is_whole or view.find_call(id) is None):
+                    return id, i
+        return None
 
     def _record_rewind(self, after: int, reason: Reason) -> None:
         entry = Rewound(after=after, reason=reason, why=WHY[reason])
@@ -180,7 +240,15 @@ class Following:
         """
         view = self._engine.view
         last = self.known.ends[-1] if self.known.ends else 0
-        waiting = list(_list_pending(view.history, last, view.in_force.dead))
+        brought = {result.tool_use_id for one in heard for result in one.results}
+        waiting = [
+            entry
+            for entry in _list_pending(view.history, last, view.in_force.dead)
+            # The owner of the list does not know about placeholders for results.
+            if not isinstance(entry, Ran)
+            or not is_repair(entry)
+            or self._given_id(entry.tool_use_id) in brought
+        ]
         ends: list[int] = []
         for run in _runs(heard):
             found = _match_waiting(run, waiting, self._given_id) if waiting else None
@@ -238,6 +306,32 @@ def _runs(heard: Sequence[Heard]) -> Iterator[list[Heard]]:
             yield list(group)
         else:
             yield from ([one] for one in group)
+
+
+def _count_joined(one: Heard, keys: Sequence[str]) -> tuple[int, Heard]:
+    """Count the known messages that a message begins with. Return its other blocks, too."""
+    count, start = 0, 0
+    while count < len(keys):
+        ends = range(start + 1, len(one.content) + 1)
+        found = (i for i in ends if Heard(one.role, one.content[start:i]).key == keys[count])
+        end = next(found, 0)
+        if not end:
+            break
+        count, start = count + 1, end
+    left = Heard(one.role, one.content[start:])
+    return count, left if left.results or left.rest else Heard(one.role, ())
+
+
+def _count_pieces(read: _Reading, first: int, key: str) -> int:
+    """Count the messages that are one known message together; 0 if they are not."""
+    role, content = read.heard(first).role, read.heard(first).content
+    for i in range(first + 1, len(read)):
+        if read.heard(i).role != role:
+            break
+        content += read.heard(i).content
+        if Heard(role, content).key == key:
+            return i + 1 - first
+    return 0
 
 
 def _reason(known: Sequence[str], kept: int, new: Sequence[str]) -> Reason:

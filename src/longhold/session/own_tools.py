@@ -56,7 +56,9 @@ def call_of(call: object) -> ToolUse:
             return ToolUse(id=id, name=name, input=read_arguments(given))
         case {"type": "function_call", "name": str(name)}:
             return ToolUse(id=id, name=name, input=read_arguments(found))
-    raise InvalidArgument("call", "this is no tool call; hand in the block that the model answered")
+    raise InvalidArgument(
+        "call", "this is not a tool call; hand in the block that the model answered"
+    )
 
 
 async def answer(tools: Sequence[Tool], call: ToolUse, engine: Engine) -> ResultContent:
@@ -65,7 +67,7 @@ async def answer(tools: Sequence[Tool], call: ToolUse, engine: Engine) -> Result
     if call.name not in found:
         ours = " and ".join(found)
         raise InvalidArgument(
-            "call", f"{call.name!r} is the program's own tool; only {ours} is ours"
+            "call", f"{call.name!r} is the program's own tool; Longhold only runs {ours}"
         )
     outcome = await found[call.name].run(call.input, context_over(engine))
     return outcome.content

@@ -13,7 +13,7 @@ from longhold.core.messages.text import one_line
 from longhold.core.models.prices import cost
 from longhold.core.stages.compact.draft import CompactionDraft, after_tokens
 from longhold.core.stages.compact.segment import tokens_of
-from longhold.core.stages.compact.writing import OUTPUT_TOKENS
+from longhold.core.stages.compact.summary import OUTPUT_TOKENS
 from longhold.core.view import View
 from longhold.core.view.items import Item, Round, Spoken
 from longhold.session.session import Session
@@ -24,7 +24,7 @@ SEAMS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """What a compaction removes from the view. All of it stays in the log or the transcript."""
+    """The content that a compaction removes from the view. All of it stays in the log or the transcript."""
 
     said: int
     verbatim: int
@@ -76,7 +76,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     view, segment = session.view, draft.material.segment
     covered = [item for item in segment.items if not view.is_pinned(item)]
     before = session.fullness().used_tokens
-    after = after_tokens(session.engine, draft, draft.restored)
+    after = after_tokens(session._engine, draft, draft.restored)
     survival = draft.composed.survival
     return Preview(
         covered=len(covered),
@@ -91,7 +91,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
         names=survival.names,
         survived=survival.share,
         gone=_count_gone(covered, draft.composed.text),
-        price=_price(session.engine.model, before, after),
+        price=_price(session._engine.model, before, after),
         summary=draft.composed.text,
     )
 
@@ -100,7 +100,7 @@ def unseen_tokens(session: Session) -> int:
     """Return the tokens sent in addition to messages, for a history without a frame."""
     frame = session.view.frame
     has_frame = frame is not None and bool(frame.sections or frame.tools)
-    return 0 if has_frame else max(0, session.engine.size_tokens(NOTHING))
+    return 0 if has_frame else max(0, session._engine.size_tokens(NOTHING))
 
 
 def _count_gone(items: Sequence[Item], summary: str) -> Gone:

@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from longhold.core.log import OpenLog
-from longhold.core.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
+from longhold.core.log.entries import (
+    AnyEntry,
+    Configured,
+    Followed,
+    Framed,
+    Ran,
+    Replied,
+    Rewound,
+    Said,
+    Section,
+    Snipped,
+)
 from longhold.core.log.store import Store
-from longhold.core.messages import Content, Json, JsonObject, ToolResult, text_of
+from longhold.core.messages import Content, Json, JsonObject, Message, ToolResult, text_of
 from longhold.core.models.capabilities import capabilities, is_known
 from longhold.core.models.clients import DialectName
 from longhold.core.models.protocol import Request
@@ -26,7 +37,7 @@ from longhold.core.tools.protocol import Tool
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
-from longhold.core.view import View
+from longhold.core.view import View, fold
 from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from longhold.session.arguments import as_list, check_sections, to_plain_object
@@ -58,13 +69,15 @@ class Wishes:
     history: bool | None = None
     paths: bool | None = None
     memory: bool | None = None
+    client: str | None = None
+    simulated: bool | None = None
 
 
 def configure(before: Configured | None, wishes: Wishes) -> Configured:
     entry = structs.replace(before or Configured(), n=0, at=0.0, why="")
     given: dict[str, Any] = {
         name: value
-        for name in ("dialect", "max_tokens", "history", "memory", "paths")
+        for name in ("dialect", "max_tokens", "history", "memory", "paths", "client", "simulated")
         if (value := getattr(wishes, name)) is not None
     }
     said = entry.settings
@@ -135,6 +148,12 @@ def memory_over(
         caller="chat",  # the program asked for memory, so the defaults of a chat apply
         clock=clock,
     )
+
+
+async def renew_index(engine: Engine, memory: "MemoryJobs") -> Framed:
+    """Return the frame with the index of the memories as they are now."""
+    sections = _with_memory(_drop_ours(engine.frame.sections), (), memory)
+    return structs.replace(engine.frame, sections=sections, rests_on=())
 
 
 def _with_memory(
@@ -227,7 +246,8 @@ class Program:
         old = self._engine.frame
         sections = self._sections(_drop_ours(old.sections) if system is None else system)
         new = old.tools if tools is None else tools
-        if (sections, new) != (old.sections, old.tools):
+        # Tools are sent sorted by name, so their order changes nothing.
+        if sections != old.sections or _sort_tools(new) != _sort_tools(old.tools):
             changed = structs.replace(old, sections=sections, rests_on=())
             self._engine.record(replace_tools(changed, new))
 
@@ -293,6 +313,10 @@ class Program:
             theirs = (tool for tool in engine.frame.tools if tool.get("name") != MEMORY)
             definitions = self._listed(theirs)
         self.reframe(system, definitions)
+        if self.memory is not None:
+            sections = _with_memory(_drop_ours(engine.frame.sections), (), self.memory)
+            if sections != engine.frame.sections:
+                engine.record(structs.replace(engine.frame, sections=sections, rests_on=()))
         return lines
 
     def take_user(self, blocks: Content) -> None:
@@ -325,36 +349,39 @@ class Program:
             ids = ", ".join(use.id for use in last.missing())
             raise RequestRejected(
                 f"the calls {ids} have no result; give each one with tool_result(), "
-                "or in the list of messages, before the next request"
+                "or in the list of messages, before the next request; after a cancelled turn, "
+                "abandon() answers them"
             )
 
     async def know_window(self) -> None:
-        """Ask the server, once, for the window of an unknown model, or warn."""
-        model = self._engine.model
-        if (
-            is_known(model)
-            or self._asked_about == model
-            or self._engine.settings.window.limit_tokens
-        ):
+        """Find the window of a model, once. Warn if nobody declares it."""
+        engine, model = self._engine, self._engine.model
+        chosen, known = engine.settings.window.limit_tokens, engine.windows
+        if model == self._asked_about or (chosen and chosen != known.get(self._asked_about)):
             return
         self._asked_about = model
-        own = getattr(self._client, "capabilities", None)
-        if own is not None:  # Longhold's own model objects know their window
-            self.configure(Wishes(window=own.window_tokens), "the model says so")
+        recorded = self.configuration.settings.get("window", {}).get("limit_tokens", 0)
+        if not recorded and is_known(model) and not hasattr(self._client, "capabilities"):
             return
         # Imported here because the table knows most models.
-        from longhold.core.models.limits import ask_limits
+        from longhold.core.models.limits import describe_guess, find_window
 
-        limits = await ask_limits(self._client, model) if self._client is not None else None
-        if limits is not None:
-            self.configure(Wishes(window=limits.window_tokens), f"the server of {model} says so")
-            return
-        guess = capabilities(model).window_tokens
-        warnings.warn(
-            f"the window of {model!r} is not known and taken to be {guess:,} tokens; "
-            "give window=, or a client whose server says it",
-            stacklevel=4,
-        )
+        found = await find_window(self._client, model)
+        known[model] = found.tokens
+        if found.tokens != recorded:
+            self._take_window(found.tokens, found.why)
+        if not found.why:
+            remedy = "give window=, or a client whose server reports it"
+            warnings.warn(describe_guess(model, remedy), stacklevel=4)
+
+    def _take_window(self, tokens: int, why: str) -> None:
+        window = replace(self._engine.settings.window, limit_tokens=tokens)
+        self._engine.reconfigure(replace(self._engine.settings, window=window))
+        self.configure(Wishes(window=tokens), why)
+
+
+def _sort_tools(tools: Iterable[JsonObject]) -> list[JsonObject]:
+    return sorted(tools, key=lambda tool: str(tool.get("name")))
 
 
 def system_head(messages: Sequence[object]) -> int:
@@ -384,6 +411,21 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
     return Snipped(targets=(item.id,), why=why)
 
 
+def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
+    """Return the last entry to keep: before the user's message n, by default the newest.
+
+    Any other entry n is itself kept, for example an answer from which to branch.
+    """
+    asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
+    if not n:
+        if not asked:
+            raise NotInHistory("nothing was said yet; there is nothing to go back to")
+        return asked[-1] - 1
+    if not any(entry.n == n for entry in history):
+        raise NotInHistory(f"there is no entry #{n}; `longhold explain` lists them")
+    return n - 1 if n in asked else n
+
+
 def newest_in(store: Store, directory: Path) -> str:
     """Return the newest session of this directory, never of another one."""
     here = store.sessions(directory)
@@ -394,9 +436,17 @@ def newest_in(store: Store, directory: Path) -> str:
 
 def open_log(store: Store, id: str, directory: Path) -> OpenLog:
     """Open the session with exactly this id. A longer id with this prefix may be another user's."""
-    name = newest_in(store, directory) if id == "newest" else id
-    log = store.open(name)
-    if log.header.session != name:
-        log.close()
-        raise SessionNotFound(f"there is no session {name!r}; give the whole id of one")
-    return log
+    return store.open(newest_in(store, directory) if id == "newest" else id)
+
+
+def transcript_of(view: View) -> list[Message]:
+    """Fold what was said, answered and returned, without what only changed the view."""
+    dead = view.in_force.dead
+    told = (
+        entry
+        for entry in view.history
+        if entry.n not in dead
+        and isinstance(entry, Said | Replied | Ran)
+        and not (isinstance(entry, Said) and entry.hidden)
+    )
+    return fold(told).messages()

@@ -15,10 +15,15 @@ from longhold.core.log import Header, Log, write_log
 from longhold.core.log.entries import AnyEntry, Compacted, Forked
 from longhold.core.log.shared import SharedRecords
 from longhold.core.settings import Settings
-from longhold.core.stages.compact.compose import Composed, Manner, compose
+from longhold.core.stages.compact.compose import (
+    Composed,
+    Manner,
+    check_survival,
+    compose,
+    recent_names,
+)
 from longhold.core.stages.compact.draft import CompactionDraft, record_draft
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
-from longhold.core.stages.compact.survival import check_survival, recent_names
 from longhold.core.turn.engine import Engine
 from longhold.session.session import Session
 
@@ -40,7 +45,7 @@ def open_scratch(
     with tempfile.TemporaryDirectory(prefix="longhold-") as place:
         path = Path(place) / f"{PAPER}.jsonl"
         write_log(path, Header(session=PAPER), history)
-        session = Session.over(Log.open(path, shared=shared), quiet, client=client, hooks=hooks)
+        session = Session._over(Log.open(path, shared=shared), quiet, client=client, hooks=hooks)
         try:
             if model and session.view.model != model:
                 session.switch(model, "tried out")
@@ -59,15 +64,15 @@ def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
         text=text,
         survival=check_survival(text, wanted, budget_tokens=0),  # add nothing to a person's text
     )
-    return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
+    return replace(draft, composed=composed, is_edited=True)
 
 
 async def draft_compaction(
     session: Session, request: CompactRequest, manner: Manner
 ) -> CompactionDraft:
     """Draft a compaction that refers to the original log, not to the temporary one."""
-    stage = session.layers.compact
-    draft = await stage.draft(session.engine, request)
+    stage = session._layers.compact
+    draft = await stage.load().draft(session._engine, request)
     manual = replace(manner, is_auto=False)
     return replace(draft, composed=compose(draft.material, draft.made.written, manual))
 
@@ -76,8 +81,8 @@ async def take(
     session: Session, draft: CompactionDraft, request: CompactRequest, *, seconds: float = 0.0
 ) -> Compacted:
     """Record a draft in a session. It may come from a scratch session of the same history."""
-    entry = record_draft(session.engine, draft, request.trigger, seconds=seconds)
-    await session.layers.compact.hooks.after(entry)
+    entry = record_draft(session._engine, draft, request.trigger, seconds=seconds)
+    await session._layers.compact.hooks.after(entry)
     return entry
 
 
@@ -85,5 +90,5 @@ def carry_over(paper: Session, session: Session, draft: CompactionDraft) -> Comp
     since = len(session.view.history)
     for entry in paper.view.history[draft.since :]:
         if isinstance(entry, Forked):
-            session.engine.record(structs.replace(entry, n=0))
+            session._engine.record(structs.replace(entry, n=0))
     return replace(draft, since=since)

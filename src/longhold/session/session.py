@@ -4,60 +4,69 @@
     session.user("Fix the login bug")
     request = await session.prepare()
     response = await client.messages.create(**request.kwargs)
-    await session.settle(response)
+    await session.record(response)
     session.tool_result(block.id, output)        # and prepare again
 
 A program that keeps its own list of messages passes the whole list instead:
 
     request = await session.follow(messages)
 
-Both return keyword arguments for the program's client, in its dialect. `failed` takes the exception
-of a call and returns "retry" once a retry can help, or raises a Longhold error.
+Both return keyword arguments for the program's client, in its dialect. `recover` takes the exception
+of a call and returns once a retry can help, or raises a Longhold error.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+)
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import (
-    AnyEntry,
     Began,
     Compacted,
     Dropped,
     Framed,
-    Said,
     Section,
+    Snipped,
     Switched,
 )
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
-from longhold.core.messages import JsonObject, block_to_wire
+from longhold.core.messages import JsonObject, Message, ToolUse, block_to_wire
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.clients import DialectName, read_response, wrap_client
+from longhold.core.models.clients import read_response, wrap_client
 from longhold.core.models.protocol import Request
-from longhold.core.models.retry import Backoff
-from longhold.core.models.translate import translate
-from longhold.core.policy.advice import window_at_cost
+from longhold.core.policy.threshold import Fullness, window_at_cost
 from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.request.server_side import declare_clearing
 from longhold.core.settings import Settings, load_settings
-from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage, manual_request
+from longhold.core.stages.compact.owner import CompactionHooks, manual_request
 from longhold.core.stages.layers import Layers, build_layers
 from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, make_placeholders, mark_wanted
 from longhold.core.turn.round import Toolbox
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view import View
-from longhold.errors import ModelError, NotInHistory, PromptTooLong, RequestRejected, SessionClosed
+from longhold.errors import (
+    LogLocked,
+    RequestRejected,
+    SessionClosed,
+    SessionExists,
+)
 from longhold.session.arguments import (
     ContentLike,
     MessageLike,
@@ -66,14 +75,27 @@ from longhold.session.arguments import (
     check_id,
     check_limit,
     check_model,
+    check_names,
     check_options,
     check_result,
     check_sections,
 )
 from longhold.session.dialects import chosen_dialect
+from longhold.session.options import OpenOptions, Recovery, SessionOptions, ignore, shared_options
 from longhold.session.own_tools import answer, call_of, context_over
-from longhold.session.program import Program, Wishes, memory_over, open_log, retraction, settings_of
+from longhold.session.program import (
+    Program,
+    Wishes,
+    memory_over,
+    open_log,
+    renew_index,
+    retraction,
+    rewind_point,
+    settings_of,
+    transcript_of,
+)
 from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
+from longhold.session.waiting import PendingRequest, close_engine, open_in_thread
 
 if TYPE_CHECKING:
     from longhold.core.turn.fork.run import Forks
@@ -99,55 +121,10 @@ def _forks_over(engine: Engine, client: object) -> "Forks":
     )
 
 
-class Recovery:
-    def __init__(self, compact: CompactionStage, sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._compact = compact
-        self._sleep = sleep
-        self.reset()
-
-    def reset(self) -> None:
-        self._backoff = Backoff()
-        self._has_recovered = False
-        """An overflow was recovered from in this turn. A second one is raised."""
-
-    async def recover(self, engine: Engine, error: BaseException) -> None:
-        """Return once the call can be retried, or raise if nothing helps."""
-        ours = error if isinstance(error, ModelError) else translate(error)
-        if ours is None:
-            raise error
-        if isinstance(ours, PromptTooLong) and not self._has_recovered:
-            self._has_recovered = True
-            if await self._compact.recover(engine, ours):
-                return
-        wait = self._backoff.next_seconds(ours)
-        if wait is None:
-            raise ours from error
-        await self._sleep(wait)
-
-
 def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     kept = latch_lifetime(frame, model, settings.cache, source)
     window = window_at_cost(model, settings, kept)
     return declare_clearing(kept, model, settings.clear, window)
-
-
-def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
-    """Return the last entry to keep: before the user's message n, by default the newest.
-
-    Any other entry n is itself kept, for example an answer from which to branch.
-    """
-    asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
-    if not n:
-        if not asked:
-            raise NotInHistory("nothing was said yet; there is nothing to go back to")
-        return asked[-1] - 1
-    if not any(entry.n == n for entry in history):
-        raise NotInHistory(f"there is no entry #{n}; `longhold explain` lists them")
-    return n - 1 if n in asked else n
-
-
-def _ignore(_line: str) -> None:
-    pass
 
 
 def _make_telemetry(engine: Engine) -> Callable[[Engine], None] | None:
@@ -173,70 +150,66 @@ class Session:
     ) -> None:
         """Wrap an engine and its layers; `open` and `resume` build both.
 
-        `ask` asks the model on a fork, or is None. `sleep` is how `failed` waits before a retry.
+        `ask` asks the model on a fork, or is None. `sleep` is how `recover` waits before a retry.
         """
-        self.engine = engine
-        self.layers = layers
-        self.ask = mark_wanted(ask) if ask is not None else None
+        self._engine = engine
+        self._layers = layers
+        self._ask = mark_wanted(ask) if ask is not None else None
         self._program = program or Program(engine)
         self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()
         """Held while a request is prepared, so that concurrent callers take turns."""
+        self._store: Store | None = None
+        self._pending = PendingRequest(engine)
 
     @classmethod
     def open(
         cls,
-        *,
         model: str,
+        *,
         system: str | Iterable[str | MessageLike | Section] = "",
         tools: Iterable[ToolLike] = (),
-        max_tokens: int = 0,
-        window: int = 0,
-        dialect: DialectName | None = None,
-        history: bool = False,
-        memory: bool = False,
-        options: Mapping[str, object] | None = None,
+        client: object = None,
         id: str | None = None,
         directory: str | Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
-        source: str = "sdk",
-        client: object = None,
-        notify: Callable[[str], None] = _ignore,
-        clock: Callable[[], float] = time.time,
+        **options: Unpack[SessionOptions],
     ) -> Self:
         """Open a session for a model, with the system prompt and tools of every request.
 
-        - `max_tokens`: the output limit per answer; 0 chooses a default.
-        - `window`: the model's window; 0 uses the table or asks the server.
         - `client`: an Anthropic or OpenAI client, which layers call; sets the default `dialect`.
-        - `history` and `memory`: tools for content that left the view, and across sessions.
-        - `options`: request parameters for the whole session.
-        - `source`: who is asking, which decides how long the provider caches the prompt.
-        - `notify`: receives a line for every change to what the model sees.
+        - `id`: the id for `resume`; by default a new one.
+        - `directory`: the project, by default the current directory. Settings are read there.
+        - `options`: see `SessionOptions`.
         """
         _check_client(client)
+        check_names(options)
         model = check_model(model)
         wishes = Wishes(
-            dialect=chosen_dialect(dialect, client, capabilities(model)) or "",
-            max_tokens=check_limit(max_tokens, "max_tokens"),
-            window=check_limit(window, "window") or None,
+            dialect=chosen_dialect(options.get("dialect"), client, capabilities(model)) or "",
+            max_tokens=check_limit(options.get("max_tokens", 0), "max_tokens"),
+            window=check_limit(options.get("window", 0), "window") or None,
             settings=settings,
-            history=bool(history),
-            memory=bool(memory),
+            history=bool(options.get("history")),
+            memory=bool(options.get("memory")),
         )
         sections, own_tools = check_sections(system), read_tools(tools)
-        extra, directory = check_options(options), Path(directory or Path.cwd())
+        extra, directory = check_options(options.get("options")), Path(directory or Path.cwd())
         settings = settings or load_settings(directory)
         name = check_id(id) if id is not None else None
         log = (store or default_store()).create(directory=directory, session=name)
         with log.close_on_failure():
-            made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
-            made.begin(model, made._program.set_up(wishes, sections, own_tools, extra), source)
+            made = cls._over(
+                log, settings, client=client, **shared_options(options, memory=wishes.memory)
+            )
+            frame = made._program.set_up(wishes, sections, own_tools, extra)
+            made._begin(model, frame, options.get("source", "sdk"))
+        made._store = store
         return made
 
     @classmethod
-    def over(
+    def _over(
         cls,
         log: OpenLog,
         settings: Settings,
@@ -244,7 +217,7 @@ class Session:
         client: object = None,
         memory: bool | None = None,
         hooks: Callable[[Engine], CompactionHooks] | None = None,
-        notify: Callable[[str], None] = _ignore,
+        notify: Callable[[str], None] = ignore,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> Self:
@@ -261,10 +234,13 @@ class Session:
         wants_memory = memory if memory is not None else bool(before and before.memory)
         has_memory = wants_memory and settings.memory.on
         jobs = memory_over(engine, ask, background, notify, clock) if has_memory else None
+        events = hooks(engine) if hooks is not None else CompactionHooks(tell=notify)
+        if jobs is not None:
+            events = replace(events, renew=partial(renew_index, engine, jobs))
         layers = build_layers(
             spill,
             ask=ask,
-            hooks=hooks(engine) if hooks is not None else None,
+            hooks=events,
             background=background,
             describe=registry.describe,
             notify=notify,
@@ -275,10 +251,10 @@ class Session:
         program = Program(engine, registry, client, jobs)
         return cls(engine, layers, ask=ask, program=program, sleep=sleep)
 
-    def begin(self, model: str, frame: Framed, source: str) -> None:
+    def _begin(self, model: str, frame: Framed, source: str) -> None:
         """Record the model and the frame, with its cache lifetime and clearing fixed."""
-        self.engine.record(Switched(model=model, reason="opened"))
-        self.engine.record(_first_frame(frame, model, source, self.engine.settings))
+        self._engine.record(Switched(model=model, reason="opened"))
+        self._engine.record(_first_frame(frame, model, source, self._engine.settings))
 
     @classmethod
     def resume(
@@ -287,17 +263,11 @@ class Session:
         *,
         system: str | Iterable[str | MessageLike | Section] | None = None,
         tools: Iterable[ToolLike] | None = None,
-        max_tokens: int | None = None,
-        window: int | None = None,
-        dialect: DialectName | None = None,
-        history: bool | None = None,
-        memory: bool | None = None,
+        client: object = None,
         directory: str | Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
-        client: object = None,
-        notify: Callable[[str], None] = _ignore,
-        clock: Callable[[], float] = time.time,
+        **options: Unpack[SessionOptions],
     ) -> Self:
         """Resume a session as it was set up. Arguments that are given apply from here on.
 
@@ -305,33 +275,114 @@ class Session:
         the newest session of `directory`, by default the current directory.
         """
         _check_client(client)
+        check_names(options, without=("options", "source"))
+        max_tokens, window = options.get("max_tokens"), options.get("window")
         wishes = Wishes(
-            dialect=chosen_dialect(dialect, client, capabilities("")),
+            dialect=chosen_dialect(options.get("dialect"), client, capabilities("")),
+            settings=settings,
+            history=options.get("history"),
+            memory=options.get("memory"),
             max_tokens=None if max_tokens is None else check_limit(max_tokens, "max_tokens"),
             window=None if window is None else check_limit(window, "window"),
-            settings=settings,
-            history=history,
-            memory=memory,
         )
         sections = None if system is None else check_sections(system)
         own_tools = None if tools is None else read_tools(tools)
         log = open_log(store or default_store(), id, Path(directory or Path.cwd()))
         with log.close_on_failure():
             settings = settings or settings_of(log)
-            made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
+            made = cls._over(
+                log, settings, client=client, **shared_options(options, memory=wishes.memory)
+            )
             for line in made._program.take_up(wishes, sections, own_tools):
-                notify(line)
+                options.get("notify", ignore)(line)
+        made._store = store
         return made
+
+    @classmethod
+    def open_or_resume(cls, id: str, model: str, **options: Unpack[OpenOptions]) -> Self:
+        """Resume the session with this id and switch it to this model, or open a new one."""
+        try:
+            return cls.open(model, id=id, **options)
+        except SessionExists:
+            pass  # outside of the handler, so that an error of `resume` is not chained
+        known = {name: one for name, one in options.items() if name not in ("options", "source")}
+        session = cls.resume(id, **cast(OpenOptions, known))
+        if session.model != model and model:
+            session.switch(model, "the program's choice")
+        return session
+
+    @classmethod
+    async def aopen(
+        cls, model: str, *, id: str | None = None, **options: Unpack[OpenOptions]
+    ) -> Self:
+        """`open` without blocking the event loop, which waits for disks and databases."""
+        return await open_in_thread(partial(cls.open, model, id=id, **options))
+
+    @classmethod
+    async def aresume(cls, id: str = "newest", **options: Unpack[OpenOptions]) -> Self:
+        """`resume` without blocking the event loop."""
+        return await open_in_thread(partial(cls.resume, id, **options))
+
+    @classmethod
+    async def aopen_or_resume(
+        cls, id: str, model: str, *, wait_seconds: float = 0, **options: Unpack[OpenOptions]
+    ) -> Self:
+        """`open_or_resume` that waits, up to a limit, while another process has the session."""
+        until, pause = time.monotonic() + wait_seconds, 0.01
+        while True:
+            try:
+                return await open_in_thread(partial(cls.open_or_resume, id, model, **options))
+            except LogLocked:
+                if time.monotonic() + pause > until:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(0.25, pause * 1.5)
 
     @property
     def id(self) -> str:
         """The id for `resume`."""
-        return self.engine.log.header.session
+        return self._engine.log.header.session
+
+    @property
+    def model(self) -> str:
+        return self._engine.model
+
+    @property
+    def is_answered(self) -> bool:
+        """True if there is nothing to send: the last message is the model's, without calls."""
+        return self._engine.is_answered()
+
+    @property
+    def open_calls(self) -> list[ToolUse]:
+        """The tool calls without a result. `prepare` refuses to continue while there are any."""
+        last = self.view.open_round()
+        return last.missing() if last is not None else []
+
+    def abandon(self, reason: str = "the turn was cancelled") -> list[str]:
+        """Give up what is under way: a request without an answer, and calls without a result.
+
+        The model reads that the tools may have run, and why. Return the ids of the calls.
+        """
+        self._check_open()
+        self.forget_request()
+        return self._engine.repair(reason)
+
+    def forget_request(self) -> None:
+        """Forget a request whose answer will not come, so that another can be prepared."""
+        self._pending.forget()
+
+    def transcript(self) -> list[Message]:
+        """Return the whole conversation as messages, also what left the view, for an interface."""
+        return transcript_of(self.view)
+
+    def __repr__(self) -> str:
+        state = "open" if self._engine.log.is_open else "closed"
+        return f"<Session {self.id} of {self.model}, {len(self.view.items)} items, {state}>"
 
     @property
     def view(self) -> View:
-        """What the model sees."""
-        return self.engine.view
+        """The view: the items that the model sees."""
+        return self._engine.view
 
     def user(self, content: ContentLike) -> None:
         """Record the user's message, and tool results among its blocks, before anything is sent."""
@@ -343,13 +394,21 @@ class Session:
         self._check_open()
         content = check_result(output, "output")
         self._program.check_call(id, "id")
-        self.engine.take_result(id, content, is_error=is_error)
+        self._engine.take_result(id, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
         """Mark a tool as running, so that after a crash it counts as interrupted."""
         self._check_open()
-        self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
-        self.engine.log.flush()
+        self._engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
+        self._engine.log.flush()
+
+    @asynccontextmanager
+    async def arunning(self, id: str) -> AsyncIterator[None]:
+        """`running` without blocking the event loop: the mark is stored before the tool runs."""
+        self._check_open()
+        self._engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
+        await self._engine.log.committed()
+        yield
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
@@ -360,15 +419,18 @@ class Session:
     def retract(self, n: int = 1) -> None:
         """Remove the n-th last message, or answer with results, from the view. The log keeps it."""
         self._check_open()
-        self.engine.record(retraction(self.view, n))
+        plan = retraction(self.view, n)
+        if isinstance(plan, Snipped) and self.open_calls:
+            self._engine.repair("the program took the message back")  # an open round stays
+        self._engine.record(plan)
 
     def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
         """Let another model answer from here on. Return how full its window is."""
         self._check_open()
-        return self.engine.switch(check_model(model), reason)
+        return self._engine.switch(check_model(model), reason)
 
     def fullness(self) -> Fullness:
-        return self.engine.fullness()
+        return self._engine.fullness()
 
     def tools(self) -> list[JsonObject]:
         """Return the definitions of the tools that `run_tool` runs, in the caller's dialect."""
@@ -378,14 +440,14 @@ class Session:
     async def run_tool(self, call: object) -> str | list[JsonObject]:
         """Run a call of one of `tools()`. Pass its return value as the call's result."""
         self._check_open()
-        found = await answer(self._program.own_tools, call_of(call), self.engine)
+        found = await answer(self._program.own_tools, call_of(call), self._engine)
         return found if isinstance(found, str) else [block_to_wire(block) for block in found]
 
     async def prepare(self) -> Request:
         """Free space if that is due, and return the arguments of the next call."""
         self._check_open()
         async with self._lock:
-            if self.engine.is_answered():
+            if self.is_answered:
                 raise RequestRejected("nothing to answer; call user() or tool_result() first")
             return await self._prepare_request()
 
@@ -395,100 +457,133 @@ class Session:
         *,
         system: str | Iterable[str | MessageLike | Section] | None = None,
         tools: Iterable[ToolLike] | None = None,
+        abandons: bool = False,
     ) -> Request:
         """Record a program's whole list of messages. Return the arguments of the next call.
 
         A list that its owner cut, edited or compacted is followed from the last unchanged message.
-        `system` and `tools` keep their previous values if not given.
+        `system` and `tools` keep their previous values if not given. With `abandons`, calls without
+        a result in the list are abandoned instead of refused.
         """
         self._check_open()
         async with self._lock:
+            self._pending.check_alone()
             await self._program.know_window()
             given = (
                 messages if type(messages) is list else as_list(messages, "messages", "messages")
             )
             self._program.follow(given, system, tools)
+            if abandons:
+                self.abandon()
             return await self._prepare_request()
 
+    def count_summarised(self) -> int:
+        """Count the leading messages of the followed list that a summary replaces in the view."""
+        return self._program.followed.count_covered(self.view)
+
     async def _prepare_request(self) -> Request:
+        self._pending.check_alone()
         self._program.check_answered()
         await self._program.know_window()
-        limit = self.engine.output_limit()
-        request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
+        limit = self._engine.output_limit()
+        request = await self._engine.prepare(self._layers.stages, max_output_tokens=limit)
+        self._pending.begin()
         return self._program.render_request(request)
 
-    async def settle(self, response: object) -> None:
+    async def record(self, response: object) -> None:
         """Record an answer: an SDK object, a dict, a stream, or the events of a stream."""
         self._check_open()
         reply = await read_response(response)
+        self._pending.check_expected(reply.response_id)
+        self.forget_request()
         self._recovery.reset()
-        self.engine.record_reply(reply, self.layers.after_turn)
-        await self.engine.log.committed()
+        self._engine.record_reply(reply, self._layers.after_turn)
+        await self._engine.log.committed()
 
-    async def failed(self, error: BaseException) -> Literal["retry"]:
-        """Wait out a temporary error, or free space after an overflow, and return "retry".
+    async def recover(self, error: BaseException) -> None:
+        """Wait out a temporary error, or free space after an overflow. Then retry the call.
 
         Raise other errors, and a second overflow in a turn, as Longhold errors.
         """
-        await self._recovery.recover(self.engine, error)
-        return "retry"
+        await self._recovery.recover(self._engine, error)
 
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted:
         """Summarise history now: all, from `start` on, or up to `end`, with emphasis on `focus`."""
         request = manual_request(focus, start=start, end=end)
-        compact = partial(self.layers.compact.compact, self.engine, request)
-        return await self.engine.retry_on_overflow(compact)
+        compact = partial(self._layers.compact.compact, self._engine, request)
+        return await self._engine.retry_on_overflow(compact)
 
     def undo(self, n: int = 0) -> str:
         """Undo a change of the view, by default the newest. Return what was undone."""
-        return undo(self.engine, n)
+        return undo(self._engine, n)
 
     def redo(self, n: int = 0) -> str:
         """Re-apply an undone change, by default the newest."""
-        return redo(self.engine, n)
+        return redo(self._engine, n)
 
     def drop(self, *numbers: int, why: str = "") -> Dropped:
         """Mark messages for removal with the next request that allows it. `undo` restores them."""
-        return drop(self.engine, numbers, why=why)
+        return drop(self._engine, numbers, why=why)
 
-    def keep(self, *numbers: int) -> None:
-        """Remove the marks of messages that have not left the view yet."""
-        keep(self.engine, numbers)
+    def undrop(self, *numbers: int) -> None:
+        """Keep messages that `drop` marked and that have not left the view yet."""
+        keep(self._engine, numbers)
+
+    def pin(self, *numbers: int, off: bool = False) -> None:
+        """Keep messages word for word through every compaction, or with `off` no longer.
+
+        A message that was compacted away comes back at the end of the view.
+        """
+        # Imported here because it loads the history tool.
+        from longhold.core.turn.pin import pin, unpin
+
+        self._check_open()
+        (unpin if off else pin)(self._engine, numbers)
 
     def rewind(self, n: int = 0, *, store: Store | None = None) -> str:
         """Branch before the user's message n, by default the newest. Return the id of the branch.
 
         This session does not change. Changed files are not restored.
         """
-        with (store or default_store()).branch(
+        with (store or self._store or default_store()).branch(
             self.id, upto=rewind_point(self.view.history, n)
         ) as log:
             return log.header.session
 
     def _check_open(self) -> None:
-        if not self.engine.log.is_open:
+        if not self._engine.log.is_open:
             raise SessionClosed(self.id)
 
     def close(self) -> None:
         """Stop background work, save what was learnt, and close the log."""
-        if not self.engine.log.is_open:
+        if self._engine.log.is_open:
+            try:
+                self._close_layers()
+            finally:
+                self._engine.close()
+
+    async def aclose(self) -> None:
+        """Let memory jobs finish, up to `memory.drain_seconds`, and close. `async with` does it.
+
+        The event loop is not blocked, also while a database is away.
+        """
+        if not self._engine.log.is_open:
             return
         try:
             if self._program.memory is not None:
-                self._program.memory.stop()
-            self.layers.close(self.engine)
-        finally:
-            self.engine.close()
-
-    async def aclose(self) -> None:
-        """Let memory jobs finish, up to `memory.drain_seconds`, and close. `async with` does it."""
-        try:
-            if self._program.memory is not None and self.engine.log.is_open:
                 await self._program.memory.close()
         finally:
-            self.close()
+            try:
+                self._close_layers()
+            finally:
+                await close_engine(self._engine)
+
+    def _close_layers(self) -> None:
+        if self._program.memory is not None:
+            self._program.memory.stop()
+        self._layers.close(self._engine)
 
     async def __aenter__(self) -> Self:
         return self

@@ -85,7 +85,7 @@ def sync(
     if inspect.isawaitable(work):
         return _local.bridge.run(_await_result(work))
     if not isinstance(work, AsyncIterator):
-        raise TypeError(f"sync waits for what is awaited; a {type(work).__name__} is not")
+        raise TypeError(f"sync needs an awaitable, and a {type(work).__name__} is not")
     return _steps(work)
 
 

@@ -85,7 +85,7 @@ def _traits(given: DeclaredTool | None, inside: JsonObject, where: str) -> ToolT
     wanted = inside | {key: value for key, value in said.items() if value not in (None, "")}
     if unknown := ", ".join(sorted(wanted.keys() - set(names))):
         known = ", ".join(names)
-        raise InvalidArgument(where, f"{unknown} is not known of tools; there are {known}")
+        raise InvalidArgument(where, f"{unknown} is not a field of a tool; choose from {known}")
     try:
         return msgspec.convert(wanted, ToolTraits)
     except msgspec.ValidationError as error:

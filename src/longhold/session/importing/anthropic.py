@@ -1,7 +1,7 @@
 """Messages API lists: a request, a bare list of messages, or one message per line.
 
-Blocks are preserved completely. Of a message's other fields only id, model, stop reason and usage
-are kept. The output is a valid request if the view knows the model and the output limit.
+Blocks are preserved completely. Other fields of a message are dropped, except id, model, stop
+reason and usage. The output is a valid request if the view knows the model and the output limit.
 """
 
 from collections.abc import Iterable, Iterator

@@ -117,7 +117,7 @@ def check_record(number: int, value: Json | UnreadableRecord, account: ImportAcc
 
 
 def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
-    """Find the messages in a document or in lines. Lines are read lazily."""
+    """Find the messages in a JSON document or in JSON lines. Lines are read lazily."""
     source = iter(lines)
     spoken = number_lines(source)
     first = next(spoken, None)
@@ -199,7 +199,7 @@ def _document(
     value: Json, rest: Iterable[tuple[int, bytes]], account: ImportAccount
 ) -> MessageList:
     for number, _ in rest:
-        account.malformed.append((number, "stands after the end of the document"))
+        account.malformed.append((number, "comes after the end of the document"))
     request = {"messages": value} if isinstance(value, list) else dict(value)
     messages = request.pop("messages")
     return MessageList(request, _members(messages, account))

@@ -1,7 +1,7 @@
 """Chat completion lists: a request, a bare list, or one message per line.
 
 On reading, leading system messages become the frame and later ones hidden messages. Old-style calls
-without ids get ids. Of the fields the model never reads, only the id is kept.
+without ids get ids. Fields that the model never reads are dropped, except the id.
 
 On writing, content the format cannot hold is omitted and counted: thinking and its signatures,
 error flags of results, images and files in results, and files that are not base64 (replaced by a

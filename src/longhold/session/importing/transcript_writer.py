@@ -8,17 +8,21 @@ from typing import TypedDict, TypeVar, Unpack
 import msgspec
 
 from longhold.core.log.entries import AnyEntry, Forked, Framed, Imported, Ran, Replied, Said
-from longhold.core.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
+from longhold.core.messages import Content, Json, Text, ToolResult, ToolUse, Usage, usage_from_wire
 from longhold.core.messages.measure import measure_content
+from longhold.core.messages.text import clean_line
 from longhold.core.messages.usage import has_odd_counts
 from longhold.core.view.block_roles import to_answer, to_spoken
+
+NAME_CHARS = 200
+"""Of a model or a tool. No provider accepts longer ones."""
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 
 @dataclass(slots=True)
 class ImportAccount:
-    """What an import skipped and repaired."""
+    """Records that an import skipped or repaired."""
 
     records: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -44,6 +48,7 @@ class OfAnswer(TypedDict, total=False):
     model: str
     stop_reason: str
     usage: Usage | None
+    thinking: str
     origin: str
 
 
@@ -79,7 +84,14 @@ class TranscriptWriter:
         return self.write(entry, at)
 
     def replied(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
-        kept = to_answer(content)
+        """Write an answer. Names of models and tools are printed everywhere, so each is one line."""
+        kept = to_answer(
+            msgspec.structs.replace(each, name=clean_line(each.name, NAME_CHARS))
+            if isinstance(each, ToolUse)
+            else each
+            for each in content
+        )
+        more["model"] = clean_line(more.get("model", ""), NAME_CHARS)
         entry = Replied(
             response_id=response_id, content=kept, measure=measure_content(kept), **more
         )
