@@ -9,10 +9,11 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from longhold.agent.hook_events import HookEvents
 from longhold.agent.parts import AgentParts, Equipment
-from longhold.agent.permissions import Gate
+from longhold.agent.permissions import AskUser, Gate, Mode
 from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.running import MAIL_POLL_SECONDS
 from longhold.agent.subagents.supervisor import Supervisor
@@ -20,14 +21,18 @@ from longhold.agent.toolkit import Toolkit
 from longhold.agent.user_notices import Notices
 from longhold.core.log.entries import Compacted
 from longhold.core.log.spending import Budget
+from longhold.core.log.store import Store
 from longhold.core.memory.dream import DreamReport
 from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.messages import Content, JsonObject, text_of
-from longhold.core.models.protocol import Model
+from longhold.core.models import Model, open_model
+from longhold.core.models.limits import describe_guess, find_window
+from longhold.core.policy.threshold import Fullness
+from longhold.core.settings import Settings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.background import QUEUED, Background
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import ForkReply, ForkRequest
 from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
 from longhold.errors import ConfigError
@@ -74,9 +79,52 @@ class Agent:
     _events: AsyncGenerator[LoopEvent, None] | None = None
     _is_closed: bool = False
 
+    @classmethod
+    async def open(
+        cls,
+        model: "str | Model",
+        *,
+        directory: Path | None = None,
+        resume: str = "",
+        mode: Mode | None = None,
+        ask: AskUser | None = None,
+        fallback: "str | Model | None" = None,
+        system: str = "",
+        store: Store | None = None,
+        settings: Settings | None = None,
+    ) -> "Agent":
+        """Open an agent for a directory: a new session, or the one whose id is `resume`.
+
+        - `model` and `fallback`: a name such as "claude-sonnet-5-5", or a `Model`.
+        - `mode`: how freely tools may run. `ask` decides about a call that needs permission;
+          without it such a call is refused.
+        - `system`: replaces the system prompt of a new session.
+
+        Use it as `async with await Agent.open(…) as agent`, which closes it at the end.
+        """
+        from longhold.agent.build import build_agent
+
+        return await build_agent(
+            open_model(model, is_typed=True) if isinstance(model, str) else model,
+            directory=directory,
+            resume=resume,
+            mode=mode,
+            ask=ask,
+            fallback=open_model(fallback, is_typed=True) if isinstance(fallback, str) else fallback,
+            system=system,
+            store=store,
+            settings=settings,
+        )
+
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
     @property
     def engine(self) -> Engine:
-        return self.session.engine
+        return self.session._engine
 
     @property
     def model(self) -> Model:
@@ -91,8 +139,8 @@ class Agent:
         return self.parts.budget
 
     async def ask(self, request: ForkRequest) -> ForkReply:
-        assert self.session.ask is not None, "an agent has a model"
-        return await self.session.ask(request)
+        assert self.session._ask is not None, "an agent has a model"
+        return await self.session._ask(request)
 
     @property
     def notices(self) -> Notices:
@@ -138,16 +186,16 @@ class Agent:
         finally:
             await self._events.aclose()
 
-    async def work(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
+    async def work(self, prompt: str = "", attached: Content = ()) -> AsyncIterator[LoopEvent]:
         """Run until nothing is left to do, including background agents."""
         while True:
             end = Stopped(reason="completed")
-            async for event in self.run(prompt):
+            async for event in self.run(prompt, attached):
                 if isinstance(event, Stopped):
                     end = event
                 else:
                     yield event
-            prompt = ""
+            prompt, attached = "", ()
             if end.reason != "completed" or not await self._next_news():
                 break
         yield end
@@ -166,7 +214,7 @@ class Agent:
             if self.supervisor is None or not await run_unless_aborted(
                 self.abort, self.supervisor.next_news()
             ):
-                return False
+                return await self._has_news()  # a teammate may have become idle meanwhile
         return True
 
     async def _has_news(self) -> bool:
@@ -185,10 +233,14 @@ class Agent:
 
     async def dream(self, *, is_trial: bool) -> DreamReport:
         if self.memory is None:
-            raise ConfigError("there is nothing to put in order: memory is off (memory.on)")
+            raise ConfigError("there is nothing to tidy: memory is off (memory.on)")
         return await self.memory.dreams.dream_now(is_trial=is_trial)
 
     async def use_model(self, model: Model, reason: str) -> Fullness:
+        found = await find_window(model, model.name)
+        self.engine.learn_window(model.name, found.tokens)
+        if not found.why and not self.engine.settings_for(model.name).window.limit_tokens:
+            self.notices.add(describe_guess(model.name))
         await self.parts.models.switch(model)
         return self.engine.switch(model.name, reason)
 

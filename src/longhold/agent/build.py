@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from longhold.agent.agent import Agent, StopHooks
-from longhold.agent.compaction_hooks import compaction_hooks
 from longhold.agent.framing import Framer, Framing
 from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import Hooks, load_hooks
-from longhold.agent.instructions import Nearby, ground
+from longhold.agent.instructions.instruction_files import ground
+from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.mcp import McpServer, McpTools, load_servers
 from longhold.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from longhold.agent.permissions import (
@@ -27,8 +29,9 @@ from longhold.agent.permissions import (
     load_permissions,
     load_trusted,
 )
+from longhold.agent.restoring import compaction_hooks
 from longhold.agent.running_work import Jobs
-from longhold.agent.subagents.setup import equip_main
+from longhold.agent.subagents.factory import equip_main
 from longhold.agent.tool_guard import ToolGuard
 from longhold.agent.toolkit import Toolkit, references_in
 from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
@@ -42,7 +45,9 @@ from longhold.core.log.stores import default_store
 from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.messages import ToolUse
 from longhold.core.models.capabilities import is_simulated
+from longhold.core.models.limits import describe_guess, find_window
 from longhold.core.models.protocol import Model
+from longhold.core.request.lifetime import lifetime_for, lifetime_seconds
 from longhold.core.request.tool_references import is_deferred
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.settings.private_files import private_directory
@@ -70,15 +75,24 @@ CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
 class Fitted(NamedTuple):
     settings: Settings
     tools: tuple[Tool, ...]
+    windows: dict[str, int]
     said: tuple[str, ...] = ()
 
 
-def _fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
-    """Drop agents, memory and most tools if the window is below `prompt.full_tokens`."""
+async def _fit_window(models: Models, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
+    """Find the windows of the models, and fit the session to that of the first.
+
+    A window below `prompt.full_tokens` has no space for agents, memory and most tools.
+    """
+    windows, said = await _find_windows(models, settings)
+    model = models.current().name
+    if not settings.window.limit_tokens:
+        window = replace(settings.window, limit_tokens=windows[model])
+        settings = replace(settings, window=window)
     limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
     if limit >= full:
-        return Fitted(settings, tools)
-    said = (
+        return Fitted(settings, tools, windows, said)
+    small = (
         f"a window of {limit:,} tokens is small: this session has no agents, no memory and only"
         f" the core tools (prompt.full_tokens is {full:,})"
     )
@@ -87,7 +101,21 @@ def _fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitt
         agents=replace(settings.agents, on=False),
         memory=replace(settings.memory, on=False),
     )
-    return Fitted(plain, tuple(tool for tool in tools if tool.name in CORE), (said,))
+    core = tuple(tool for tool in tools if tool.name in CORE)
+    return Fitted(plain, core, windows, (*said, small))
+
+
+async def _find_windows(
+    models: Models, settings: Settings
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the window of each model (0 for the table's), and a line for each guess."""
+    if settings.window.limit_tokens:  # the user has said it, so no server is asked
+        return {}, ()
+    both = filter(None, (models.current(), models.fallback))
+    found = {model.name: await find_window(model, model.name) for model in both}
+    guesses = [name for name, one in found.items() if not one.why]
+    said = tuple(map(describe_guess, guesses))
+    return {name: one.tokens for name, one in found.items()}, said
 
 
 async def build_agent(
@@ -105,41 +133,41 @@ async def build_agent(
     source: str = "run",
     clock: Callable[[], float] = time.time,
 ) -> Agent:
-    """Begin a session for a directory, or go on with one, with everything an agent needs.
+    """Begin or resume a session for a directory, with everything an agent needs.
 
-    `system` replaces a new session's prompt; `source`, `chat` or `run`, decides how long the provider
-    keeps it; `clock` tells what its cache still holds.
+    `system` replaces a new session's prompt; `source` (`chat` or `run`) selects its cache lifetime.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
-    settings, tools, said = _fit_window(model.name, settings or load_settings(directory), tools)
+    models, settings = Models(model, fallback), settings or load_settings(directory)
+    settings, tools, windows, said = await _fit_window(models, settings, tools)
     servers, hooks = load_servers(directory), load_hooks(directory)
     permissions = load_permissions(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
     notices, spill = Notices(kept=(*_warn_untrusted(untrusted), *hooks.skipped, *said)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.close_on_failure():
-        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-        notices.extend(_resume(engine, model.name) if resume else ())
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock, windows=windows)
+        notices.extend(_resume(engine, model.name, source) if resume else ())
         context = _tool_context(engine, directory, permissions.directories, notices)
         mcp = await _connect(servers.servers, engine, notices)
-    return await assemble(
-        Blueprint(
-            engine=engine,
-            spill=spill,
-            models=Models(model, fallback),
-            tool_context=context,
-            gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
-            hooks=Hooks(hooks=hooks.hooks),
-            budget=_budget(engine),
-            notices=notices,
-            tools=tools,
-            mcp=mcp,
-            equip=partial(equip_main, assemble=assemble, ask=ask, system=system),
-            caller=source,
-            begins="resume" if resume else "startup",
-            has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
-        )
+    plan = Blueprint(
+        engine=engine,
+        spill=spill,
+        models=models,
+        tool_context=context,
+        gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
+        hooks=Hooks(hooks=hooks.hooks),
+        budget=_budget(engine),
+        notices=notices,
+        tools=tools,
+        mcp=mcp,
+        equip=partial(equip_main, assemble=assemble, ask=ask, system=system),
+        caller=source,
+        begins="resume" if resume else "startup",
+        is_strict=bool(untrusted),
+        has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
     )
+    return await assemble(plan)
 
 
 def _budget(engine: Engine) -> Budget:
@@ -151,8 +179,15 @@ def _budget(engine: Engine) -> Budget:
     )
 
 
-def _resume(engine: Engine, model: str) -> list[str]:
+def _resume(engine: Engine, model: str, source: str) -> list[str]:
     told = engine.resume()
+    asked, frame, now = engine.view.asked, engine.view.frame, engine.monitor.clock()
+    if asked is not None and frame is not None:
+        lives = lifetime_seconds(engine.model, frame.lifetime)
+        lifetime = lifetime_for(source, engine.settings.cache)
+        # Once the provider's cache is dead, another lifetime costs nothing.
+        if now - asked.at > lives and frame.lifetime != lifetime:
+            engine.record(structs.replace(frame, n=0, at=0.0, lifetime=lifetime, rests_on=()))
     if engine.model != model:
         engine.switch(model, "chosen on resume")
     return told
@@ -181,6 +216,7 @@ async def _assemble_agent(plan: Blueprint) -> Agent:
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
     toolkit = Toolkit(tools=equipment.tools, parts=parts)
+    toolkit.fill_toolbox()  # because jobs of a resumed session fork before its first turn
     framing = _framing(parts, toolkit, equipment, memory)
     layers = _layers(plan, framing, equipment, ask, background, memory)
     stages = (
@@ -262,6 +298,7 @@ def _parts(plan: Blueprint) -> AgentParts:
         known=known,
         nearby=nearby,
         toolbox=toolbox,
+        is_strict=plan.is_strict,
     )
 
 
@@ -275,6 +312,7 @@ def _memory(plan: Blueprint, parts: AgentParts, ask: AskFork, background: Backgr
         background=background,
         notify=parts.notices.add,
         caller=plan.caller,
+        is_strict=parts.is_strict,
     )
 
 
@@ -329,9 +367,11 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
     made = None
     if agent.engine.view.frame is None:
         made = await framing.make()
-        agent.session.begin(agent.model.name, made.frame, plan.caller)
+        agent.session._begin(agent.model.name, made.frame, plan.caller)
     if plan.is_main:
         await agent.hooks.fire("SessionStart", {"source": plan.begins})
+        if agent.memory is not None and plan.caller == "chat":
+            agent.memory.remind()
     if made is not None:
         await framing.announce(made.gathered, "startup")
 
@@ -361,6 +401,7 @@ def _tool_context(
         more_roots=(*more, pad),
         variables=shell_variables(os.environ, engine.settings.shell.passed),
         report=notices.tool_output,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
     )
     if _was_planning(engine):
         return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))

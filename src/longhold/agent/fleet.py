@@ -5,6 +5,7 @@ While another process writes the session, `run_job` raises `LogLocked` or `Lease
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from longhold.agent.agent import Agent
@@ -15,7 +16,7 @@ from longhold.core.log.queued_job import JobKind, SessionJob
 from longhold.core.log.store import Store
 from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.models.protocol import Model
-from longhold.core.settings import Mode
+from longhold.core.settings import Mode, load_settings
 from longhold.core.turn.loop import Stopped
 from longhold.core.view import fold
 from longhold.errors import ConfigError, StoreError
@@ -48,7 +49,7 @@ async def run_job(
                 report = await _memory(agent).dreams.dream_now(is_trial=False)
                 return report.line
             case "notes":
-                await agent.session.layers.notes.update(agent.engine)
+                await agent.session._layers.notes.update(agent.engine)
         history = agent.engine.view.history
         if failure := job.failure(history):
             raise StoreError(f"{job.kind} of {job.session}: {failure}")
@@ -60,12 +61,17 @@ async def _agent_of(
     job: SessionJob, store: Store, open_model: Callable[[str], Model], mode: Mode | None
 ) -> AsyncIterator[Agent]:
     loaded = store.load(job.session)
+    directory = _directory_of(loaded.header)
+    settings = load_settings(directory)
+    if job.kind != "resume":  # because a person or a session has accepted the cost of the job
+        settings = replace(settings, budget=replace(settings.budget, own_share=0.0))
     agent = await build_agent(
         open_model(fold(loaded.entries).model),
-        directory=_directory_of(loaded.header),
+        directory=directory,
         resume=job.session,
         mode=mode,
         store=store,
+        settings=settings,
     )
     try:
         yield agent

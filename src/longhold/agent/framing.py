@@ -11,13 +11,12 @@ from pathlib import Path
 
 from msgspec import structs
 
-from longhold.agent.instructions import (
-    Gathered,
-    Ground,
+from longhold.agent.instructions.gathering import Gathered, load
+from longhold.agent.instructions.instruction_files import Ground
+from longhold.agent.instructions.nearby import (
     LoadReason,
     build_hook_fields,
     instruction_changes,
-    load,
     render_instructions,
     sources,
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import Hooks
-from longhold.agent.instructions import Nearby
+from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.mcp import McpTools
 from longhold.agent.permissions import Gate
 from longhold.agent.subagents.ledger import Delivery
@@ -47,6 +47,7 @@ class AgentParts:
     """Callable tools by name; grows as MCP tools are loaded."""
     nearby: Nearby
     toolbox: Toolbox
+    is_strict: bool = False
 
     def forks(self) -> Forks:
         """Return forks of the conversation; they end with their caller, not with a turn."""
@@ -117,6 +118,8 @@ class Blueprint:
     begins: str = "startup"
     """`startup` or `resume`, for hooks."""
     has_memory: bool = False
+    is_strict: bool = False
+    """The checkout has settings that are not trusted, so its files count as untrusted text."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

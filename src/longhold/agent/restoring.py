@@ -1,24 +1,39 @@
-"""Restores the state that work continues from after a compaction.
+"""An agent's part in compactions: restored state, hooks before and after, a new frame.
 
-In order: recently touched files, todos, the plan, skills, running commands and agents. Nothing
-changes until the compaction is recorded; `mark_shown` then updates which files the model has seen.
+Restored are, in order: recently touched files, todos, the plan, skills, running commands and
+agents. Nothing changes until the compaction is recorded; `mark_shown` then updates which files the
+model has seen. SessionStart output is stored with the restored content, so an undo removes both.
+PostCompact output becomes a hidden message after it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from functools import partial
+from itertools import islice, takewhile
 from pathlib import Path
+from typing import TypeAlias
 
+from longhold.agent.framing import Framing
+from longhold.agent.hooks import HookVerdict
 from longhold.agent.instructions.instruction_files import LOCAL, SHARED
+from longhold.agent.parts import AgentParts
 from longhold.agent.tools.plan import EXIT_PLAN, plan_file
 from longhold.agent.tools.read import MAX_LINES, READ
 from longhold.agent.tools.shells import BackgroundCommand
 from longhold.core.log.entries import Compacted, Restored, SpokenContent
 from longhold.core.messages import JsonObject, Text, text_of
-from longhold.core.messages.text import clean_line, count_fitting_lines
+from longhold.core.messages.text import (
+    clean_line,
+    count_fitting_lines,
+    escape_frames,
+    quote_lines,
+    quote_rest,
+)
 from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS
+from longhold.core.policy.decide import Trigger
 from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.owner import Before, CompactionHooks
 from longhold.core.stages.compact.segment import (
     Segment,
     is_whole,
@@ -26,42 +41,28 @@ from longhold.core.stages.compact.segment import (
     shown_paths,
     tokens_of,
 )
-from longhold.core.tools.context import ToolContext
+from longhold.core.tools.context import Files, SeenFile, ToolContext
 from longhold.core.tools.protocol import Outcome
 from longhold.core.tools.recovered import (
     TODO_NAME,
     ToolTrace,
+    Touched,
     last_boundary,
     recall,
     restored_head,
 )
-from longhold.core.tools.seen_files import Files, SeenFile
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
 
-ROUNDS = 4
-"""How often unreadable files are replaced by others."""
+TRIED = 4
+"""Files looked at for each one that may be restored, because some cannot be read."""
+REMARK_TOKENS = 40
+"""For the line in which a read reports how to continue."""
 END = "[End of {path}]"
 SKILL_TOKENS = 5_000
 SKILLS_TOKENS = 25_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    path: Path
-    first: int = 1
-    limit: int = 0
-    span: tuple[int, int] = (1, 0)
-    """First line and limit of everything that was read; tried first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RereadRoom:
-    files: int
-    each_tokens: int
-    all_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,68 +74,44 @@ class Again:
 
 
 async def _read_again(
-    wanted: Sequence[Wanted],
-    tool_context: ToolContext,
-    room: RereadRoom,
-    may_read: Callable[[Path], bool],
-) -> list[Again]:
-    """Read the first files that are readable and fit, concurrently and in order."""
-    chosen: list[Again] = []
-    spent, rest = 0, list(wanted)
-    for _ in range(ROUNDS):
-        missing = room.files - len(chosen)
-        if missing <= 0 or not rest:
-            break
-        batch, rest = rest[:missing], rest[missing:]
-        tasks = (_read(each, tool_context, room, may_read) for each in batch)
-        for again in await asyncio.gather(*tasks):
-            if again is not None and spent + again.tokens <= room.all_tokens:
-                spent += again.tokens
-                chosen.append(again)
-    return chosen
-
-
-async def _read(
-    wanted: Wanted, tool_context: ToolContext, room: RereadRoom, may_read: Callable[[Path], bool]
+    path: Path, look: Touched | None, tool_context: ToolContext, most_tokens: int
 ) -> Again | None:
-    if not may_read(wanted.path):
-        return None
-    if wanted.span != (wanted.first, wanted.limit):
-        first, limit = wanted.span
-        whole = await _attempt(replace(wanted, first=first, limit=limit), tool_context)
-        if whole is not None and whole.tokens <= room.each_tokens:
+    """Read all that was read of a file, or the last part read, or as much of that as fits."""
+    first, limit = (look.first, look.limit) if look else (1, 0)
+    if look and look.span != (first, limit):
+        whole = await _attempt(path, *look.span, tool_context)
+        if whole is not None and whole.tokens <= most_tokens:
             return whole
-    again = await _attempt(wanted, tool_context)
-    if again is None and wanted.first > 1:  # the file is shorter now
-        again = await _attempt(Wanted(path=wanted.path), tool_context)
-    if again is None or again.tokens <= room.each_tokens:
+    again = await _attempt(path, first, limit, tool_context)
+    if again is None and first > 1:  # the file is shorter now
+        first = 1
+        again = await _attempt(path, first, 0, tool_context)
+    if again is None or again.tokens <= most_tokens:
         return again
-    lines = _fitting(again, room.each_tokens)
-    if not lines:
-        return None
-    shorter = await _attempt(replace(wanted, limit=lines), tool_context)
-    return shorter if shorter and shorter.tokens <= room.each_tokens else None
+    lines = _fitting(again, most_tokens)
+    shorter = await _attempt(path, first, lines, tool_context) if lines else None
+    return shorter if shorter and shorter.tokens <= most_tokens else None
 
 
-async def _attempt(wanted: Wanted, tool_context: ToolContext) -> Again | None:
+async def _attempt(path: Path, first: int, limit: int, tool_context: ToolContext) -> Again | None:
     place = replace(tool_context, files=Files(), is_fork=True)
     given: JsonObject = {
-        "file_path": str(wanted.path),
-        "offset": wanted.first,
-        "limit": min(wanted.limit or MAX_LINES, MAX_LINES),
+        "file_path": str(path),
+        "offset": first,
+        "limit": min(limit or MAX_LINES, MAX_LINES),
     }
     outcome = await READ.run(given, place)
     seen = next(iter(place.files.list_newest()), None)
     if outcome.is_error or seen is None:
         return None
-    if wanted.first > 1 and not any(len(lines) for lines in seen.ranges):
+    if first > 1 and not any(len(lines) for lines in seen.ranges):
         return None
-    content = _shown(wanted.path, outcome)
-    return Again(path=wanted.path, content=content, tokens=tokens_of(content), seen=seen)
+    content = _shown(path, outcome)
+    return Again(path=path, content=content, tokens=tokens_of(content), seen=seen)
 
 
 def _shown(path: Path, outcome: Outcome) -> SpokenContent:
-    text = text_of(outcome.content)
+    text = escape_frames(text_of(outcome.content))
     head = f"{restored_head(path)}: {len(text):,} characters]"
     framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
     if isinstance(outcome.content, str):
@@ -142,15 +119,12 @@ def _shown(path: Path, outcome: Outcome) -> SpokenContent:
     return (framed, *(block for block in outcome.content if not isinstance(block, Text)))
 
 
-def _fitting(again: Again, each_tokens: int) -> int:
+def _fitting(again: Again, most_tokens: int) -> int:
+    """Count the lines of a file that fit, with the line that says how to continue."""
     lines = text_of(again.content).split("\n")[1:-1]
     around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
-    ending = lines[-1] if lines else ""  # the last line may explain how to continue
-
-    def size(head: str) -> int:
-        return tokens_of((Text(text=f"{head}\n{ending}"),)) + around
-
-    return count_fitting_lines(lines, each_tokens, size)
+    room = most_tokens - around - REMARK_TOKENS
+    return count_fitting_lines(lines, room, lambda head: tokens_of((Text(text=head),)))
 
 
 OURS = ".longhold"
@@ -169,8 +143,6 @@ class Restoring:
     """Whether a file may be read without prompting the user."""
     agents: Callable[[], Iterable[str]] = tuple
     """One line per agent that is running or has an unread report."""
-    listings: Callable[[], Iterable[str]] = tuple
-    """Announcements made in messages rather than in the frame."""
     _trace: ToolTrace = field(default_factory=ToolTrace, init=False)
     _again: tuple[Again, ...] = field(default=(), init=False)
     _kept: tuple[Round, ...] = field(default=(), init=False)
@@ -186,7 +158,6 @@ class Restoring:
             *plan,
             *self._skills(kept),
             *running(self.tool_context.shells.background.values(), self.agents()),
-            *self.listings(),
         )
         files = tuple(block for each in again for block in each.content)
         return (*files, *(Text(text=text) for text in texts))
@@ -208,15 +179,21 @@ class Restoring:
         self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
-        wanted = list(self._wanted(view, kept))
-        room = RereadRoom(
-            files=self.settings.restore_files,
-            each_tokens=self._scale(self.settings.restore_file_tokens),
-            all_tokens=self._scale(self.settings.restore_tokens),
-        )
-        return await _read_again(wanted, self.tool_context, room, self.may_read)
+        """Read the newest files that are readable and fit."""
+        files, room = self.settings.restore_files, self._scale(self.settings.restore_tokens)
+        each_tokens = self._scale(self.settings.restore_file_tokens)
+        chosen: list[Again] = []
+        for path, look in islice(self._wanted(view, kept), TRIED * files):
+            if len(chosen) == files:
+                break
+            if self.may_read(path):
+                again = await _read_again(path, look, self.tool_context, each_tokens)
+                if again is not None and again.tokens <= room:
+                    room -= again.tokens
+                    chosen.append(again)
+        return chosen
 
-    def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
+    def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[tuple[Path, Touched | None]]:
         """Yield files worth showing, newest first: those known here, then those in the log."""
         touched = self._trace.files()
         named = {self._resolve(each.path): each for each in reversed(touched)}
@@ -228,12 +205,7 @@ class Restoring:
             if path in passed or self._is_apart(path):
                 continue
             passed.add(path)
-            look = named.get(path)
-            yield (
-                Wanted(path=path, first=look.first, limit=look.limit, span=look.span)
-                if look
-                else Wanted(path=path)
-            )
+            yield path, named.get(path)
 
     def _resolve(self, path: str) -> Path:
         return self.tool_context.resolve(path).resolve()
@@ -259,12 +231,8 @@ class Restoring:
         todos = self.tool_context.todos or self._trace.todos()
         is_there = any(use.name == TODO_NAME for item in kept for use in item.tool_uses())
         if not is_there and any(todo.status != "completed" for todo in todos):
-            yield "\n".join(
-                (
-                    "[Restored todos]",
-                    *(f"- {todo.status.replace('_', ' ')}: {todo.content}" for todo in todos),
-                )
-            )
+            lines = (f"- {todo.status.replace('_', ' ')}: {todo.content}" for todo in todos)
+            yield "\n".join(("[Restored todos]", *map(quote_rest, lines)))
 
     async def _plan(self) -> list[str]:
         plan = self.tool_context.plan
@@ -273,7 +241,8 @@ class Restoring:
         parts = []
         if text:
             most = self._scale(self.settings.restore_tokens)
-            parts.append(_cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
+            whole = "\n".join((f"[Restored plan, from {file}]", *quote_lines(text)))
+            parts.append(_cut_to(whole, most, f"reading {file}"))
         if plan.is_on:
             parts.append(
                 f"[Planning goes on: look around, change nothing but {file}, in which the plan "
@@ -288,7 +257,7 @@ class Restoring:
             if skill.tool_use_id in there:
                 continue
             text = _cut_to(
-                f"[Restored skill {skill.name}]\n{skill.text}",
+                "\n".join((f"[Restored skill {skill.name}]", *quote_lines(skill.text))),
                 each,
                 f"using the skill {skill.name} again",
             )
@@ -349,3 +318,71 @@ def _cut_to(text: str, most_tokens: int, how: str) -> str:
         lines, most_tokens, lambda head: tokens_of((Text(text=f"{head}\n{mark}"),))
     )
     return "\n".join((*lines[:fitting], mark))
+
+
+AskHooks: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
+"""Runs an event's hooks; the implementation shows their messages to the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionEvents:
+    """The hooks around a compaction, used by an agent's session and the command line."""
+
+    ask: AskHooks
+    say: Callable[[str], object]
+
+    async def before(self, trigger: Trigger, focus: str) -> Before:
+        fields: JsonObject = {"trigger": _name_trigger(trigger), "custom_instructions": focus}
+        verdict = await self.ask("PreCompact", fields)
+        blocked = verdict.reason if verdict.is_blocked else ""
+        if verdict.should_stop:
+            blocked = verdict.stop_reason or "a hook ended it"
+        return Before(focus=verdict.context, blocked=blocked)
+
+    async def greet(self) -> SpokenContent:
+        verdict = await self.ask("SessionStart", {"source": "compact"})
+        return tuple(Text(text=said) for said in verdict.context)
+
+    async def after(self, entry: Compacted) -> None:
+        fields: JsonObject = {
+            "trigger": _name_trigger(entry.trigger),
+            "compact_summary": text_of(entry.summary),
+        }
+        verdict = await self.ask("PostCompact", fields)
+        if verdict.context:
+            self.say("\n\n".join(verdict.context))
+
+
+def compaction_hooks(
+    parts: AgentParts,
+    framing: Framing,
+    agents: Callable[[], Iterable[str]],
+    *,
+    is_autonomous: bool,
+) -> CompactionHooks:
+    """Build the hooks for an agent; `agents` lists those running or with unread reports."""
+    engine, notices = parts.engine, parts.notices
+    may_read = partial(parts.guard.may_read, READ)
+    restoring = restoring_over(engine, parts.tool_context, may_read, agents)
+    restoring.resume()
+    events = CompactionEvents(ask=parts.hooks.ask, say=partial(engine.say, hidden=True))
+
+    async def after(entry: Compacted) -> None:
+        restoring.mark_shown(entry)  # tools know which files the model still sees
+        await events.after(entry)
+
+    return CompactionHooks(
+        before=events.before,
+        restore=restoring,
+        greet=events.greet,
+        renew=lambda: framing.renew(engine),
+        after=after,
+        tell=notices.add,
+        progress=notices.progress,
+        is_autonomous=is_autonomous,
+    )
+
+
+def _name_trigger(trigger: Trigger) -> str:
+    """Return the trigger's name as hooks written for other programs expect it."""
+    return "manual" if trigger == "manual" else "auto"

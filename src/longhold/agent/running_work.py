@@ -43,7 +43,7 @@ class Jobs:
                 kind=job.name.partition(":")[0],
                 name=job.name,
                 progress=job.progress,
-                doing=tuple(job.steps),
+                doing=tuple(job.progress.steps),
                 stop=partial(job.stop, STOPPED),
             )
             for job in self.background.busy

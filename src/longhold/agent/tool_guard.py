@@ -9,7 +9,7 @@ from pathlib import Path
 
 from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import HookVerdict
-from longhold.agent.instructions import Nearby
+from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.permissions import Decision, Gate, Mode, Places, Question
 from longhold.agent.permissions.gate import combine
 from longhold.core.messages import Json, JsonObject, ResultContent, Text, ToolUse, text_of

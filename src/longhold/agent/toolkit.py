@@ -32,7 +32,7 @@ class Toolkit:
 
         If the model does not support deferred tools, those are called through `CallTool`.
         """
-        self._know()
+        self.fill_toolbox()
         found = self.mcp.loaded if self.mcp else ()
         listed = tuple(tool.definition() for tool in (*self._list_fixed(), *found))
         if self.mcp is None or not capabilities(self.parts.models.current().name).tool_references:
@@ -42,7 +42,7 @@ class Toolkit:
 
     def is_listed_in(self, frame: Framed) -> bool:
         """Return whether a frame has the agent's current tools; MCP tools may differ."""
-        self._know()
+        self.fill_toolbox()
         own = {tool.name: tool.definition() for tool in self._list_fixed()}
         listed = {str(tool.get("name")): tool for tool in frame.tools}
         servers = {name for name in listed if name.startswith("mcp__")}
@@ -51,7 +51,7 @@ class Toolkit:
     def _list_fixed(self) -> tuple[Tool, ...]:
         return (*self.tools, *((self.mcp.search_tool, CALL_TOOL) if self.mcp else ()))
 
-    def _know(self) -> None:
+    def fill_toolbox(self) -> None:
         tools = (*self._list_fixed(), *(self.mcp.tools if self.mcp else ()))
         self.parts.known.update((tool.name, tool) for tool in tools)
         self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)

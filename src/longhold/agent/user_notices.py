@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.policy.threshold import Fullness
+from longhold.core.turn.engine import Engine
 
 
 @dataclass(slots=True)
@@ -27,11 +28,15 @@ class RoomWarning:
 
 def warning(full: Fullness) -> str:
     window = full.window
-    used = f"the context is nearly full: {full.used_tokens:,} of {window.limit_tokens:,} tokens"
     if window.auto:
-        return f"{used}; from {window.auto_tokens:,} on history is summarised by itself"
+        return (
+            f"the context is near the compaction threshold: {full.used_tokens:,} of "
+            f"{window.auto_tokens:,} tokens; older history will be summarised (the window has "
+            f"{window.limit_tokens:,})"
+        )
     return (
-        f"{used}; history is not summarised by itself (window.auto is off), and from "
+        f"the context is nearly full: {full.used_tokens:,} of {window.limit_tokens:,} tokens; "
+        f"history is not summarised automatically (window.auto is off), and from "
         f"{window.blocking_tokens:,} on nothing more is sent"
     )
 

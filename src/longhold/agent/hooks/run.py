@@ -19,7 +19,7 @@ from longhold.agent.permissions.sources import is_unchanged
 from longhold.agent.tools import process
 from longhold.core.messages import JsonObject
 from longhold.core.settings.private_files import write_private
-from longhold.core.tools.environment import shell_variables
+from longhold.core.tools.environment import find_program, shell_variables
 
 TEXT_CHARS = 10_000
 """Longer output is moved to a file."""
@@ -83,7 +83,7 @@ async def _run(
         said = f"hook {hook.command!r} was not run: files it may run have changed; see `longhold trust`"
         return HookVerdict(errors=(said,))
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
-    shell = (process.find_program("bash") or "/bin/sh", "-c")
+    shell = (find_program("bash") or "/bin/sh", "-c")
     project = str(context.project or context.cwd)
     try:
         ended = await process.run(
@@ -100,7 +100,7 @@ async def _run(
     except (OSError, ValueError) as error:
         return HookVerdict(errors=(f"hook {hook.command!r} could not be started: {error}",))
     if ended.is_timed_out:
-        said = f"hook {hook.command!r} was ended after {timeout_seconds:g} s"
+        said = f"hook {hook.command!r} was stopped after {timeout_seconds:g} s"
         return HookVerdict(errors=(said,))
     stdout, stderr = (text.decode("utf-8", "replace") for text in (ended.stdout, ended.stderr))
     verdict = read_verdict(event, ended.status, stdout, stderr)

@@ -20,6 +20,8 @@ from longhold.agent.instructions.instruction_files import (
     InstructionCandidate,
     SourceKind,
     is_users_or_roots,
+    list_at_start,
+    list_everywhere,
     real_path,
     spellings,
 )
@@ -180,6 +182,20 @@ class Gathered:
     waiting: tuple[Waiting, ...] = ()
 
 
+def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
+    """Read the instructions that a session starts with."""
+    if not ground.settings.on:
+        return Gathered()
+    return gather(list_at_start(ground), ground, trusted=trusted)
+
+
+def list_waiting_imports(
+    ground: Ground, *, trusted: frozenset[str] = frozenset()
+) -> tuple[Waiting, ...]:
+    found = gather(list_everywhere(ground), ground, trusted=trusted, ignore_paths=True)
+    return found.waiting
+
+
 def gather(
     candidates: Iterable[InstructionCandidate],
     ground: Ground,
@@ -199,7 +215,7 @@ def gather(
     gatherer.report_dropped()
     parts = tuple(node.part for node in gatherer.walk_files())
     large = (
-        f"{part.path} has {len(part.text):,} characters; every call carries them"
+        f"{part.path} has {len(part.text):,} characters; every call sends them"
         for part in parts
         if len(part.text) > LARGE_CHARS
     )
@@ -357,7 +373,7 @@ class _Gatherer:
             return "local"
         self.waiting.append(waiting)
         self.notices.append(
-            f"{path} is read as the project's; if you wrote it, say so with `longhold trust`"
+            f"{path} is treated as the project's; if you wrote it, confirm that with `longhold trust`"
         )
         return "project"
 

@@ -5,7 +5,6 @@ uninterrupted one.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -22,6 +21,7 @@ from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Framed, Said, Source
 from longhold.core.messages import JsonObject
 from longhold.core.messages.measure import NOTHING, measure_text
+from longhold.core.messages.text import escape_frames
 
 LoadReason: TypeAlias = Literal["startup", "nested", "compact", "changed"]
 
@@ -90,7 +90,7 @@ def build_hook_fields(
 
 def _wrap_in_tag(part: InstructionPart) -> str:
     """Wrap a file in its tag; tags in its text are escaped so it cannot imitate another file."""
-    text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
+    text = escape_frames(part.text)
     name = quoteattr(_escape_path(str(part.path)))
     return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
 

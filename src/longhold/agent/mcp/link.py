@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Awaitable, Iterator
 from contextlib import AsyncExitStack
-from importlib import import_module
 from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -18,9 +17,9 @@ import msgspec
 from longhold.agent.mcp.servers import McpServer, expand_variables
 from longhold.agent.permissions.sources import is_unchanged
 from longhold.core.messages import Image, JsonObject, ResultContent, Text, text_of
+from longhold.core.settings.installation import load_extra
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Outcome
-from longhold.errors import ConfigError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -105,7 +104,7 @@ class McpLink:
             return self._client
 
     async def _start(self) -> None:
-        load_sdk()
+        load_extra("mcp", extra="mcp", what="an MCP server")
         section = self.server.section
         if section is not None and not await asyncio.to_thread(is_unchanged, section):
             raise ServerFailed(
@@ -141,7 +140,7 @@ class McpLink:
     async def _hold_connection(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
         async with AsyncExitStack() as stack:
             transport = await self._transport(stack)
-            client: Client = import_module("mcp").Client(transport)
+            client: Client = load_extra("mcp", extra="mcp").Client(transport)
             self._client = await stack.enter_async_context(client)
             ready.set()
             await stop.wait()
@@ -153,9 +152,9 @@ class McpLink:
 
         server = expand_variables(self.server, os.environ)
         if server.url:
-            http = import_module("httpx2").AsyncClient(
-                headers=server.headers, timeout=server.call_seconds
-            )
+            http = load_extra(
+                "httpx2", extra="gateway", what="an MCP server over HTTP"
+            ).AsyncClient(headers=server.headers, timeout=server.call_seconds)
             await stack.enter_async_context(http)
             return streamable_http_client(server.url, http_client=http)
         started = StdioServerParameters(
@@ -174,14 +173,14 @@ class McpLink:
             async with asyncio.timeout(seconds):
                 return await request
         except TimeoutError:
-            said = f"did not answer within {seconds:g} s, and the call was given up."
+            said = f"did not answer within {seconds:g} s, and the call was cancelled."
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
                 raise ServerFailed(f"The MCP server {name!r} refused: {error}.") from None
             said = "ended in the middle of the call; the next call starts it again."
             self._break()
         except (*broken, OSError, RuntimeError, ValueError) as error:
-            said = f"cannot be understood: {error}. The next call connects anew."
+            said = f"cannot be understood: {error}. The next call reconnects."
             self._break()
         raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
 
@@ -195,17 +194,6 @@ class McpLink:
         tail = os.pread(number, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
         lines = tail.decode("utf-8", "replace").strip().splitlines()
         return f" It last said: {lines[-1][:500]}" if lines else ""
-
-
-def load_sdk() -> None:
-    try:
-        import_module("mcp")
-    except ModuleNotFoundError as error:
-        if error.name != "mcp":
-            raise
-        raise ConfigError(
-            "MCP servers need the package 'mcp'; pip install 'longhold[mcp]'"
-        ) from error
 
 
 def _find_cause(error: BaseException | None) -> str:

@@ -59,7 +59,6 @@ class McpTools:
         self,
         servers: Iterable[McpServer],
         *,
-        is_deferred: bool = True,
         can_refer: Callable[[str], bool] = lambda name: False,
     ) -> None:
         """`can_refer` returns whether requests carry a tool's deferred definition."""
@@ -70,7 +69,6 @@ class McpTools:
         self._server_of: dict[str, str] = {}
         self._loaded: set[str] = set()
         self._said: dict[str, str] = {}
-        self._is_deferred = is_deferred
         self._can_refer = can_refer
         self.search_tool: Tool = make_tool(
             "ToolSearch", ToolSearchInput, self._search, kind="other", is_read_only=True
@@ -139,10 +137,7 @@ class McpTools:
         self._reached[link.server.name] = link
         self._said[link.server.name] = link.instructions
         for each in offered:
-            tool = as_tool(each, link)
-            self._add(tool, link.server.name)
-            if not self._is_deferred:
-                self._loaded.add(tool.name)
+            self._add(as_tool(each, link), link.server.name)
         return ""
 
     async def _search(self, given: ToolSearchInput, _tool_context: ToolContext) -> Outcome:
@@ -191,12 +186,18 @@ def _limit(meta: JsonObject | None) -> int:
 
 
 def _full_name(server: str, tool: str) -> str:
-    """Return a name that every provider accepts; a changed name ends in a hash."""
+    """Return a name that every provider accepts; a changed name ends in a hash.
+
+    A rule for `mcp__github` must not cover a server called `github__evil`.
+    """
     exact = f"mcp__{server}__{tool}"
-    plain = re.sub(r"[^A-Za-z0-9_-]", "_", exact)
+    mark = hashlib.sha256(exact.encode()).hexdigest()[:8]
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", server)
+    if "__" in f"{safe}_":
+        safe = f"{re.sub('_+', '_', safe)}-{mark}"
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", f"mcp__{safe}__{tool}")
     if plain == exact and len(exact) <= NAME_CHARS:
         return exact
-    mark = hashlib.sha256(exact.encode()).hexdigest()[:8]
     return f"{plain[: NAME_CHARS - 9]}_{mark}"
 
 

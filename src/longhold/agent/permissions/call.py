@@ -4,8 +4,10 @@ The disk is read here so that the decision can be pure. Every word of a command 
 is located from every directory a `cd` may have led to.
 """
 
+import os
 import posixpath
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +16,8 @@ from typing import Literal
 from longhold.agent.permissions.places import Located, Places, is_below, locate, locate_glob
 from longhold.agent.permissions.readonly import is_read_only_script
 from longhold.agent.permissions.repositories import Suspicion, suspect
-from longhold.agent.tools.process import find_program
 from longhold.core.messages import JsonObject
+from longhold.core.tools.environment import absolute_path
 from longhold.core.tools.protocol import Tool, ToolKind
 from longhold.core.tools.shell_programs import every_command, is_opaque, program
 from longhold.core.tools.shell_reader import (
@@ -76,6 +78,22 @@ _GIT_CASES = (
         long=("--force", "--force-with-lease", "--mirror", "--delete", "--prune"),
     ),
     _GitCase(
+        verbs=split_words("push send-pack fetch pull clone ls-remote fetch-pack archive submodule"),
+        reason="runs a program that an option names",
+        long=("--receive-pack", "--upload-pack", "--exec", "--config", "--template"),
+    ),
+    _GitCase(
+        verbs=split_words("clone"),
+        reason="runs a program that an option names",
+        letters=frozenset("uc"),
+    ),
+    _GitCase(
+        verbs=split_words("grep difftool mergetool"),
+        reason="runs a program that an option names",
+        letters=frozenset("Oxt"),
+        long=("--open-files-in-pager", "--extcmd", "--tool"),
+    ),
+    _GitCase(
         verbs=split_words("filter-branch filter-repo rebase replace update-ref fast-import"),
         reason="rewrites history",
         is_always=True,
@@ -111,9 +129,10 @@ _GIT_CASES = (
     ),
     _GitCase(
         verbs=split_words("worktree remote submodule"),
-        reason="changes where the repository's parts lie",
+        reason="changes where git stores parts of the repository",
         words=split_words("remove rm set-url deinit foreach"),
     ),
+    _GitCase(verbs=split_words("bisect"), reason="runs a program", words=split_words("run")),
 )
 
 
@@ -131,7 +150,7 @@ def find_danger(script: Script, text: str) -> Danger | None:
 
 def _dangers(script: Script, text: str) -> Iterator[Danger]:
     if _FORK_BOMB.search(re.sub(r"\s+", "", text)):
-        yield Danger(level="ruin", reason="a process that multiplies without end")
+        yield Danger(level="ruin", reason="a fork bomb")
     for command in every_command(script):
         for redirect in command.redirects:
             if ">" in redirect.operator and _DISK.match(_normalise(redirect.target.text)):
@@ -181,7 +200,7 @@ def _removal(name: str, command: Command) -> Iterator[Danger]:
         if deep and any(_is_root(word) for word in operands):
             yield Danger(level="ruin", reason=f"{name} on a root or home directory")
     if name == "rm" and deep and any(not word.is_literal for word in operands):
-        yield Danger(level="risk", reason="removes what only the shell will know")
+        yield Danger(level="risk", reason="removes paths that only the shell can determine")
     if name == "rm" and deep and any(_is_everything(word.text) for word in operands):
         yield Danger(level="risk", reason="removes everything in a directory")
     if name == "chmod" and deep and _OPEN_MODE & set(command.arguments):
@@ -223,12 +242,12 @@ def _process(name: str, command: Command) -> Iterator[Danger]:
 def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
     """Yield interpreters that run text from a pipe, a substitution or an expansion."""
     if name in ("eval", "source", ".") and not all(word.is_literal for word in command.words):
-        yield Danger(level="risk", reason="runs text that only the shell will know")
+        yield Danger(level="risk", reason="runs text that only the shell can determine")
     operands = _operands(command)
     is_piped = command.reads_pipe and (not operands or "-s" in command.arguments)
     starts = ("<(", "$(", "`", "/dev/stdin")
     if name in _SHELLS and (is_piped or any(word.text.startswith(starts) for word in operands)):
-        yield Danger(level="risk", reason=f"feeds what it was sent to {name}")
+        yield Danger(level="risk", reason=f"{name} runs text from a pipe or a substitution")
 
 
 def _read_options(arguments: tuple[str, ...]) -> Iterator[str]:
@@ -475,11 +494,15 @@ def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion
     return next((each for each in found if each is not None), None)
 
 
+_SCRIPTS_RUNNING = {"egrep": ("grep",), "fgrep": ("grep",)}
+"""Programs that find another one by PATH."""
+
+
 def _is_projects(name: str, places: Places) -> bool:
     """Return whether the shell would find this program inside the working directories."""
-    found = find_program(name)
+    found = shutil.which(name, path=absolute_path(os.environ.get("PATH", os.defpath)))
     return found is not None and any(
-        is_below(path, places.roots)
+        is_below(path, places.real_roots)
         for path in (Path(found).resolve(), Path(found).parent.resolve())
     )
 
@@ -487,8 +510,9 @@ def _is_projects(name: str, places: Places) -> bool:
 def _objection(script: Script, reach: CommandReach, places: Places) -> str:
     """Return why files on disk make a command other than it looks, or ""."""
     for command in script.commands:
-        if command.name and "/" not in command.name and _is_projects(command.name, places):
-            return f"{command.name} is a program of the project"
+        for name in (command.name, *_SCRIPTS_RUNNING.get(command.name, ())):
+            if name and "/" not in name and _is_projects(name, places):
+                return f"{name} is a program of the project"
         if command.name == "diff" and any(at.path and at.path.is_dir() for at in reach.touched):
             return "diff follows the links in a directory"
     return ""

@@ -74,9 +74,11 @@ def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision
     if shell and "too long" in shell.script.doubts and mode != "plan":
         return Decision(outcome="ask", reason="the command is too long to be checked")
     if shell and shell.is_opaque and any(rule.tool == call.tool for rule in rules.deny):
-        return Decision(outcome="ask", reason="what it runs cannot be compared with the deny rules")
+        return Decision(
+            outcome="ask", reason="the program it runs cannot be compared with the deny rules"
+        )
     if mode == "bypass":
-        return Decision(outcome="allow", reason="nothing is asked in this mode")
+        return Decision(outcome="allow", reason="this mode does not prompt")
     return _decide_by_kind(call, rules, mode, places)
 
 
@@ -123,7 +125,7 @@ def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
     if call.paths and all(located.where == "own" for located in call.paths):
         return Decision(outcome="allow", reason="the file is the session's own")
     if mode == "plan":
-        return Decision(outcome="deny", reason="nothing is changed while planning")
+        return Decision(outcome="deny", reason="plan mode allows no changes")
     if not call.paths:
         return Decision(outcome="ask", reason="it does not say what it writes")
     blocked = next(
@@ -161,11 +163,11 @@ def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> D
     if is_named and mode != "plan":
         return Decision(outcome="allow", reason="a rule allows exactly this command")
     if mode == "plan" and not shell.is_read_only:
-        return Decision(outcome="deny", reason="nothing is changed while planning")
+        return Decision(outcome="deny", reason="plan mode allows no changes")
     if shell.danger is not None and not shell.is_read_only:
         return Decision(outcome="ask", reason=shell.danger.reason)
     if shell.reach.is_unseen:
-        doubts = ", ".join(sorted(shell.script.doubts)) or "names that come from elsewhere"
+        doubts = ", ".join(sorted(shell.script.doubts)) or "names that are set elsewhere"
         reason = f"the command cannot be checked beforehand ({doubts})"
         return Decision(outcome="ask", reason=reason)
     outside = _find_unreadable(shell.reach.touched, "Read", rules, places)
@@ -213,7 +215,9 @@ def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
     if call.tool in SESSIONS_OWN and not call.to.startswith("session:"):
         return Decision(outcome="allow", reason="it changes only what the session keeps")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
-        return Decision(outcome="ask", reason="it may change something, and this is planning")
+        return Decision(
+            outcome="ask", reason="it may change something, and the session is in plan mode"
+        )
     for rule in _filter_allowing(rules, call.tool):
         if not rule.content or (call.kind == "fetch" and allows_url(rule, call.url)):
             return Decision(outcome="allow", reason=f"the rule {rule} allows it")
@@ -260,5 +264,5 @@ def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bo
 
 def _why_outside(located: Located) -> str:
     if located.where == "outside":
-        return f"{located.text} lies outside the working directories"
+        return f"{located.text} is outside the working directories"
     return f"it is unclear where {located.text!r} leads"

@@ -15,13 +15,18 @@ from longhold.agent.permissions.decide import Decision, Mode, decide, pick_narro
 from longhold.agent.permissions.places import Places
 from longhold.agent.permissions.rules import Rule, Rules, plain_host
 from longhold.core.messages import JsonObject
+from longhold.core.tools.context import JUDGED
 from longhold.core.tools.protocol import Tool
 from longhold.core.tools.shell_reader import split_words
 
-_HAS_VERBS = split_words(
-    "git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle"
-)
-"""Programs whose second word is a verb that a rule should name."""
+_FAMILIES = {
+    "git": split_words(
+        "add branch checkout commit diff fetch log merge mv pull push restore rm show stash status"
+        " switch tag"
+    ),
+    "docker": split_words("images inspect logs ps"),
+}
+"""Verbs with which no option runs another program unasked; `call` prompts for git's that do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,7 @@ class Gate:
         return self.mode if self._above is None else pick_narrower(self.mode, self._above.in_force)
 
     def judge(self, tool: Tool, given: JsonObject, places: Places) -> Decision:
-        return decide(examine(tool, given, places), self.rules, self.in_force, places)
+        return decide(_examine(tool, given, places), self.rules, self.in_force, places)
 
     async def check(
         self,
@@ -86,7 +91,7 @@ class Gate:
 
         `ask_first` receives the question before the user, and also if there is no user.
         """
-        call = examine(tool, given, places)
+        call = _examine(tool, given, places)
         decision = combine(decide(call, self.rules, self.in_force, places), hook)
         key = msgspec.json.encode([tool.name, given], order="deterministic")
         if decision.outcome == "ask" and key in self._denials:
@@ -123,6 +128,13 @@ class Gate:
         return Decision(outcome="allow", reason="the user said yes")
 
 
+def _examine(tool: Tool, given: JsonObject, places: Places) -> ToolCall:
+    """Examine a call, and hold the tool to the files that its paths lead to now."""
+    call = examine(tool, given, places)
+    JUDGED.set({at.spelled: at.path for at in call.paths if at.spelled and at.path})
+    return call
+
+
 def combine(decision: Decision, hook: Decision | None) -> Decision:
     """Combine a decision with a hook's: a deny from either wins, then the hook's."""
     return decision if hook is None or decision.outcome == "deny" else hook
@@ -150,7 +162,7 @@ def _suggest_command(call: ToolCall) -> Rule | None:
         return None
     words = shell.script.commands[0].words if len(shell.script.commands) == 1 else ()
     simple = bool(words) and not shell.script.doubts and shell.danger is None
-    if simple and words[0].text in _HAS_VERBS and len(words) > 1 and words[1].text.isidentifier():
+    if simple and len(words) > 1 and words[1].text in _FAMILIES.get(words[0].text, ()):
         return Rule(tool=call.tool, content=f"{words[0].text} {words[1].text}:*")
     text = shell.text.strip()
     return Rule(tool=call.tool, content=text) if "*" not in text else None

@@ -8,38 +8,28 @@ import os
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from longhold.core.tools.shell_reader import split_words
+
 Where: TypeAlias = Literal["inside", "readable", "own", "outside", "unclear", "impossible"]
 
-PROTECTED_NAMES = frozenset(
-    {
-        ".git",
-        ".longhold",
-        ".claude",
-        ".vscode",
-        ".idea",
-        ".husky",
-        ".ssh",
-        ".gnupg",
-        ".cargo",
-        ".yarn",
-        ".devcontainer",
-        ".circleci",
-    }
+PROTECTED_NAMES = split_words(
+    ".git .longhold .claude .vscode .idea .husky .ssh .gnupg .cargo .yarn .devcontainer .circleci"
+    " .codex .cursor .gemini"
 )
 """Directories whose files make programs run things; writing there always prompts."""
 
-PROTECTED_FILES = frozenset(
-    {
-        ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile",
-        ".gitconfig", ".gitmodules", ".npmrc", ".pypirc", ".netrc", ".envrc", ".mcp.json",
-        ".ripgreprc", ".pre-commit-config.yaml", ".yarnrc", ".yarnrc.yml", "agents.md",
-        "claude.md", "claude.local.md",
-    }
-)  # fmt: skip
+PROTECTED_FILES = split_words(
+    ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .gitconfig"
+    " .gitmodules .npmrc .pypirc .netrc .envrc .mcp.json .ripgreprc .pre-commit-config.yaml"
+    " .yarnrc .yarnrc.yml agents.md agents.local.md claude.md claude.local.md opencode.json"
+    " opencode.jsonc .devcontainer.json .gitlab-ci.yml .gitattributes lefthook.yml"
+    " .lefthook.yml"
+)
 
 _SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
 """Pattern parts that all shells read alike; `.*` and `.?` match `..` in some shells."""
@@ -48,8 +38,10 @@ MAX_MATCHES = 1_000
 """A glob with more matches counts as unclear."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Places:
+    """One call's directories. Symlinks in them are resolved once, because a call asks often."""
+
     roots: tuple[Path, ...]
     cwd: Path
     readable: tuple[Path, ...] = ()
@@ -57,6 +49,14 @@ class Places:
     writable: tuple[Path, ...] = ()
     """Longhold's own files, such as the plan: writable in every mode."""
     home: Path = field(default_factory=Path.home)
+
+    @cached_property
+    def real_roots(self) -> tuple[Path, ...]:
+        return tuple(root.resolve() for root in self.roots)
+
+    @cached_property
+    def real_readable(self) -> tuple[Path, ...]:
+        return tuple(place.resolve() for place in self.readable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,8 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
     joined = (base or places.cwd) / expanded
     spelled = Path(os.path.normpath(joined))
     try:
-        path, plainly = _resolve_links(joined), _resolve_links(spelled)
+        path = _resolve_links(joined)
+        plainly = path if spelled == joined else _resolve_links(spelled)
     except (OSError, RuntimeError, ValueError):
         return Located(text=text, where="unclear", spelled=spelled)
     return Located(
@@ -124,9 +125,15 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
     if not all(_SIMPLE.fullmatch(part) for part in patterns):
         found.insert(0, unclear)
     # to a shell in another locale one character may be several, so `?` is widened to `*`
-    wide = str(Path(*(re.sub(r"[*?]+", _widen_star, part) for part in patterns)))
+    wide = [re.sub(r"[*?]+", _widen_star, part) for part in patterns]
+    last = max(number for number, part in enumerate(wide) if "*" in part or "[" in part)
     try:
-        for match in start.joinpath(*fixed).glob(wide):
+        # the shell lists the directories in which a pattern is looked up, behind links as well
+        for listed in range(1, last + 1):
+            for match in start.joinpath(*fixed).glob(str(Path(*wide[:listed]))):
+                if match.is_symlink() and match.is_dir():
+                    found.append(locate(str(match), places, base=start))
+        for match in start.joinpath(*fixed).glob(str(Path(*wide))):
             found.append(locate(str(match), places, base=start))
             is_option = text[0] in "*?" and str(match.relative_to(start)).startswith("-")
             if is_option or len(found) > MAX_MATCHES:
@@ -159,19 +166,19 @@ def _where(path: Path, spelled: Path, places: Places) -> Where:
         return "outside"
     if path in (own.resolve() for own in places.writable):
         return "own"
-    if str(spelled) == "/dev/null" or is_below(path, places.roots):
+    if str(spelled) == "/dev/null" or is_below(path, places.real_roots):
         return "inside"
-    return "readable" if is_below(path, places.readable) else "outside"
+    return "readable" if is_below(path, places.real_readable) else "outside"
 
 
 def is_below(path: Path, roots: tuple[Path, ...]) -> bool:
-    return any(path.is_relative_to(root.resolve()) for root in roots)
+    """Return whether a path is in one of these directories; both are resolved."""
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def _is_protected(path: Path, places: Places) -> bool:
     """Check the names below the working directory, ignoring case as some disks do."""
-    roots = (root.resolve() for root in places.roots)
-    root = next((root for root in roots if path.is_relative_to(root)), None)
+    root = next((root for root in places.real_roots if path.is_relative_to(root)), None)
     below = path if root is None else path.relative_to(root)
     parts = [part.casefold() for part in below.parts]
     if (".github", "workflows") in pairwise(parts):

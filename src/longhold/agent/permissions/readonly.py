@@ -86,7 +86,7 @@ _GIT = {
     ),
     "ls-tree": _options("rdtlz", "", "name-only long full-name full-tree"),
     "cat-file": _options("tspe"),
-    "describe": _options("", "", "tags all always dirty long abbrev match contains exact-match"),
+    "describe": _options("", "", "tags all always long abbrev match contains exact-match"),
     "merge-base": _options("a", "", "all is-ancestor fork-point octopus independent"),
     "name-rev": _options("", "", "name-only tags refs always"),
     "for-each-ref": _options("", "", "count sort format contains merged no-merged points-at"),

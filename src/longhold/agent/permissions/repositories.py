@@ -55,7 +55,7 @@ def suspect(directory: Path, verbs: frozenset[str], places: Places) -> Suspicion
     try:
         return _suspect(directory, verbs, places, depth=0)
     except StoreError:
-        return Suspicion(reason="git does not say where it would take its settings from")
+        return Suspicion(reason="git does not report where its settings come from")
 
 
 def _suspect(
@@ -67,10 +67,10 @@ def _suspect(
     if not paths and found.returncode:
         return _no_repository(directory)
     if found.returncode or len(paths) != 3:
-        return Suspicion(reason="this directory is a repository without files", is_trap=True)
+        return Suspicion(reason="this directory is a bare repository", is_trap=True)
     git, common, top = (path.resolve() for path in paths)
     if not _is_usual(git, common, top, places) or _has_links({git, common}):
-        return Suspicion(reason="git would take its files from an unusual place", is_trap=True)
+        return Suspicion(reason="git would read its files from an unusual place", is_trap=True)
     for is_own, key, value in list_settings(directory, timeout_seconds=INSPECT_SECONDS):
         is_switch = key == "core.fsmonitor" and value in ("true", "false")
         if is_own and not is_switch and not _HARMLESS.fullmatch(key):
@@ -87,7 +87,7 @@ def _no_repository(directory: Path) -> Suspicion | None:
             (place / "objects").exists() or (place / "commondir").exists()
         ):
             return Suspicion(
-                reason="git would take its settings from a plain directory", is_trap=True
+                reason="git would read its settings from a plain directory", is_trap=True
             )
         if (place / ".git").exists():
             break
@@ -98,9 +98,9 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
     """Return whether these are a repository's files, or a worktree that its repository knows."""
     if git == common == top / ".git":
         return True
-    if all(is_below(path, places.roots) for path in (git, common, top)):
+    if all(is_below(path, places.real_roots) for path in (git, common, top)):
         return True
-    if is_below(git, places.roots) or common != git.parent.parent:
+    if is_below(git, places.real_roots) or common != git.parent.parent:
         return False
     try:
         return Path((git / "gitdir").read_text(encoding="utf-8").strip()).resolve() == top / ".git"
@@ -153,6 +153,6 @@ def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
     return any(
         place.is_absolute()
         or ".." in place.parts
-        or ((top / place).is_symlink() and not is_below((top / place).resolve(), places.roots))
+        or ((top / place).is_symlink() and not is_below((top / place).resolve(), places.real_roots))
         for place in above
     )

@@ -134,15 +134,15 @@ def _split_rule(content: str) -> tuple[tuple[str, ...], bool]:
 def allows_path(rule: Rule, located: Located, places: Places) -> bool:
     if not rule.content:
         return False
-    roots = tuple(root.resolve() for root in places.roots)
-    return located.path is not None and _covers(rule.content, located.path, roots, places.home)
+    roots, path = places.real_roots, located.path
+    return path is not None and _covers(rule.content, path, roots, places.home)
 
 
 def denies_path(rule: Rule, located: Located, places: Places) -> bool:
     """Return whether a rule covers a path as written or resolved, ignoring case."""
     if not rule.content:
         return True
-    roots = tuple(Path(str(root.resolve()).casefold()) for root in places.roots)
+    roots = tuple(Path(str(root).casefold()) for root in places.real_roots)
     spelled = tuple(Path(str(root).casefold()) for root in places.roots)
     home = Path(str(places.home).casefold())
     return any(

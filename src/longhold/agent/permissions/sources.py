@@ -1,7 +1,7 @@
 """Reads sections of settings files (`hooks`, `permissions`, `mcpServers`) and their trust.
 
 A project's sections may run or allow things only once the user has trusted exactly this content;
-what they deny always counts. The hash covers the section and the project files its commands may
+their deny rules always apply. The hash covers the section and the project files its commands may
 run, and is checked again before a command runs.
 """
 
@@ -41,12 +41,30 @@ _PLAIN = split_words("bash cat date echo false jq node perl printf python python
 _RUNNING = split_words("--eval --import --init-file --module --rcfile --require -c -e -i -m -r")
 """Options with which those programs run something else."""
 _BUILD = split_words(
-    "BUILD CMakeLists.txt Dockerfile GNUmakefile Gemfile Justfile Makefile Procfile Rakefile"
-    " Taskfile.yml WORKSPACE build.gradle build.rs compose.yaml conftest.py deno.json"
-    " docker-compose.yml go.mod justfile lefthook.yml makefile mise.toml noxfile.py package.json"
-    " pom.xml pyproject.toml setup.cfg setup.py sitecustomize.py tox.ini"
+    ".justfile .lefthook.yml .pre-commit-config.yaml BUILD BUILD.bazel CMakeLists.txt Cargo.toml"
+    " Dockerfile GNUmakefile Gemfile Justfile MODULE.bazel Makefile Procfile Rakefile Taskfile.yaml"
+    " Taskfile.yml WORKSPACE WORKSPACE.bazel build.gradle build.gradle.kts build.rs compose.yaml"
+    " compose.yml conftest.py deno.json deno.jsonc docker-compose.yaml docker-compose.yml dodo.py"
+    " fabfile.py go.mod justfile lefthook.yml makefile mise.toml noxfile.py package.json pom.xml"
+    " pyproject.toml settings.gradle settings.gradle.kts setup.cfg setup.py sitecustomize.py tasks.py"
+    " tox.ini usercustomize.py"
 )
-_SCRIPTS = (".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
+_ORDINARY = split_words(
+    ".c .cc .cfg .cjs .cpp .cs .css .csv .db .gif .go .gz .h .hpp .html .ico .ini .ipynb .java .jpeg"
+    " .jpg .js .json .jsonl .jsx .kt .less .lock .log .md .mjs .pdf .php .png .po .proto .py .pyc .pyi"
+    " .rb .rs .rst .scala .scss .sql .svg .swift .toml .ts .tsx .ttf .txt .vue .webp .woff .woff2 .xml"
+    " .yaml .yml .zip"
+)
+"""Sources and data. A shell that picks a file by a pattern may run one with any other suffix."""
+_WRAPPERS = split_words("gradlew mvnw")
+"""Scripts of a project that run what its build files say."""
+_INSTALLED = split_words("node_modules site-packages .venv venv .tox .nox __pypackages__")
+_LOADS = re.compile(
+    r"\b(?:import|from|require\w*|include\w*|source|load|use|mod|extends|autoload)\b|^\s*\.\s", re.M
+)
+"""Lines that load another file by a name without its suffix."""
+_PATH = re.compile(r"[\w.+@-]{1,255}(?:(?:/|::|\.)[\w.+@-]{1,255}){1,30}")
+_SCRIPTS = (".Dockerfile", ".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
 def _list_reached(value: Json, project: Path) -> tuple[Path, ...]:
@@ -103,6 +121,7 @@ def _is_plain(text: str, project: Path) -> bool:
         if any(one.operator.startswith("<") for one in command.redirects):
             return False
         is_script = "/" in command.name and (project / command.name).is_file()
+        is_script = is_script and Path(command.name).name not in _WRAPPERS
         if not is_script and command.name not in _PLAIN:
             return False
         if not is_script and not _RUNNING.isdisjoint(command.arguments):
@@ -115,8 +134,12 @@ class _Tree:
     project: Path
     covered: set[Path] = field(default_factory=set)
     _by_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    _runnable: list[Path] = field(default_factory=list)
+    _runnable: set[Path] = field(default_factory=set)
     _below: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    _by_full_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    _beside: dict[tuple[str, str], list[Path]] = field(default_factory=lambda: defaultdict(list))
+    _own: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    """By name, stem and directory, without installed packages."""
 
     def __post_init__(self) -> None:
         count = 0
@@ -130,12 +153,19 @@ class _Tree:
                 self._add(Path(where, name), parts)
 
     def _add(self, path: Path, parts: tuple[str, ...]) -> None:
+        is_runnable = _is_runnable(path)
         for key in {path.name, path.stem}:
             self._by_name[key].append(path)
+            self._beside[str(path.parent), key].append(path)
+        if path.suffix or is_runnable:
+            self._by_full_name[path.name].append(path)
         for part in parts:
             self._below[part].append(path)
-        if _is_runnable(path):
-            self._runnable.append(path)
+        if _INSTALLED.isdisjoint(parts[:-2]):  # so a package's first files count
+            for key in {path.name, path.stem, *parts[-1:]}:
+                self._own[key].append(path)
+        if is_runnable:
+            self._runnable.add(path)
 
     def cover_paths(self, texts: Iterable[str]) -> None:
         for text in texts:
@@ -156,21 +186,55 @@ class _Tree:
         self.covered.update(self._runnable)
 
     def follow(self) -> None:
-        """Cover files named in covered files: full names anywhere, stems in the same directory."""
+        """Cover files named in covered files.
+
+        Full names count anywhere, stems in the same directory, after another directory's name, or
+        in a line that loads something.
+        """
         waiting = sorted(self.covered)
         while waiting:
             path = waiting.pop()
-            for word in set(_WORD.findall(_head_of(path))):
-                for found in self._by_name.get(word, ()):
-                    is_named = found.name == word and (found.suffix or found in self._runnable)
-                    if found not in self.covered and (is_named or found.parent == path.parent):
-                        self.covered.add(found)
-                        waiting.append(found)
+            for found in self._find_named(path) - self.covered:
+                self.covered.add(found)
+                waiting.append(found)
+
+    def _find_named(self, path: Path) -> set[Path]:
+        text, where = _head_of(path), str(path.parent)
+        found = set[Path]()
+        for word in set(_WORD.findall(text)):
+            found.update(self._by_full_name.get(word, ()))
+            found.update(self._beside.get((where, word), ()))
+        if not _INSTALLED.isdisjoint(path.parts):
+            return found  # packages name each other everywhere
+        for name in set(_PATH.findall(text)):
+            found |= self._find_path(tuple(re.split(r"/|::", name)))
+            found |= self._find_path(tuple(re.split(r"/|::|\.", name)))
+        for line in text.splitlines():
+            if _LOADS.search(line):
+                for word in set(re.findall(r"\w{1,255}", line)):
+                    found |= self._find_path((word,))
+        return found
+
+    def _find_path(self, parts: tuple[str, ...]) -> set[Path]:
+        """Find a file by the end of its path, with any suffix, and the files in a directory."""
+        parts = tuple(part for part in parts if part.strip("."))
+        if not parts:
+            return set()
+        count, last = len(parts), parts[-1]
+        return {
+            each
+            for each in self._own.get(last, ())
+            if (each.parts[-count:-1] == parts[:-1] and last in (each.name, each.stem))
+            or each.parts[-1 - count : -1] == parts
+        }
 
 
 def _is_runnable(path: Path) -> bool:
     name = path.name
-    if name in _BUILD or name.endswith(_SCRIPTS) or ".config." in name:
+    if name in _BUILD or name.endswith(_SCRIPTS) or ".mvn" in path.parts:
+        return True
+    is_odd = path.suffix.casefold() not in _ORDINARY and _INSTALLED.isdisjoint(path.parts)
+    if ".config." in name or ".setup." in name or is_odd:
         return True
     if name.startswith(".") and "rc" in name:
         return True
@@ -250,7 +314,7 @@ def load_trusted(*, at: Path | None = None) -> frozenset[str]:
     except FileNotFoundError:
         return frozenset()
     except (msgspec.DecodeError, OSError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
+        raise ConfigError(f"{file}: cannot be read: {error}; fix or remove it") from error
 
 
 def trust(section: SettingsSection, *, at: Path | None = None) -> None:
@@ -269,9 +333,9 @@ def _value(name: str, file: Path, project: Path | None) -> JsonObject | None:
         text = read_text(file, FILE_BYTES, within=project and checkout_top(project))
         content: Json = parse_toml(text) if file.suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError, UnusableFile) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
+        raise ConfigError(f"{file}: cannot be read: {error}; fix or remove it") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
+        raise ConfigError(f"{file}: must contain an object, not {type(content).__name__}")
     value = content.get(name)
     if not isinstance(value, dict | None):
         raise ConfigError(f"{file}: {name} must be an object, not {value!r}")

@@ -18,10 +18,11 @@ from string import Template
 
 from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.git import git_variables
-from longhold.agent.tools.process import find_program, run
+from longhold.agent.tools.process import run
 from longhold.core.log.entries import Section
-from longhold.core.messages.text import clean_document, clean_text
+from longhold.core.messages.text import clean_document, clean_text, escape_frames
 from longhold.core.settings import PromptSettings
+from longhold.core.tools.environment import find_program
 
 LINE_CHARS = 200
 """For a branch, a path or a commit subject."""
@@ -80,7 +81,7 @@ async def _status(directory: Path) -> str | None:
 
 async def _ask(directory: Path, *words: str) -> str | None:
     done = await run(
-        ("git", "--no-pager", *words),
+        (find_program("git", near=directory) or "git is missing", "--no-pager", *words),
         cwd=directory,
         variables={**git_variables(os.environ, {"core.quotePath": "true"}), "LC_ALL": "C"},
         timeout_seconds=None,
@@ -90,7 +91,8 @@ async def _ask(directory: Path, *words: str) -> str | None:
 
 
 def _lines(text: str) -> str:
-    return "\n".join(clean_text(line[:LINE_CHARS], instead="?") for line in text.split("\n"))
+    lines = (clean_text(line[:LINE_CHARS], instead="?") for line in text.split("\n"))
+    return escape_frames("\n".join(lines))
 
 
 def _cut(text: str, chars: int) -> str:
@@ -216,7 +218,7 @@ def servers_news(
 
 
 def _server(offer: ServerOffer) -> str:
-    said = clean_document(offer.instructions, instead="").strip()
+    said = escape_frames(clean_document(offer.instructions, instead="")).strip()
     if len(said) > SERVER_CHARS:
         said = f"{said[:SERVER_CHARS]}… (cut)"
     names = ", ".join(offer.names) or "none"

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from longhold.agent.subagents.definition import FORK
-from longhold.agent.subagents.definition_files import listing
-from longhold.agent.subagents.names import LEAD, check_agent_name
-from longhold.agent.subagents.order import Order
+from longhold.agent.subagents.definition import FORK, listing
+from longhold.agent.subagents.names import check_agent_name
+from longhold.agent.subagents.running import Order
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.subagents.tasks import prompt_text, team_tool
 from longhold.core.messages.text import one_line
@@ -113,11 +112,8 @@ def _free_name(name: str, supervisor: Supervisor) -> str:
         check_agent_name(name, "an agent")
     except ConfigError as error:
         raise Refused(f"{error}.") from None
-    running = (
-        called for one in supervisor.running.values() for called in (one.order.id, one.order.name)
-    )
-    taken = {called.casefold() for called in (*running, *supervisor.teammates.others(LEAD))}
-    if name.casefold() in taken:
+    orders = (one.order for one in supervisor.running.values())
+    if name.casefold() in {called.casefold() for one in orders for called in (one.id, one.name)}:
         raise Refused(f"Another agent is called {name!r}; choose another name.")
     return name
 

@@ -1,23 +1,26 @@
-"""An agent definition, read from a Markdown file; it only narrows its parent's tools and mode.
+"""Agent definitions, read from Markdown files; they only narrow their parent's tools and mode.
 
-In a project's file, hooks, servers, a model, the user's memory and replacing a definition need the
-user's trust; until then they are ignored and the rest is used.
+A project's override the user's, and those the built-in ones. In a project's file, hooks, servers, a
+model, the user's memory and replacing a definition need the user's trust; until then they are
+ignored and the rest is used. Unusable files are skipped with a reason.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from longhold.agent.hooks.config import Hook, hooks_in
 from longhold.agent.mcp.servers import McpServer, read_server
 from longhold.agent.permissions.decide import MODES, Mode, pick_narrower
-from longhold.agent.permissions.sources import SettingsSection
+from longhold.agent.permissions.sources import SettingsSection, as_section
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
 from longhold.core.messages.text import one_line
+from longhold.core.settings import home
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
     is_on,
@@ -26,7 +29,9 @@ from longhold.core.settings.front_matter import (
     read_front,
     text_in,
 )
+from longhold.core.settings.project import UnusableFile, read_text
 from longhold.core.settings.setting import STAGED
+from longhold.errors import ConfigError
 
 DESCRIPTION_CHARS = 1_536
 """The parent's model reads it to choose an agent."""
@@ -192,3 +197,95 @@ def grant(draft: DefinitionDraft, section: SettingsSection | None) -> tuple[Defi
     )
     vouched = tuple(replace(hook, section=section) for hook in hooks)
     return replace(definition, hooks=vouched, own_servers=servers), skipped
+
+
+FILE_BYTES = 256 << 10
+FILES = 200
+PROJECT_PLACES = (".claude/agents", ".longhold/agents")
+"""In a project; later directories take precedence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    known: tuple[Definition, ...] = ()
+    untrusted: tuple[SettingsSection, ...] = ()
+    """Sections that need the user's trust; see `permissions.trust`."""
+    skipped: tuple[str, ...] = ()
+
+    def find(self, name: str) -> Definition | None:
+        wanted = name.casefold()
+        return next((one for one in self.known if one.name.casefold() == wanted), None)
+
+
+def load_definitions(project: Path | None) -> Definitions:
+    found: dict[str, Definition] = {}
+    taken: dict[str, str] = {}
+    untrusted: list[SettingsSection] = []
+    skipped: list[str] = []
+    for draft, reason in _drafts(project):
+        if draft is None:
+            skipped.append(reason)
+            continue
+        definition = draft.definition
+        name = definition.name.casefold()
+        if definition.source != "project":
+            taken[name] = definition.source
+        section = _section(draft, taken.get(name, ""), project)
+        if section is not None and not section.is_trusted:
+            untrusted.append(section)
+            if "replaces" in section.value:
+                continue
+        try:
+            held, unknown = grant(draft, section)
+        except ConfigError as error:
+            skipped.append(str(error))
+            continue
+        skipped += unknown
+        found[name] = held
+    return Definitions(
+        known=tuple(found[name] for name in sorted(found)),
+        untrusted=tuple(untrusted),
+        skipped=tuple(skipped),
+    )
+
+
+def listing(definitions: Iterable[Definition]) -> str:
+    return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
+
+
+def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:
+    """Return the demands of a project's definition with their trust; None if there are none."""
+    definition = draft.definition
+    demands = dict(draft.demands)
+    if taken_by:
+        demands |= {"replaces": f"{definition.name} ({taken_by})", "sha256": draft.sha256}
+    if definition.source != "project" or not demands:
+        return None
+    assert definition.file is not None
+    return as_section("agents", definition.file, demands, project)
+
+
+def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]]:
+    with as_file(files("longhold.agent.subagents") / "definitions") as ours:
+        yield from _read_directory(ours, ours, "built in")
+    yield from _read_directory(home() / "agents", home() / "agents", "user")
+    if project is not None:
+        for place in PROJECT_PLACES:
+            yield from _read_directory(project / place, project, "project")
+
+
+def _read_directory(
+    directory: Path, root: Path, source: DefinitionSource
+) -> Iterator[tuple[DefinitionDraft | None, str]]:
+    within = root.resolve() if source == "project" else None
+    if not directory.is_dir():
+        return
+    for count, file in enumerate(sorted(directory.rglob("*.md"))):
+        if count >= FILES:
+            yield None, f"{directory}: only the first {FILES} files are read"
+            return
+        try:
+            text = read_text(file, FILE_BYTES, within=within)
+            yield read_definition(text, file, source), ""
+        except (UnreadableFrontMatter, UnusableFile, ConfigError) as error:
+            yield None, f"{file}: {error}"

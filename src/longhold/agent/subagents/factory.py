@@ -1,11 +1,13 @@
-"""Creates sub-agents with at most their parent's permissions.
+"""Equips the main agent with sub-agents, and creates those with at most their parent's permissions.
 
 A sub-agent has its own log, a subset of the parent's tools, and the parent's user and budget. A
 fork continues the parent's conversation.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,26 +16,34 @@ from longhold.agent.mcp import McpTools
 from longhold.agent.parts import AgentParts, Assemble, Blueprint, Equipment
 from longhold.agent.permissions import Answer, AskUser, Gate, Question
 from longhold.agent.subagents.agent_tool import agent_stop_tool, agent_tool
-from longhold.agent.subagents.definition import Definition, mode_for, tools_for
-from longhold.agent.subagents.definition_files import Definitions
-from longhold.agent.subagents.ledger import Delivery
-from longhold.agent.subagents.mail_socket import MailSocket
-from longhold.agent.subagents.mailer import AgentDirectory, Mailer, agent_box, send_tool
+from longhold.agent.subagents.definition import (
+    Definition,
+    Definitions,
+    load_definitions,
+    mode_for,
+    tools_for,
+)
+from longhold.agent.subagents.ledger import Delivery, agent_box
+from longhold.agent.subagents.mailer import AgentDirectory, Mailer, send_tool
 from longhold.agent.subagents.memory_scopes import OwnMemory, open_scope
-from longhold.agent.subagents.names import LEAD, MAIN
-from longhold.agent.subagents.order import Order, ToolReach, Worker
+from longhold.agent.subagents.names import MAIN
+from longhold.agent.subagents.running import Order, ToolReach, Worker
 from longhold.agent.subagents.supervisor import Slots, Supervisor
-from longhold.agent.subagents.tasks import task_tools
-from longhold.agent.subagents.teammates import Teammates
-from longhold.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget, ForkWorker
+from longhold.agent.subagents.tasks import TaskList, prompt_text, task_tools
+from longhold.agent.subagents.worker import AgentWorker, ChildBudget, ForkWorker
+from longhold.agent.subagents.worktree import sweep
 from longhold.agent.toolkit import references_in
 from longhold.agent.tools.skills import Skill, skills_at
 from longhold.agent.user_notices import Notices
 from longhold.core.log.cursor import last_n
+from longhold.core.log.entries import Section
 from longhold.core.log.protocol import StoredMail
+from longhold.core.memory.memory import retry_while_busy
 from longhold.core.memory.session_memory import memory_text
-from longhold.core.memory.waiting import retry_while_busy
+from longhold.core.memory.untrusted_input import watch_session
 from longhold.core.messages import ToolUse
+from longhold.core.models import open_model
+from longhold.core.models.limits import find_window
 from longhold.core.models.protocol import Model
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.context import ToolContext
@@ -43,7 +53,7 @@ from longhold.core.turn.answering import Models
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Allowed, Denied
-from longhold.errors import LongholdError
+from longhold.errors import LongholdError, StoreError
 
 
 def briefing(
@@ -86,7 +96,7 @@ def _team(order: Order) -> str:
     if not order.is_teammate:
         return ""
     return (
-        f"# Your team\n\nYou are {order.called}, in a team that {LEAD!r} leads. Your answer goes "
+        f"# Your team\n\nYou are {order.called}, in a team that {MAIN!r} leads. Your answer goes "
         "nowhere by itself: tell the others what they need with SendMessage. When you have "
         "answered you wait for mail; shared tasks are found with TaskList. Asked to shut down, "
         "agree with SendMessage as soon as nothing is left half done."
@@ -96,7 +106,7 @@ def _team(order: Order) -> str:
 def _plan() -> str:
     return (
         f"# Your plan\n\nYou are in plan mode: you can read and search, and change nothing. Work out "
-        f"a plan, send it to {LEAD!r} with SendMessage and a message of type plan_request, and end "
+        f"a plan, send it to {MAIN!r} with SendMessage and a message of type plan_request, and end "
         "your answer. Begin once it is approved; if it is not, change it and send it again."
     )
 
@@ -118,7 +128,7 @@ class SubagentContext:
     directory: Path
     definitions: Definitions
     slots: Slots
-    teammates: Teammates
+    tasks: TaskList
     base: tuple[Tool, ...]
     """All tools, before definitions remove some."""
     ask: AskUser | None
@@ -126,22 +136,19 @@ class SubagentContext:
     assemble: Assemble
     is_outside: Callable[[], bool]
     stored_mail: StoredMail | None = None
-    """Mail between sessions in one store; None means sockets on this machine."""
-    mails: dict[str, Delivery] = field(default_factory=dict)
+    """Mail between sessions in one store; None means mailboxes on this machine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """An agent's place in the session; the defaults are the main agent's."""
-
-    order: Order | None = None
-    above: Supervisor | None = None
-    only_back: bool = False
-    mail_socket: MailSocket | None = None
-
-
-def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -> Equipment:
-    order, settings = place.order, parts.engine.settings.agents
+def attach_subagents(
+    parts: AgentParts,
+    shared: SubagentContext,
+    order: Order | None = None,
+    above: Supervisor | None = None,
+    *,
+    only_back: bool = False,
+) -> Equipment:
+    """Give an agent its supervisor, mail and tools; without an order it is the main agent."""
+    settings = parts.engine.settings.agents
     id, name = (order.id, order.called) if order else (MAIN, MAIN)
     supervisor = Supervisor(
         engine=parts.engine,
@@ -151,37 +158,33 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
         scratch=parts.tool_context.scratch,
         fire=parts.hooks.ask,
         slots=shared.slots,
-        teammates=shared.teammates,
+        tasks=shared.tasks,
         tell=parts.notices.add,
         depth=order.depth if order else 0,
-        mail_socket=place.mail_socket,
     )
-    near = AgentDirectory(
-        id=order.id if order else "",
-        name=order.name if order else "",
-        own=supervisor,
-        above=place.above,
-        teammates=shared.teammates,
-    )
+    near = AgentDirectory(order=order, own=supervisor, above=above)
     mailer = Mailer(
         session=shared.session,
         directory=shared.directory,
         around=near.around,
         resume=near.resume,
-        team=lambda: shared.teammates.team,
+        id=id,
         approve_plan=supervisor.approve_plan,
         stored=shared.stored_mail,
+        is_outside=shared.is_outside,
     )
     stored = shared.stored_mail if id == MAIN else None
-    mail = shared.mails[id] = Delivery(agent_box(shared.directory, id), stored=stored)
+    mail = Delivery(
+        agent_box(shared.directory, id), stored=stored, takes_sessions=settings.sessions_mail
+    )
     frozen = {str(tool.get("name")): tool for tool in parts.engine.frame.tools}
     said = str(frozen["Agent"].get("description", "")) if "Agent" in frozen else ""
     starts = supervisor.depth < settings.depth
     tools = (
-        *((agent_tool(supervisor, description=said, only_back=place.only_back),) if starts else ()),
+        *((agent_tool(supervisor, description=said, only_back=only_back),) if starts else ()),
         *((agent_stop_tool(supervisor),) if starts else ()),
         send_tool(mailer),
-        *task_tools(shared.teammates.tasks, name, is_lead=order is None),
+        *task_tools(shared.tasks, name, is_lead=order is None),
     )
     return Equipment(tools=tools, supervisor=supervisor, inbox=(mail, supervisor.report), mail=mail)
 
@@ -193,9 +196,6 @@ class AgentFactory:
     _forks: Forks | None = None
 
     async def create(self, order: Order, above: Supervisor) -> Worker:
-        team = self.shared.teammates.team
-        if order.is_teammate and team is not None:
-            self.shared.mails[MAIN].also(team.box(LEAD))
         return await (self._fork(order) if order.is_fork else self._agent(order, above))
 
     async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
@@ -208,11 +208,7 @@ class AgentFactory:
             raise
         if order.prompt:
             agent.session.user(order.prompt)
-        mail = self.shared.mails[order.id]
-        team = self.shared.teammates.team
-        if order.is_teammate and team is not None:
-            mail.also(team.box(order.called))
-        return AgentWorker(agent, mail, memory, lambda: self.parent.gate.mode)
+        return AgentWorker(agent, memory, lambda: self.parent.gate.mode)
 
     async def _own_memory(self, definition: Definition) -> OwnMemory | None:
         place, shared = self.parent.tool_context, self.shared
@@ -230,10 +226,12 @@ class AgentFactory:
     ) -> Blueprint:
         parent, definition = self.parent, order.definition
         spill, model = Spill(), self._model(definition)
-        engine = self._engine(order, spill)
+        await self._learn_window(model)
+        engine = self._engine(order, spill, model.name)
         if engine.model and engine.model != model.name:
             engine.switch(model.name, "the parent's model by now")
         fallback = parent.models.fallback
+        lent = (parent.models.current(), fallback)
         try:
             mcp = await self._servers(order, engine)
         except BaseException:
@@ -242,8 +240,8 @@ class AgentFactory:
         return Blueprint(
             engine=engine,
             spill=spill,
-            models=Models(model, Borrowed(fallback) if fallback else None),
-            tool_context=_tool_context(order, parent),
+            models=Models(model, fallback, lent=[one for one in lent if one]),
+            tool_context=_tool_context(order, parent, engine),
             gate=self._gate(order),
             hooks=Hooks(hooks=(*parent.hooks.hooks.hooks, *definition.hooks)),
             budget=ChildBudget(
@@ -268,7 +266,7 @@ class AgentFactory:
         above: Supervisor,
         memory: OwnMemory | None,
     ) -> Equipment:
-        attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
+        attached = attach_subagents(parts, self.shared, order, above)
         root, wanted = parts.tool_context.root, order.definition.skills
         remembers = (memory.tool(parts.engine, root),) if memory else ()
         chosen = _choose_tools(order, self.shared.base, (*attached.tools, *tools, *remembers))
@@ -283,8 +281,13 @@ class AgentFactory:
         )
         return replace(attached, tools=chosen, system=system)
 
-    def _engine(self, order: Order, spill: Spill) -> Engine:
-        settings = self.parent.engine.settings
+    async def _learn_window(self, model: Model) -> None:
+        known = self.parent.engine.windows
+        if model.name not in known:
+            known[model.name] = (await find_window(model, model.name)).tokens
+
+    def _engine(self, order: Order, spill: Spill, model: str) -> Engine:
+        settings = self.parent.engine.settings_for(model)
         turns = order.definition.turns or settings.loop.max_turns
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
         parent, begins = self.parent.engine, not order.log.exists()
@@ -293,7 +296,7 @@ class AgentFactory:
             directory=str(_root(order, self.parent)),
             at=last_n(parent.view.history),
         )
-        engine = Engine(log, settings, on_result=spill.arrive)
+        engine = Engine(log, settings, on_result=spill.arrive, windows=parent.windows)
         if not begins:
             engine.resume()
         return engine
@@ -306,7 +309,7 @@ class AgentFactory:
                 return self.shared.open_model(definition.model)
             except LongholdError as error:
                 self.parent.notices.add(f"{definition.name}: {error}; {parents.name} answers")
-        return Borrowed(parents)
+        return parents
 
     def _gate(self, order: Order) -> Gate:
         """Allow at most what the parent's gate allows; prompts name the agent."""
@@ -382,7 +385,7 @@ def _root(order: Order, parent: AgentParts) -> Path:
     return order.tree.path if order.tree is not None else parent.tool_context.root
 
 
-def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
+def _tool_context(order: Order, parent: AgentParts, engine: Engine) -> ToolContext:
     place = parent.tool_context
     return ToolContext(
         root=_root(order, parent),
@@ -392,4 +395,90 @@ def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
         directory=order.tree.path if order.tree is not None else place.directory,
         more_roots=place.more_roots,
         variables=place.variables,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
     )
+
+
+COORDINATES = frozenset(
+    {
+        "Agent", "AgentStop", "History", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
+        "TaskGet", "TaskList", "TaskUpdate", "TodoWrite",
+    }
+)  # fmt: skip
+
+
+async def equip_main(
+    parts: AgentParts,
+    tools: tuple[Tool, ...],
+    *,
+    assemble: Assemble,
+    ask: AskUser | None,
+    system: str,
+) -> Equipment:
+    """Complete the main agent's tools, with agents and mail if enabled."""
+    frame, settings = parts.engine.view.frame, parts.engine.settings.agents
+    listed = {str(tool.get("name")) for tool in frame.tools} if frame else None
+    if not (settings.on if listed is None else "Agent" in listed):
+        return Equipment(tools=tools, system=system)
+    only_back = settings.coordinator if listed is None else listed <= COORDINATES
+    definitions = await asyncio.to_thread(_definitions, parts)
+    shared = _make_context(parts, definitions, tools, ask, assemble)
+    attached = attach_subagents(parts, shared, only_back=only_back)
+    await _recover(parts, attached)
+    own = [t for t in (*tools, *attached.tools) if not only_back or t.name in COORDINATES]
+    return replace(
+        attached,
+        tools=tuple(sorted(own, key=lambda tool: tool.name)),
+        system=system,
+        sections=(Section(name="coordinator", text=prompt_text("coordinator")),)
+        if only_back
+        else (),
+    )
+
+
+def _definitions(parts: AgentParts) -> Definitions:
+    found = load_definitions(parts.tool_context.root)
+    parts.notices.extend(
+        f"{section.file} is not trusted yet and only used in part; `longhold trust` shows it"
+        for section in found.untrusted
+    )
+    parts.notices.extend(found.skipped)
+    return found
+
+
+def _make_context(
+    parts: AgentParts,
+    definitions: Definitions,
+    tools: tuple[Tool, ...],
+    ask: AskUser | None,
+    assemble: Assemble,
+) -> SubagentContext:
+    directory = parts.engine.directory
+    return SubagentContext(
+        session=parts.session,
+        directory=directory,
+        definitions=definitions,
+        slots=Slots(parts.engine.settings.agents.at_once),
+        tasks=TaskList(directory / "tasks.jsonl"),
+        base=tools,
+        ask=ask,
+        open_model=open_model,
+        assemble=assemble,
+        is_outside=watch_session(parts.engine, is_strict=parts.is_strict),
+        stored_mail=_stored_mail(parts.engine),
+    )
+
+
+def _stored_mail(engine: Engine) -> StoredMail | None:
+    return engine.log.mail if engine.settings.agents.sessions_mail else None
+
+
+async def _recover(parts: AgentParts, attached: Equipment) -> None:
+    """Clean up after a killed process."""
+    assert attached.supervisor is not None
+    attached.supervisor.reconcile()
+    with suppress(StoreError):  # no repository, no worktrees
+        for kept in await asyncio.to_thread(sweep, parts.tool_context.root):
+            parts.notices.add(
+                f"an agent's work is in {kept.path} on the branch {kept.branch}: {kept.why}"
+            )

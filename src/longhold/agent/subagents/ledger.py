@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
@@ -20,12 +20,14 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from longhold.agent.subagents.mail import Mail, explain_unsendable, render
+from longhold.agent.subagents.mail import Mail, explain_unsendable, render, seal, unseal
+from longhold.agent.subagents.names import is_name
 from longhold.core.log.entries import AnyEntry, Failed, Said
 from longhold.core.log.protocol import StoredMail
 from longhold.core.messages import Text, text_of
+from longhold.core.settings.private_files import private_directory
 from longhold.core.turn.engine import Engine
-from longhold.errors import StoreError
+from longhold.errors import ConfigError, StoreError
 
 LIMIT_BYTES = 64 << 20
 """A longer ledger is a runaway loop."""
@@ -212,6 +214,12 @@ Letter: TypeAlias = LedgerLine[Mail]
 """A mail and the cursor after it, or why it cannot be read."""
 
 
+def agent_box(session_directory: Path, agent: str) -> Path:
+    if not is_name(agent):
+        raise ConfigError(f"{agent!r} is not an agent id")
+    return private_directory(session_directory / "mail") / f"{agent}.jsonl"
+
+
 class Mailbox:
     def __init__(self, path: Path) -> None:
         self._ledger = SharedLedger(path, Mail)
@@ -223,7 +231,7 @@ class Mailbox:
             self._there.update(map(_key, self._ledger.values()))
             if _key(mail) in self._there:
                 return False
-            append((mail,))
+            append((seal(mail),))
             return True
 
 
@@ -242,12 +250,22 @@ class UnreadMail:
         return list(self._waiting)
 
     def _news(self) -> list[Letter]:
-        return self._ledger.news()
+        return [_open_letter(letter) for letter in self._ledger.news()]
 
     def delivered(self, letter: Letter) -> None:
         """Remove the oldest letter, once its entry is in the log."""
         assert self._waiting[0] is letter, "mail is delivered in order"
         self._waiting.pop(0)
+
+
+def _open_letter(letter: Letter) -> Letter:
+    """Reject a mail that is not sealed, or that another session may not send."""
+    try:
+        mail = letter.value and unseal(letter.value)
+    except ValueError as error:
+        return replace(letter, value=None, reason=str(error))
+    why = explain_unsendable(mail) if mail is not None and mail.session else ""
+    return replace(letter, value=None if why else mail, reason=why or letter.reason)
 
 
 class UnreadStoredMail(UnreadMail):
@@ -265,14 +283,13 @@ class UnreadStoredMail(UnreadMail):
 
 
 def _letter(cursor: str, body: bytes) -> Letter:
-    """Decode an untrusted mail; only notes may come from another session."""
+    """Decode an untrusted mail from another session."""
     try:
         mail = msgspec.json.decode(body, type=Mail)
     except (ValueError, RecursionError) as error:
         return LedgerLine(value=None, cursor=cursor, reason=str(error))
-    if why := explain_unsendable(mail):
-        return LedgerLine(value=None, cursor=cursor, reason=why)
-    return LedgerLine(value=mail, cursor=cursor)
+    why = explain_unsendable(mail)
+    return LedgerLine(value=None if why else mail, cursor=cursor, reason=why)
 
 
 class _BoxError(Exception):
@@ -284,12 +301,17 @@ MAIL_ROUND_CHARS = 64_000
 
 
 class Delivery:
-    """A stage that delivers mail from an agent's own mailbox and its team's."""
+    """A stage that delivers an agent's mail: from its mailbox, and from `stored`.
 
-    def __init__(self, *boxes: Path, stored: StoredMail | None = None) -> None:
-        self._boxes = boxes
+    `stored` is the session's mailbox in a store, for mail from other sessions.
+    """
+
+    def __init__(
+        self, box: Path, *, stored: StoredMail | None = None, takes_sessions: bool = True
+    ) -> None:
+        self._box = box
         self._stored = stored
-        """The session's mailbox in a store, for mail from other sessions."""
+        self._takes_sessions = takes_sessions
         self._inboxes: tuple[UnreadMail, ...] | None = None
         self._problem = ""
 
@@ -304,11 +326,6 @@ class Delivery:
                 self._problem = str(error)
                 engine.record(Failed(what="mailbox", error=self._problem))
 
-    def also(self, box: Path) -> None:
-        if box not in self._boxes:
-            self._boxes = (*self._boxes, box)
-            self._inboxes = None
-
     def is_waiting(self, engine: Engine) -> bool:
         return bool(self.waiting_lines(engine))
 
@@ -321,7 +338,7 @@ class Delivery:
     def _deliver(self, engine: Engine) -> None:
         room_chars = MAIL_ROUND_CHARS
         for inbox, letter in self._waiting(engine):
-            entry = _make_mail_entry(letter)
+            entry = _make_mail_entry(letter, takes_sessions=self._takes_sessions)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < MAIL_ROUND_CHARS:
                 return  # the first mail may have any length, further ones must fit
@@ -333,19 +350,27 @@ class Delivery:
         if self._inboxes is None:
             cursors = cursors_in(engine.view.history)
             stored = (UnreadStoredMail(self._stored, cursors),) if self._stored else ()
-            self._inboxes = (*(UnreadMail(box, cursors) for box in self._boxes), *stored)
+            self._inboxes = (UnreadMail(self._box, cursors), *stored)
         try:
             return [(inbox, letter) for inbox in self._inboxes for letter in inbox.letters()]
         except StoreError as error:
             raise _BoxError(str(error)) from error
 
 
-def _make_mail_entry(letter: Letter) -> Said | Failed:
-    if letter.value is None:
+def _make_mail_entry(letter: Letter, *, takes_sessions: bool) -> Said | Failed:
+    mail, reason = letter.value, letter.reason
+    if mail is not None and mail.session and not takes_sessions:
+        mail, reason = None, "it is from another session, and agents.sessions_mail is off"
+    if mail is None:
         return Failed(
-            what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor
+            what="mail", error=f"a mail could not be read: {reason}", detail=letter.cursor
         )
-    return Said(content=(Text(text=render(letter.value)),), hidden=True, mail=letter.cursor)
+    return Said(
+        content=(Text(text=render(mail)),),
+        hidden=True,
+        mail=letter.cursor,
+        is_outside=bool(mail.session) and mail.is_outside,  # agents of a session have logs in it
+    )
 
 
 def _line(letter: Letter) -> str:

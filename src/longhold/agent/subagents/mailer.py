@@ -1,6 +1,6 @@
-"""Routes and sends messages between agents, teammates and sessions.
+"""Routes and sends messages between agents and sessions.
 
-A message counts as sent once it is on disk or another session has accepted it.
+A message counts as sent once it is in the recipient's mailbox.
 """
 
 import asyncio
@@ -14,10 +14,9 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, structs
 
-from longhold.agent.subagents.ledger import Mailbox, UnreadMail
+from longhold.agent.subagents.ledger import Mailbox, UnreadMail, agent_box
 from longhold.agent.subagents.mail import (
     SUMMARY_CHARS,
-    IdleNotice,
     Mail,
     MailBody,
     Note,
@@ -27,19 +26,17 @@ from longhold.agent.subagents.mail import (
     ShutdownRequest,
     asks,
 )
-from longhold.agent.subagents.mail_socket import hand_over
-from longhold.agent.subagents.names import LEAD, MAIN, is_name, is_session
+from longhold.agent.subagents.names import MAIN, is_name, is_session
 from longhold.agent.subagents.registry import Known
+from longhold.agent.subagents.running import Order
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.subagents.tasks import team_tool
-from longhold.agent.subagents.teammates import Teammates
 from longhold.core.log.protocol import StoredMail
 from longhold.core.log.store import FileStore, new_id
 from longhold.core.messages.text import one_line
-from longhold.core.settings.private_files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool
-from longhold.errors import ConfigError, LongholdError, SessionNotFound, StoreError
+from longhold.errors import LongholdError, SessionNotFound, StoreError
 
 ALL = frozenset({"all", "*"})
 SESSION_PREFIX = "session:"
@@ -51,6 +48,7 @@ class Peer:
     name: str = ""
     state: Literal["running", "stopped", "stopped_by_user"] = "running"
     """Completed, failed and interrupted agents count as stopped."""
+    is_teammate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,27 +58,20 @@ class Around:
     """Agents of this session except the sender, newest last."""
     has_main: bool = False
     """The sender is a sub-agent, so it may write to the main agent."""
-    teammates: tuple[str, ...] = ()
-    is_lead: bool = False
-    """The sender leads the team; its name alone does not prove that."""
+    is_teammate: bool = False
+    """The sender is a teammate, so it may answer the main agent's requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToAgent:
-    """To the mailbox of an agent here, delivered at its next round."""
+    """To the mailbox of an agent here. It reads its mail at its next round, or is resumed."""
 
     id: str
-    must_resume: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToTeammate:
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSession:
-    """To another session, through its mail socket or the shared store."""
+    """To the main agent of another session."""
 
     session: str
 
@@ -90,7 +81,7 @@ class Refusal:
     why: str
 
 
-Route: TypeAlias = ToAgent | ToTeammate | ToSession
+Route: TypeAlias = ToAgent | ToSession
 Routes: TypeAlias = tuple[Route, ...] | Refusal
 
 
@@ -102,14 +93,13 @@ def route(to: str, body: MailBody, around: Around) -> Routes:
     if not is_name(to):
         return Refusal(why=f"{to!r} is not an address.{_list_known(around)}")
     if to == MAIN and around.has_main:
-        return _refuse_structured((ToAgent(id=MAIN),), body)
+        return _refuse_structured((ToAgent(id=MAIN),), body, is_answer=around.is_teammate)
     agent = _agent(to, around.peers)
     if isinstance(agent, Peer):
-        return _refuse_structured(_route_to_agent(agent), body)
+        is_request = agent.is_teammate and not around.has_main
+        return _refuse_structured(_route_to_agent(agent), body, is_request=is_request)
     if isinstance(agent, Refusal):
         return agent
-    if to in around.teammates:
-        return _route_to_teammate(to, body, around)
     if to == around.me:
         return Refusal(why="That is yourself.")
     return Refusal(why=f"No agent here is called {to!r}.{_list_known(around)}")
@@ -122,9 +112,9 @@ def _route_to_session(session: str, body: MailBody) -> Routes:
 
 
 def _route_to_all(body: MailBody, around: Around) -> Routes:
-    running = tuple(ToAgent(id=peer.id) for peer in around.peers if peer.state == "running")
     main = (ToAgent(id=MAIN),) if around.has_main else ()
-    everyone = (*main, *running, *(ToTeammate(name=name) for name in around.teammates))
+    running = (ToAgent(id=peer.id) for peer in around.peers if peer.state == "running")
+    everyone = (*main, *running)
     if not everyone:
         return Refusal(why="No other agent is running.")
     return _refuse_structured(everyone, body)
@@ -144,40 +134,33 @@ def _agent(to: str, peers: tuple[Peer, ...]) -> Peer | Refusal | None:
 
 
 def _route_to_agent(peer: Peer) -> Routes:
-    match peer.state:
-        case "running":
-            return (ToAgent(id=peer.id),)
-        case "stopped":
-            return (ToAgent(id=peer.id, must_resume=True),)
-        case "stopped_by_user":
-            return Refusal(
-                why=f"The user stopped {peer.name or peer.id}; only the user starts it again."
-            )
+    if peer.state == "stopped_by_user":
+        return Refusal(
+            why=f"The user stopped {peer.name or peer.id}; only the user starts it again."
+        )
+    return (ToAgent(id=peer.id),)
 
 
-def _route_to_teammate(to: str, body: MailBody, around: Around) -> Routes:
-    """Only the lead requests shutdowns and answers plans; only teammates do the converse."""
-    match body:
-        case Note():
-            pass
-        case ShutdownRequest() | PlanAnswer() if not around.is_lead:
-            return Refusal(why="Only the lead sends that.")
-        case ShutdownAnswer() | PlanRequest() | IdleNotice() if to != LEAD:
-            return Refusal(why=f"That goes to the lead, {LEAD}.")
-        case ShutdownAnswer(approve=False, reason="") | PlanAnswer(approve=False, feedback=""):
-            return Refusal(why="Say why not.")
-    return (ToTeammate(name=to),)
+def _refuse_structured(
+    routes: Routes, body: MailBody, *, is_request: bool = False, is_answer: bool = False
+) -> Routes:
+    """Refuse a structured message unless the main agent and a teammate exchange it.
 
-
-def _refuse_structured(routes: Routes, body: MailBody) -> Routes:
+    The main agent requests shutdowns and answers plans (`is_request`); a teammate does the converse
+    (`is_answer`).
+    """
     if isinstance(routes, Refusal) or isinstance(body, Note):
         return routes
-    return Refusal(why="Structured messages go to one teammate; write plain words instead.")
+    match body:
+        case ShutdownAnswer(approve=False, reason="") | PlanAnswer(approve=False, feedback=""):
+            return Refusal(why="Say why not.")
+        case ShutdownRequest() | PlanAnswer():
+            return routes if is_request else Refusal(why=f"Only {MAIN} sends that to a teammate.")
+    return routes if is_answer else Refusal(why=f"Only a teammate sends that, to {MAIN}.")
 
 
 def _list_known(around: Around) -> str:
-    names = [peer.name or peer.id for peer in around.peers] + list(around.teammates)
-    names += [MAIN] if around.has_main else []
+    names = [peer.name or peer.id for peer in around.peers] + [MAIN] * around.has_main
     return f" There are: {', '.join(dict.fromkeys(names))}." if names else " There are none."
 
 
@@ -185,46 +168,29 @@ class Unsent(Exception):
     """The message was not sent; the text is the reason."""
 
 
-def agent_box(session_directory: Path, agent: str) -> Path:
-    if not is_name(agent):
-        raise ConfigError(f"{agent!r} is not an agent id")
-    return private_directory(session_directory / "mail") / f"{agent}.jsonl"
-
-
 @dataclass(slots=True, kw_only=True)
 class AgentDirectory:
-    """The agents that one agent can reach: its own, its siblings, and the lead."""
+    """The agents that one agent can reach: its own, its siblings, and the main agent."""
 
-    id: str
-    """"" for the main agent."""
-    name: str
+    order: Order | None
+    """None for the main agent."""
     own: Supervisor
     above: Supervisor | None
-    teammates: Teammates
-
-    @property
-    def me(self) -> str:
-        if self.id:
-            return self.name or self.id
-        return LEAD if self.teammates.team is not None else MAIN
 
     def around(self) -> Around:
-        return Around(
-            me=self.me,
-            peers=tuple(self._peers()),
-            has_main=bool(self.id),
-            teammates=self.teammates.others(self.me),
-            is_lead=self.teammates.team is not None and not self.id,
-        )
-
-    def _peers(self) -> list[Peer]:
+        id = self.order.id if self.order else MAIN
         supervisors = [one for one in (self.above, self.own) if one is not None]
-        return [
-            _peer(one, supervisor)
-            for supervisor in supervisors
-            for one in supervisor.registry.known.values()
-            if one.id != self.id and not (one.spawned.team and one.id in supervisor.running)
-        ]
+        return Around(
+            me=self.order.called if self.order else MAIN,
+            peers=tuple(
+                _peer(one, supervisor)
+                for supervisor in supervisors
+                for one in supervisor.registry.known.values()
+                if one.id != id
+            ),
+            has_main=self.order is not None,
+            is_teammate=self.order is not None and self.order.is_teammate,
+        )
 
     async def resume(self, id: str) -> None:
         for supervisor in (self.own, self.above):
@@ -234,10 +200,14 @@ class AgentDirectory:
 
 
 def _peer(one: Known, supervisor: Supervisor) -> Peer:
-    if one.id in supervisor.running:
-        return Peer(id=one.id, name=one.spawned.name)
     by_user = one.ended is not None and one.ended.by_user
-    return Peer(id=one.id, name=one.spawned.name, state="stopped_by_user" if by_user else "stopped")
+    stopped: Literal["stopped", "stopped_by_user"] = "stopped_by_user" if by_user else "stopped"
+    return Peer(
+        id=one.id,
+        name=one.spawned.name,
+        state="running" if one.id in supervisor.running else stopped,
+        is_teammate=bool(one.spawned.team),
+    )
 
 
 MAIL_CHARS = 32_000
@@ -250,9 +220,11 @@ class Mailer:
     directory: Path
     around: Callable[[], Around]
     resume: Callable[[str], Awaitable[None]]
-    team: Callable[[], Teammates | None] = lambda: None
-    approve_plan: Callable[[str], None] = lambda _name: None
+    id: str = MAIN
+    """The sender's id, which names its mailbox."""
+    approve_plan: Callable[[str], None] = lambda _id: None
     stored: StoredMail | None = None
+    is_outside: Callable[[], bool] = lambda: True
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
@@ -262,7 +234,7 @@ class Mailer:
         routes = route(to, body, around)
         if isinstance(routes, Refusal):
             raise Unsent(routes.why)
-        await asyncio.to_thread(self._check_asked, to, body, around.me)
+        await asyncio.to_thread(self._check_asked, to, body, around)
         id = id or secrets.token_hex(8)
         done: list[str] = []
         failed: list[str] = []
@@ -270,7 +242,8 @@ class Mailer:
             try:
                 done.append(await self._follow(way, around.me, body, id))
             except LongholdError as error:
-                failed.append(f"not sent to {_name(way)}: {error}")
+                name = way.id if isinstance(way, ToAgent) else way.session
+                failed.append(f"not sent to {name}: {error}")
         if not done:
             raise Unsent("; ".join(failed))
         return "; ".join((*done, *failed))
@@ -286,63 +259,49 @@ class Mailer:
         if isinstance(body, Note) and not text.strip():
             raise Unsent("The message is empty.")
 
-    def _check_asked(self, to: str, body: MailBody, me: str) -> None:
+    def _check_asked(self, to: str, body: MailBody, around: Around) -> None:
+        """Refuse an answer to a request that is not in the sender's mailbox."""
         if not isinstance(body, ShutdownAnswer | PlanAnswer):
             return
-        team = self.team()
-        letters = UnreadMail(team.box(me)).letters() if team is not None else ()
-        if not any(asks(letter.value, body, sender=to) for letter in letters if letter.value):
+        senders = {to, *(peer.name for peer in around.peers if peer.id == to)}
+        letters = UnreadMail(agent_box(self.directory, self.id)).letters()
+        if not any(asks(one.value, body, senders=senders) for one in letters if one.value):
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
     async def _follow(self, way: Route, me: str, body: MailBody, id: str) -> str:
-        to = MAIN if isinstance(way, ToSession) else _name(way)
+        to = way.id if isinstance(way, ToAgent) else MAIN
         mail = Mail(id=id, sender=me, to=to, body=body, at=time.time())
-        match way:
-            case ToAgent(id=agent, must_resume=must_resume):
-                await asyncio.to_thread(Mailbox(agent_box(self.directory, agent)).send, mail)
-                stopped = {one.id for one in self.around().peers if one.state == "stopped"}
-                if not must_resume and agent not in stopped:  # the agent may have stopped meanwhile
-                    return f"queued for {agent}"
-                await self.resume(agent)
-                return f"{agent} had stopped and was resumed"
-            case ToTeammate(name=name):
-                team = self.team()
-                assert team is not None, "teammates are known from a team"
-                await asyncio.to_thread(Mailbox(team.box(name)).send, mail)
-                if isinstance(body, PlanAnswer) and body.approve:
-                    self.approve_plan(name)
-                return f"put into the mailbox of {name}"
-            case ToSession(session=session):
-                return await self._send_to_session(session, mail)
+        if isinstance(way, ToSession):
+            return await self._send_to_session(way.session, mail)
+        await asyncio.to_thread(Mailbox(agent_box(self.directory, to)).send, mail)
+        if isinstance(body, PlanAnswer) and body.approve:
+            self.approve_plan(to)
+        # Looked up again, because the agent may have stopped meanwhile.
+        if all(one.id != to or one.state != "stopped" for one in self.around().peers):
+            return f"queued for {to}"
+        await self.resume(to)
+        return f"{to} had stopped and was resumed"
 
     async def _send_to_session(self, session: str, mail: Mail) -> str:
-        signed = structs.replace(mail, session=self.session)
-        if self.stored is not None:
-            return await self._send_to_stored(session, signed, self.stored)
-        try:
-            directory = await asyncio.to_thread(self.find_session, session)
-        except SessionNotFound as error:
-            raise StoreError(str(error)) from error
-        if directory.resolve() == self.directory.resolve():
-            raise StoreError("that is this session")
-        await hand_over(directory, signed)
-        return f"accepted by the session {session}"
-
-    async def _send_to_stored(self, session: str, mail: Mail, stored: StoredMail) -> str:
+        is_outside = await asyncio.to_thread(self.is_outside)
+        signed = structs.replace(mail, session=self.session, is_outside=is_outside)
         if session == self.session:
             raise StoreError("that is this session")
-        key, body = f"{mail.session}/{mail.sender}/{mail.id}", msgspec.json.encode(mail)
         try:
-            await asyncio.to_thread(stored.send, session, key, body)
+            await asyncio.to_thread(self._put_into, session, signed)
         except SessionNotFound as error:
             raise StoreError(str(error)) from error
         return f"put into the mailbox of the session {session}"
 
-
-def _name(way: Route) -> str:
-    match way:
-        case ToAgent(id=name) | ToTeammate(name=name) | ToSession(session=name):
-            return name
+    def _put_into(self, session: str, mail: Mail) -> None:
+        if self.stored is not None:
+            key = f"{mail.session}/{mail.sender}/{mail.id}"
+            self.stored.send(session, key, msgspec.json.encode(mail))
+            return
+        directory = self.find_session(session)
+        if directory.resolve() == self.directory.resolve():
+            raise StoreError("that is this session")
+        Mailbox(agent_box(directory, MAIN)).send(mail)
 
 
 class Structured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -350,7 +309,7 @@ class Structured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request_id: Annotated[str, Meta(description="Of the request you answer.")] = ""
     approve: bool | None = None
     reason: Annotated[str, Meta(description="Needed when you do not agree.")] = ""
-    plan: Annotated[str, Meta(description="What you would do, for the lead to agree to.")] = ""
+    plan: Annotated[str, Meta(description="What you would do, for main to agree to.")] = ""
 
 
 class SendMessageInput(Input, frozen=True, kw_only=True):

@@ -11,10 +11,9 @@ NAME_CHARS = 64
 PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
 SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
 MAIN = "main"
-"""The agent the user talks to."""
-LEAD = "lead"
+"""The agent the user talks to; it leads the teammates."""
 RESERVED = frozenset(
-    {"all", "assistant", "longhold", "human", LEAD, MAIN, "system", "tool", "user"}
+    {"all", "assistant", "longhold", "human", "lead", MAIN, "system", "tool", "user"}
 )
 """Names that an agent could use to impersonate someone."""
 

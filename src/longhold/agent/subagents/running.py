@@ -1,23 +1,165 @@
 """Runs one agent: it works, waits for mail, stops and cleans up.
 
-It always ends with a `Finish`: an error ends the agent, never its parent.
+The factory makes a `Worker` from an `Order`. It always ends with a `Finish`: an error ends the agent, never its parent.
 """
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from longhold.agent.subagents.order import Finish, Order, Worker
-from longhold.agent.subagents.teammates import Teammates
-from longhold.agent.subagents.worktree import KeptWorktree, finish
-from longhold.core.messages import ToolUse
+from longhold.agent.permissions.decide import Mode, pick_narrower
+from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.worktree import KeptWorktree, Worktree, finish
+from longhold.core.log.entries import AnyEntry, Replied
+from longhold.core.log.protocol import AgentLog
+from longhold.core.log.unique_answers import usage_of
+from longhold.core.messages import ToolUse, Usage, text_of
 from longhold.core.messages.text import clean_text, one_line, shorten
+from longhold.core.tools.describe import description_of
 from longhold.core.turn.background import JobProgress
-from longhold.core.turn.loop import LoopEvent
+from longhold.core.turn.fork import ForkEnd
+from longhold.core.turn.loop import End, LoopEvent, Stopped
 from longhold.core.turn.round import ToolBegan, ToolRan
+from longhold.core.view import View, fold
+from longhold.core.view.items import Round
+from longhold.errors import LongholdError
+
+STATES: dict[End | ForkEnd, Literal["completed", "failed", "stopped"]] = {
+    "completed": "completed",
+    "aborted": "stopped",
+    "aborted_streaming": "stopped",
+    "aborted_tools": "stopped",
+    "denied": "stopped",
+    "hook_stopped": "stopped",
+    "max_turns": "stopped",
+    "budget_spent": "stopped",
+}
+"""How the end of a loop or fork is reported; any other end is a failure."""
+_CUT_SHORT = frozenset({"", "aborted", "broken", "max_tokens"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReach:
+    """An agent's maximum permissions, fixed when it was first started."""
+
+    tools: tuple[str, ...] | None = None
+    """Tool names; None means all of the parent's."""
+    mode: Mode | None = None
+    """None means the parent's."""
+
+    def keeps(self, tool: str) -> bool:
+        return self.tools is None or tool in self.tools
+
+    def narrow(self, mode: Mode) -> Mode:
+        return mode if self.mode is None else pick_narrower(self.mode, mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    id: str
+    definition: Definition
+    prompt: str
+    """"" for a resumed agent."""
+    log: AgentLog
+    task: str = ""
+    name: str = ""
+    depth: int = 1
+    is_background: bool = False
+    is_fork: bool = False
+    is_teammate: bool = False
+    tree: Worktree | None = None
+    """Its worktree; None means the parent's directory."""
+    reach: ToolReach = ToolReach()
+
+    @property
+    def called(self) -> str:
+        return self.name or self.id
+
+    @property
+    def kind(self) -> str:
+        return "fork" if self.is_fork else self.definition.name
+
+    @property
+    def source(self) -> str:
+        return f"agent:{self.kind}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    state: Literal["completed", "failed", "stopped", "interrupted"]
+    text: str = ""
+    detail: str = ""
+    usage: Usage | None = None
+
+
+Seen: TypeAlias = Callable[[LoopEvent], None]
+
+
+class Worker(Protocol):
+    @property
+    def reach(self) -> ToolReach: ...
+
+    async def work(self, seen: Seen) -> Finish:
+        """Work on the task or on mail until done."""
+        ...
+
+    def has_mail(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def approve_plan(self) -> None:
+        """End plan mode, if it was started in it."""
+        ...
+
+    async def progress(self) -> str:
+        """Return the current activity in a few words, or ""."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
+    """Convert the end of a loop that began at index `since`."""
+    reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
+    detail = f"{reason}: {end.detail}" if reason and end.detail else reason
+    return Finish(
+        state=STATES.get(end.reason, "failed"),
+        text=end.text or _last_text(history),
+        detail=detail,
+        usage=usage_of(history[since:]),
+    )
+
+
+def read_back(log: AgentLog, *, since: float) -> Finish:
+    """Return how an agent ended that was last started at `since`.
+
+    It completed if its last answer came after that, and was interrupted otherwise.
+    """
+    try:
+        entries = log.load().entries
+    except LongholdError as error:
+        return Finish(state="interrupted", detail=f"its log cannot be read: {error}")
+    new = [entry for entry in entries if entry.at >= since]
+    is_done = _is_complete(fold(entries)) and any(isinstance(entry, Replied) for entry in new)
+    return Finish(
+        state="completed" if is_done else "interrupted",
+        text=_last_text(entries),
+        usage=usage_of(new),
+    )
+
+
+def _is_complete(view: View) -> bool:
+    last = view.items[-1] if view.items else None
+    return isinstance(last, Round) and not last.tool_uses() and last.stop_reason not in _CUT_SHORT
+
+
+def _last_text(history: Sequence[AnyEntry]) -> str:
+    texts = (text_of(entry.content) for entry in reversed(history) if isinstance(entry, Replied))
+    return next((text for text in texts if text.strip()), "")
+
 
 THINKING = "Thinking about the task"
 WORD_CHARS = 40
@@ -26,82 +168,6 @@ ASK = (
     "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
 )
 WORDS = (2, 5)
-_VAGUE = frozenset(
-    [
-        "a",
-        "about",
-        "again",
-        "all",
-        "an",
-        "and",
-        "around",
-        "at",
-        "by",
-        "code",
-        "codebase",
-        "changes",
-        "details",
-        "everything",
-        "file",
-        "files",
-        "for",
-        "from",
-        "how",
-        "in",
-        "into",
-        "issue",
-        "it",
-        "its",
-        "more",
-        "my",
-        "new",
-        "next",
-        "now",
-        "of",
-        "on",
-        "one",
-        "our",
-        "problem",
-        "project",
-        "repository",
-        "request",
-        "result",
-        "results",
-        "situation",
-        "some",
-        "something",
-        "step",
-        "task",
-        "that",
-        "the",
-        "their",
-        "them",
-        "these",
-        "thing",
-        "things",
-        "this",
-        "those",
-        "through",
-        "to",
-        "up",
-        "user",
-        "various",
-        "what",
-        "with",
-        "work",
-        "working",
-        "you",
-        "your",
-    ]
-)
-"""A line whose verb is followed only by these is too vague."""
-
-_FILES = {
-    "Read": "Reading the file",
-    "Edit": "Editing the file",
-    "Write": "Writing the file",
-    "NotebookEdit": "Editing the notebook",
-}
 MAIL_POLL_SECONDS = 0.5
 """How often an idle teammate or session checks for mail."""
 
@@ -109,22 +175,14 @@ MAIL_POLL_SECONDS = 0.5
 def progress_line(use: ToolUse | None) -> str:
     if use is None:
         return THINKING
-    given = use.input
-    match use.name:
-        case "Read" | "Edit" | "Write" | "NotebookEdit" as tool:
-            path = str(given.get("file_path") or given.get("path") or given.get("notebook_path"))
-            return f"{_FILES[tool]} {_word(PurePath(path).name)}"
-        case "Bash":
-            return f"Running the command {_program(str(given.get('command', '')))}"
-        case "Grep" | "Glob":
-            return f"Searching for matches of {_word(str(given.get('pattern', '')))}"
-        case "WebFetch":
-            host = re.sub(r"^\w+://([^/]*).*", r"\1", str(given.get("url", "")))
-            return f"Fetching a page from {_word(host)}"
-        case "Agent":
-            return "Waiting for another agent"
-        case name:
-            return f"Using the tool {_word(name)}"
+    described = description_of(use.name)
+    path = next(iter(described.paths_in(use.input)), "")
+    if path and described.kind in ("read", "write"):
+        verb = "Reading" if described.kind == "read" else "Changing"
+        return f"{verb} the file {_word(PurePath(path).name)}"
+    if command := str(use.input.get(described.command_input, "")):
+        return f"Running the command {_program(command)}"
+    return f"Using the tool {_word(use.name)}"
 
 
 def accept_line(said: str) -> str:
@@ -132,15 +190,7 @@ def accept_line(said: str) -> str:
     words = line.split()
     fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
     is_short = len(line) <= WORDS[1] * WORD_CHARS
-    return line if fits and is_short and _is_going_on(words[0]) and _is_specific(words[1:]) else ""
-
-
-def _is_going_on(verb: str) -> bool:
-    return verb.casefold().endswith("ing") and verb.isalpha()
-
-
-def _is_specific(words: list[str]) -> bool:
-    return any(word.casefold().strip(".,:;") not in _VAGUE for word in words)
+    return line if fits and is_short and words[0].casefold().endswith("ing") else ""
 
 
 def _program(command: str) -> str:
@@ -162,8 +212,8 @@ AgentEnd: TypeAlias = Literal["stopped", "interrupted"]
 class RunningAgent:
     order: Order
     worker: Worker
-    teammates: Teammates
-    on_news: Callable[[], None]
+    on_idle: Callable[[Order, Finish], None]
+    """Called when a teammate has nothing left to do."""
     life: "asyncio.Task[Finish] | None" = None
     kept: KeptWorktree | None = None
     is_background: bool = False
@@ -212,9 +262,8 @@ class RunningAgent:
             await self._wait_for_mail(done)
 
     async def _wait_for_mail(self, done: Finish) -> None:
-        self.teammates.report_idle(self.order, done)
         self.is_idle = True
-        self.on_news()
+        self.on_idle(self.order, done)
         while not self.worker.has_mail():  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(MAIL_POLL_SECONDS)
         self.is_idle = False
@@ -225,8 +274,6 @@ class RunningAgent:
         finally:
             if self.order.tree is not None:
                 self.kept = await asyncio.to_thread(finish, self.order.tree)
-            if self.order.is_teammate:
-                self.teammates.leave(self.order.called)
 
     def see(self, event: LoopEvent) -> None:
         self.progress.see(event)

@@ -5,6 +5,7 @@ crash. Stopping the parent stops the agents it waits for, not background agents.
 """
 
 import asyncio
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,18 +14,35 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from longhold.agent.hooks import HookVerdict
-from longhold.agent.subagents import receipts as notices
-from longhold.agent.subagents.definition import Definition
-from longhold.agent.subagents.definition_files import Definitions
-from longhold.agent.subagents.mail_socket import MailSocket
-from longhold.agent.subagents.order import Finish, Order, ToolReach, Worker, read_back
-from longhold.agent.subagents.registry import AgentRegistry, Known, mark_of
-from longhold.agent.subagents.running import RunningAgent
-from longhold.agent.subagents.teammates import Teammates
+from longhold.agent.subagents.definition import Definition, Definitions
+from longhold.agent.subagents.ledger import Mailbox, agent_box
+from longhold.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
+from longhold.agent.subagents.names import MAIN
+from longhold.agent.subagents.registry import (
+    AgentRegistry,
+    Known,
+    cut_answer,
+    mark_of,
+    render_line,
+    render_notice,
+    render_receipt,
+    render_result,
+    render_running,
+)
+from longhold.agent.subagents.running import (
+    Finish,
+    Order,
+    RunningAgent,
+    ToolReach,
+    Worker,
+    read_back,
+)
+from longhold.agent.subagents.tasks import TaskList
 from longhold.agent.subagents.worktree import Worktree, finish, make_worktree, reopen_worktree
 from longhold.core.log.entries import Ended, Failed, Said, Spawned
 from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import JsonObject, Text
+from longhold.core.messages.text import one_line
 from longhold.core.settings import AgentsSettings
 from longhold.core.settings.private_files import write_private
 from longhold.core.tools.protocol import Outcome, Refused
@@ -50,7 +68,10 @@ class Slots:
 
     def take(self) -> None:
         if self.taken >= self.limit:
-            raise StoreError(f"{self.taken} agents are at work, as many as may be at once")
+            raise StoreError(
+                f"{self.taken} agents are at work, as many as may be at once; wait for one to end, "
+                "or do it yourself"
+            )
         self.taken += 1
 
     def give_back(self) -> None:
@@ -66,20 +87,15 @@ class Supervisor:
     scratch: Path
     fire: Fire
     slots: Slots
-    teammates: Teammates
+    tasks: TaskList
+    """Shared by all agents of the session."""
     tell: Callable[[str], None]
     depth: int = 0
     """The parent's depth; the main agent's is 0."""
-    mail_socket: MailSocket | None = None
-    """Only the main agent has one."""
     running: dict[str, RunningAgent] = field(default_factory=dict)
     _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _watching: "asyncio.Task[None] | None" = None
-
-    async def open_mail_socket(self) -> None:
-        if self.mail_socket is not None:
-            await self.mail_socket.open()
 
     @property
     def registry(self) -> AgentRegistry:
@@ -111,11 +127,6 @@ class Supervisor:
                 f"Agents start agents {self.limits.depth} levels deep, and this is the last. "
                 "Do it yourself."
             )
-        if self.slots.taken >= self.slots.limit:
-            raise Refused(
-                f"{self.slots.taken} agents are at work, as many as may be at once. Wait for one "
-                "to end, or do it yourself."
-            )
 
     async def start(self, order: Order, call: str, *, is_isolated: bool = False) -> Outcome:
         """Start an agent, and wait for it unless it runs in the background."""
@@ -126,7 +137,7 @@ class Supervisor:
             raise Refused(f"The agent could not be started: {error}") from error
         output = self.output_of(order.id)
         if order.is_background:
-            return Outcome(content=notices.receipt(order, output), note=f"{order.id} started")
+            return Outcome(content=render_receipt(order, output), note=f"{order.id} started")
         try:
             done = await one.first(self.limits.background_seconds)
         except asyncio.CancelledError:  # the caller was stopped
@@ -135,10 +146,10 @@ class Supervisor:
         if done is None:
             one.send_to_background()
             self._leave_note(one)
-            said = notices.receipt(order, output, "It takes long, so ")
+            said = render_receipt(order, output, "It takes long, so ")
             return Outcome(content=said, note=f"{order.id} goes on in the background")
         return Outcome(
-            content=notices.result(order, done, one.kept),
+            content=render_result(order, done, one.kept),
             is_error=done.state == "failed",
             note=f"{order.id} {done.state}",
         )
@@ -181,7 +192,8 @@ class Supervisor:
             raise
         for wish in get_args(Wish):  # from an earlier run
             request_file(self.engine.log.path, order.id, wish).unlink(missing_ok=True)
-        self.engine.record(_make_spawned(one.order, call, self.teammates.session, one.worker.reach))
+        session = self.engine.log.header.session
+        self.engine.record(_make_spawned(one.order, call, session, one.worker.reach))
         self.running[order.id] = one
         one.start(self._ended)
         if one.is_background:
@@ -199,28 +211,33 @@ class Supervisor:
         started = await self.fire("SubagentStart", fields)
         if order.prompt:
             order = replace(order, prompt="\n\n".join((order.prompt, *started.context)))
-        if order.is_teammate:
-            self.teammates.join(order)
-        try:
-            worker = await self.create(order, self)
-        except BaseException:
-            if order.is_teammate:
-                self.teammates.leave(order.called)
-            raise
         return RunningAgent(
             order=order,
-            worker=worker,
-            teammates=self.teammates,
-            on_news=self._news.set,
+            worker=await self.create(order, self),
+            on_idle=self._report_idle,
             is_background=order.is_background,
         )
+
+    def _report_idle(self, order: Order, done: Finish) -> None:
+        """Tell the main agent by mail that a teammate waits for work."""
+        notice = IdleNotice(
+            reason="available",
+            summary=one_line(done.text)[:SUMMARY_CHARS],
+            task=order.task[:SUMMARY_CHARS],
+        )
+        id = secrets.token_hex(8)
+        mail = Mail(id=id, sender=order.called, to=MAIN, body=notice, at=time.time())
+        Mailbox(agent_box(self.engine.directory, MAIN)).send(mail)
+        self._news.set()
 
     def _ended(self, one: RunningAgent, done: Finish) -> Finish:
         id = one.order.id
         self.slots.give_back()
         self.running.pop(id, None)
-        file = self._leave(id, notices.result(one.order, done, one.kept))
-        text = notices.cut_answer(done, self.limits.output_chars, self.output_of(id), one.kept)
+        if one.order.is_teammate:
+            self._release_tasks(one.order.called)
+        file = self._leave(id, render_result(one.order, done, one.kept))
+        text = cut_answer(done, self.limits.output_chars, self.output_of(id), one.kept)
         with suppress(StoreError):  # otherwise `reconcile` records the end on resume
             self.engine.report(
                 Ended(
@@ -235,17 +252,22 @@ class Supervisor:
         self._news.set()
         return done
 
+    def _release_tasks(self, name: str) -> None:
+        with suppress(StoreError):  # then the task stays with the agent until it is resumed
+            self.tasks.release(name)
+
     def send_back(self, id: str) -> None:
         """Move an agent to the background; its caller stops waiting."""
         self.running[id].sent_back.set()
 
-    def approve_plan(self, name: str) -> None:
-        for one in self.running.values():
-            if one.order.is_teammate and one.order.called == name:
-                one.worker.approve_plan()
+    def approve_plan(self, id: str) -> None:
+        if id in self.running:
+            self.running[id].worker.approve_plan()
 
-    async def stop(self, id: str, *, by_user: bool = False) -> bool:
-        one = self.running.get(id)
+    async def stop(self, which: str, *, by_user: bool = False) -> bool:
+        """Stop an agent by its id or its name; return False if it is not running."""
+        named = (one for one in self.running.values() if one.order.called == which)
+        one = self.running.get(which) or next(named, None)
         if one is None:
             return False
         await one.stop(by_user=by_user)
@@ -254,7 +276,7 @@ class Supervisor:
     async def report(self, engine: Engine) -> None:
         for one in self.registry.list_unreported():
             assert one.ended is not None
-            notice = Text(text=notices.notice(one))
+            notice = Text(text=render_notice(one))
             engine.record(Said(content=(notice,), hidden=True, mail=mark_of(one.ended)))
 
     async def next_news(self) -> bool:
@@ -273,11 +295,11 @@ class Supervisor:
             await asyncio.wait_for(self._news.wait(), seconds)
 
     def unread_lines(self) -> list[str]:
-        return [notices.line(one) for one in self.registry.list_unreported()]
+        return [render_line(one) for one in self.registry.list_unreported()]
 
     def lines(self) -> list[str]:
         return [
-            notices.line(one, self.running[one.id].doing if one.id in self.running else "")
+            render_line(one, self.running[one.id].doing if one.id in self.running else "")
             for one in self.registry.known.values()
             if one.ended is None or one.is_unread
         ]
@@ -288,14 +310,16 @@ class Supervisor:
             if one.ended is not None or one.id in self.running:
                 continue
             done = read_back(self.log_of(one.id), since=one.spawned.at)
-            text = notices.cut_answer(done, self.limits.output_chars, self.output_of(one.id))
+            text = cut_answer(done, self.limits.output_chars, self.output_of(one.id))
             file = self._leave(one.id, f"{done.text}\n") if done.text else ""
             self.engine.record(
                 Ended(agent=one.id, state=done.state, text=text, file=file, usage=done.usage)
             )
+            if one.spawned.team:
+                self._release_tasks(one.spawned.name)
 
     def _leave_note(self, one: RunningAgent) -> None:
-        self._leave(one.order.id, notices.running_file(one.order, one.doing or "it has begun"))
+        self._leave(one.order.id, render_running(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
         file = self.output_of(id)
@@ -341,17 +365,13 @@ class Supervisor:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})
-        if self.depth == 0:
-            self.teammates.close()
-        if self.mail_socket is not None:
-            await self.mail_socket.close()
 
 
 def request_file(log: Path, id: str, wish: Wish) -> Path:
     return log.with_suffix("") / "agents" / f"{id}.{wish}"
 
 
-def _make_spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
+def _make_spawned(order: Order, call: str, session: str, reach: ToolReach) -> Spawned:
     tree = order.tree
     return Spawned(
         agent=order.id,
@@ -363,7 +383,7 @@ def _make_spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawn
         is_fork=order.is_fork,
         worktree=str(tree.path) if tree else "",
         branch=tree.record.branch if tree else "",
-        team=team if order.is_teammate else "",
+        team=session if order.is_teammate else "",
         tools=reach.tools,
         mode=reach.mode or "",
     )

@@ -12,12 +12,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, field, structs
 
 from longhold.agent.subagents.ledger import SharedLedger
-from longhold.agent.subagents.mail import quote_lines, strip_hidden
-from longhold.agent.subagents.names import PATTERN
-from longhold.core.messages.text import one_line
+from longhold.agent.subagents.names import MAIN, PATTERN
+from longhold.core.messages.text import one_line, quote_lines, strip_hidden
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
 
@@ -42,17 +41,20 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float = 0.0
 
 
-class TaskChange(Struct, frozen=True, kw_only=True):
-    """A change to a task; None keeps a field."""
+_Id = Annotated[str, Meta(description="The task's number.")]
+_Ids = Annotated[tuple[str, ...], Meta(description="Numbers of tasks.")]
 
+
+class TaskChange(Input, frozen=True, kw_only=True):
+    """A change to a task; None keeps a field, and tasks are added to those it waits for."""
+
+    status: Status | None = None
+    owner: Annotated[str | None, Meta(description="Its owner; empty for none.")] = None
     subject: str | None = None
     description: str | None = None
-    active_form: str | None = None
-    status: Status | None = None
-    owner: str | None = None
-    waits_for: tuple[str, ...] = ()
-    """Added to the task's own."""
-    blocks: tuple[str, ...] = ()
+    active_form: str | None = field(name="activeForm", default=None)
+    waits_for: _Ids = field(name="addBlockedBy", default=())
+    blocks: _Ids = field(name="addBlocks", default=())
 
 
 class Unchanged(Exception):
@@ -96,10 +98,10 @@ def apply_change(
     task = _find(tasks, id)
     if task.owner not in ("", by) and not is_lead:
         raise Unchanged(
-            f"Task {id} belongs to {task.owner}; only {task.owner} or the lead changes it."
+            f"Task {id} belongs to {task.owner}; only {task.owner} or {MAIN} changes it."
         )
     if change.owner not in (None, "", by) and not is_lead:
-        raise Unchanged("Only the lead assigns tasks to others; claim one for yourself.")
+        raise Unchanged(f"Only {MAIN} assigns tasks to others; claim one for yourself.")
     if change.status == "in_progress" and task.status != "in_progress":
         task = claim_task(tasks, id, change.owner or task.owner or by)
     elif change.status is not None:
@@ -214,9 +216,6 @@ def _check_form(tasks: Sequence[Task]) -> None:
             raise Unchanged(f"A description has at most {DESCRIPTION_CHARS:,} characters.")
 
 
-_Id = Annotated[str, Meta(description="The task's number.")]
-_Ids = Annotated[tuple[str, ...], Meta(description="Numbers of tasks.")]
-
 Done = TypeVar("Done")
 
 
@@ -227,15 +226,8 @@ class TaskCreateInput(Input, frozen=True, kw_only=True):
     blockedBy: _Ids = ()
 
 
-class TaskUpdateInput(Input, frozen=True, kw_only=True):
+class TaskUpdateInput(TaskChange, frozen=True, kw_only=True):
     taskId: _Id
-    status: Status | None = None
-    owner: Annotated[str | None, Meta(description="Its owner; empty for none.")] = None
-    subject: str | None = None
-    description: str | None = None
-    activeForm: str | None = None
-    addBlockedBy: _Ids = ()
-    addBlocks: _Ids = ()
 
 
 class TaskClaimInput(Input, frozen=True, kw_only=True):
@@ -266,17 +258,8 @@ class _TaskAccess:
         return Outcome(content=f"Task {task.id} was added.", note=_note(task))
 
     async def update(self, given: TaskUpdateInput, _context: ToolContext) -> Outcome:
-        change = TaskChange(
-            subject=given.subject,
-            description=given.description,
-            active_form=given.activeForm,
-            status=given.status,
-            owner=given.owner,
-            waits_for=given.addBlockedBy,
-            blocks=given.addBlocks,
-        )
         task = await _try(
-            lambda: self.tasks.change(given.taskId, change, by=self.me, is_lead=self.is_lead)
+            lambda: self.tasks.change(given.taskId, given, by=self.me, is_lead=self.is_lead)
         )
         return Outcome(content=f"Task {task.id} is {_state(task)} now.", note=_note(task))
 

@@ -5,24 +5,30 @@ costs survive a kill.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longhold.agent.agent import Agent
 from longhold.agent.permissions import Mode
-from longhold.agent.subagents.ledger import Delivery, UnreadMail, cursors_in
+from longhold.agent.subagents.ledger import UnreadMail, cursors_in
 from longhold.agent.subagents.mail import render
 from longhold.agent.subagents.memory_scopes import OwnMemory
-from longhold.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach, make_finish
-from longhold.agent.subagents.running import ASK, accept_line
+from longhold.agent.subagents.running import (
+    ASK,
+    STATES,
+    Finish,
+    Order,
+    Seen,
+    ToolReach,
+    accept_line,
+    make_finish,
+)
 from longhold.core.log.entries import AnyEntry, Forked, Framed, Replied, Spawned
 from longhold.core.log.spending import Budget
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.messages.usage import Tally
-from longhold.core.models.capabilities import Capabilities
-from longhold.core.models.protocol import Event, Model, Request
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
@@ -36,7 +42,6 @@ from longhold.errors import StoreError
 @dataclass(slots=True, eq=False)
 class AgentWorker:
     agent: Agent
-    mail: Delivery
     memory: OwnMemory | None
     mode_after_plan: Callable[[], Mode] = lambda: "plan"
     is_stopped: bool = False
@@ -56,7 +61,8 @@ class AgentWorker:
         return make_finish(end, engine.view.history, since=began)
 
     def has_mail(self) -> bool:
-        return self.mail.is_waiting(self.agent.engine)
+        mail = self.agent.equipment.mail
+        return mail is not None and mail.is_waiting(self.agent.engine)
 
     def stop(self) -> None:
         """Abort its work, including the agents it waits for."""
@@ -82,30 +88,6 @@ class AgentWorker:
         finally:
             if self.memory is not None:
                 self.memory.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Borrowed:
-    """Another agent's model; closing it has no effect."""
-
-    lender: Model
-
-    @property
-    def name(self) -> str:
-        return self.lender.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.lender.capabilities
-
-    def stream(self, request: Request) -> AsyncIterator[Event]:
-        return self.lender.stream(request)
-
-    async def count(self, request: Request) -> int | None:
-        return await self.lender.count(request)
-
-    async def close(self) -> None:
-        """Do nothing: the lender closes it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -260,6 +242,6 @@ def _cut_at_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
 
 def _make_fork_finish(reply: ForkReply) -> Finish:
     detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
-    # What it said up to the output limit is its answer.
+    # Its text up to the output limit is the answer.
     state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")
     return Finish(state=state, text=reply.text, detail=detail, usage=reply.usage)

@@ -11,38 +11,43 @@ from longhold.agent.agent import Agent
 from longhold.agent.permissions import Answer, Question
 from longhold.agent.terminal.screen import Screen
 from longhold.agent.terminal.slash import SessionMove, SlashCommand, SlashContext, unknown_command
-from longhold.agent.terminal.spacing import StageLines, where_lines
-from longhold.core.messages.text import clean_line, clean_text
-from longhold.core.turn.answering import own_refusal
+from longhold.agent.terminal.spacing import StageLines, last_messages, where_lines
+from longhold.core.messages import Text, ToolUse, text_of
+from longhold.core.messages.text import clean_document, clean_line, clean_text, quote_lines
+from longhold.core.turn.answering import SUGGESTION, own_refusal
 from longhold.core.turn.fork import ForkRequest
 from longhold.core.turn.status import Status, cache_seconds, make_status
 from longhold.errors import LongholdError
 
 if TYPE_CHECKING:
-    from longhold.agent.agent import Agent
-    from longhold.agent.permissions import Answer, AskUser, Question
+    from longhold.agent.permissions import AskUser
 
 
-def _prompt_for(question: Question) -> str:
-    always = f", a = always ({clean_text(str(question.suggestion))})" if question.suggestion else ""
-    return f"Allow? y = yes{always}, n or a reason = no: "
+def _choices_for(question: Question, *, is_cut: bool) -> dict[str, str]:
+    always = (
+        {"a": f"always ({clean_text(str(question.suggestion))})"} if question.suggestion else {}
+    )
+    view = {"v": "view all of it"} if is_cut else {}
+    return {"y": "yes", **always, **view, "n": "no", "r": "no, with a reason"}
 
 
-def _answer_from(text: str, question: Question) -> Answer:
-    """Read the answer; anything but a clear yes is a no, with the text as the reason."""
+def _answer_from(text: str, choices: Mapping[str, str]) -> Answer | None:
+    """Read the answer: nothing is a no, a sentence a no with a reason, another word unclear."""
     text = text.strip()
-    match text.lower():
-        case "y" | "yes":
+    first, _, rest = text.partition(" ")
+    match first.lower():
+        case "y" | "yes" if not rest:
             return Answer(choice="once")
-        case "a" | "always" if question.suggestion:
+        case "a" | "always" if not rest and "a" in choices:
             return Answer(choice="always")
-        case "n" | "no" | "":
+        case "n" | "no" | "" if not rest:
             return Answer(choice="no")
-        case _:
-            return Answer(choice="no", reason=f"the user said: {text}")
+        case "r" | "n" | "no" if rest:
+            return Answer(choice="no", reason=f"the user said: {rest.strip()}")
+    is_sentence = rest and not first.startswith("/")
+    return Answer(choice="no", reason=f"the user said: {text}") if is_sentence else None
 
 
-SOURCE = "suggestion"
 MOST_CHARS = 100
 NONE = "NONE"
 QUESTION = (
@@ -70,12 +75,14 @@ def _may_suggest(agent: Agent) -> bool:
     """Return whether the prompt is still cached and the overhead budget allows a suggestion."""
     engine = agent.engine
     is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
-    return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
+    return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SUGGESTION)
 
 
 HALF_TYPED_SECONDS = 0.5
 """How often a half-typed line is checked before the model is woken."""
 LEAVING = ("/exit", "/quit")
+OUTPUT_CHARS = 30_000
+RAN = "[The user ran this command before the message above, and saw what it printed.]"
 
 OpenSession: TypeAlias = "Callable[[SessionMove, AskUser], AbstractAsyncContextManager[Agent]]"
 
@@ -113,8 +120,20 @@ class Chat:
                     await stop(task)
 
     async def _ask(self, question: "Question") -> "Answer":
-        self._screen.show_question(question)
-        return _answer_from(await self._screen.answer(_prompt_for(question)), question)
+        screen = self._screen
+        choices = _choices_for(question, is_cut=screen.show_question(question))
+        while True:
+            listed = ", ".join(f"{key} = {what}" for key, what in choices.items())
+            text = (await screen.answer(f"Allow? {listed}: ", keys="".join(choices))).strip()
+            if text.lower() in ("v", "view") and choices.pop("v", ""):
+                screen.show_question(question, whole=True)
+                continue
+            if text.lower() == "r":
+                text = f"r {await screen.answer('Why not? ')}".strip()
+                text = "n" if text == "r" else text
+            if (answer := _answer_from(text, choices)) is not None:
+                return answer
+            screen.say(f"{clean_line(text)!r} is not an answer; type one of {listed}.", "notice")
 
 
 class Turns:
@@ -128,15 +147,13 @@ class Turns:
         self._stages.follow(agent.engine.view.history)  # skip what happened before
         self._suggesting: asyncio.Task[None] | None = None
         self.looking: set[asyncio.Task[None]] = set()
+        self._own_output: list[Text] = []
 
     def greet(self, move: SessionMove) -> None:
         agent, screen = self.agent, self.screen
         agent.notices.listen(lambda line: screen.say(clean_text(line), "notice"))
         agent.notices.listen_to_tools(screen.tool_output)
         screen.follow(lambda: _status_of(agent))
-        screen.remind(
-            agent.engine.settings.terminal.away_minutes * 60, lambda: "\n".join(where_lines(agent))
-        )
         screen.say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.", "dim")
         for notice in agent.notices.take():
             screen.say(clean_text(notice), "notice")
@@ -145,6 +162,8 @@ class Turns:
 
     async def remind(self, move: SessionMove) -> None:
         if move.resume and not move.draft:  # after a rewind the conversation is still on the screen
+            for text, tone in last_messages(self.agent.session.view.history):
+                self.screen.say(clean_document(text), tone)
             lines = await asyncio.to_thread(where_lines, self.agent)
             self.screen.say("\n".join(map(clean_text, lines)), "dim")
 
@@ -161,6 +180,11 @@ class Turns:
                 if said is not None and said.partition(" ")[0] in LEAVING:
                     await self._leave("prompt_input_exit")
                     return None
+                if said and said[0] == "!" and said[1:].strip():
+                    await self._shell(said[1:].strip())
+                    continue
+                if said and said[0] == "#" and "\n" not in said:  # pasted Markdown is a message
+                    said = f"/remember {said[1:].strip()}"
                 if said is not None and said.startswith("/"):
                     if (move := await self._command(said)) is not None:
                         await self._leave("resume" if move.resume else "clear")
@@ -215,8 +239,36 @@ class Turns:
         if command is None:
             self.screen.say(unknown_command(clean_text(name), self.commands), "notice")
             return None
-        context = SlashContext(agent=self.agent, screen=self.screen)
+        context = SlashContext(agent=self.agent, screen=self.screen, take_turn=self._turn)
         return await command.run(context, rest.strip())
+
+    async def _shell(self, command: str) -> None:
+        """Run the user's own command: rules and hooks can deny it, and nothing has to be asked."""
+        from longhold.agent.permissions import Gate
+        from longhold.agent.tools.bash import BASH
+        from longhold.core.turn.abort import run_unless_aborted
+        from longhold.core.turn.round import Denied
+
+        async def say_yes(question: Question) -> Answer:
+            return Answer(choice="once")
+
+        agent, own = (
+            self.agent,
+            Gate(rules=self.agent.gate.rules, mode=self.agent.gate.mode, ask=say_yes),
+        )
+        use = ToolUse(id="user", name=BASH.name, input={"command": command})
+        verdict = await agent.parts.guard.check_at(own, use, BASH)
+        if isinstance(verdict, Denied):
+            self.screen.say(clean_text(verdict.reason), "error")
+            return
+        agent.abort.clear()
+        with self.screen.working(agent.abort.set, what="running"):
+            running = BASH.run(verdict.input, agent.tool_context)
+            outcome = await run_unless_aborted(agent.abort, running)
+        printed = text_of(outcome.content) if outcome else "Stopped."
+        self.screen.say(clean_document(printed))
+        quoted = quote_lines(f"$ {command}\n{printed[-OUTPUT_CHARS:]}")
+        self._own_output.append(Text(text="\n".join((RAN, *quoted))))
 
     async def _turn(self, said: str) -> None:
         from longhold.agent.terminal.mentions import with_mentions
@@ -225,7 +277,9 @@ class Turns:
         for line in mentions.said:
             self.screen.say(clean_text(line), "dim")
         with self.screen.working(self.agent.abort.set, at_once=self._run_at_once):
-            async for event in self.agent.run(mentions.content, mentions.attached):
+            attached = (*self._own_output, *mentions.attached)
+            self._own_output.clear()
+            async for event in self.agent.run(mentions.content, attached):
                 self.screen.show(event)
                 for line in self._stages.follow(self.agent.engine.view.history):
                     self.screen.say(line, "dim")
@@ -240,7 +294,9 @@ class Turns:
     async def _suggest(self) -> None:
         words = ""
         with suppress(LongholdError):
-            reply = await self.agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
+            reply = await self.agent.ask(
+                ForkRequest(say=QUESTION, source=SUGGESTION, is_wanted=False)
+            )
             words = clean_line(reply.text.strip().strip('"'), MOST_CHARS + 1)
         self.screen.suggest("" if NONE in words or len(words) > MOST_CHARS else words)
 
@@ -275,4 +331,4 @@ class Turns:
     def say_how_to_resume(self) -> None:
         if self.agent.session.view.items:
             id = self.agent.session.id
-            self.screen.say(f"`longhold chat --resume {id}` goes on where you were.", "dim")
+            self.screen.say(f"`longhold chat --resume {id}` resumes this session.", "dim")

@@ -9,12 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    Completion,
+    ThreadedCompleter,
+    get_common_complete_suffix,
+)
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History
 
+from longhold.agent.terminal.slash import NEXT_MODE
 from longhold.agent.tools.git import run_git
 from longhold.core.messages.text import clean_line, human_size, pluralize
 from longhold.core.settings.private_files import private_directory
@@ -140,6 +147,8 @@ class InputHistory(History):
 
 
 QUEUED_CHARS = 60
+UNSEEN_SECONDS = 0.4
+"""A key pressed this soon after a question appeared does not answer it without Enter."""
 
 
 @dataclass(slots=True)
@@ -176,7 +185,10 @@ class MenuChoice:
             row = f" {number + 1:>3}  {self.rows[number]}"[: columns - 1]
             drawn += [("", "\n"), (style, row.ljust(columns - 1) if style else row)]
         if not found:
-            drawn += [("", "\n"), ("class:rule", "      nothing like that")]
+            drawn += [
+                ("", "\n"),
+                ("class:rule", "      no match: Ctrl-U clears the search, Esc leaves"),
+            ]
         return drawn
 
 
@@ -186,6 +198,9 @@ class PendingQuestion:
     draft: str
     answer: "asyncio.Future[str]"
     is_secret: bool = False
+    keys: str = ""
+    """Keys that answer without Enter."""
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -207,14 +222,13 @@ class ChatInput:
         directory: Path,
         history: Path | None,
         redraw: Callable[[], None],
-        on_typed: Callable[[], None],
         leave: Callable[[], None],
         open_last: Callable[[], None],
     ) -> None:
-        completer = ThreadedCompleter(InputCompleter(commands, ProjectFiles(directory)))
+        self._completer = InputCompleter(commands, ProjectFiles(directory))
         self.buffer = Buffer(
             multiline=True,
-            completer=completer,
+            completer=ThreadedCompleter(self._completer),
             complete_while_typing=Condition(self._is_completing),
             history=InputHistory(history),
             on_text_changed=self._typed,
@@ -226,7 +240,6 @@ class ChatInput:
         self._pastes = Pastes()
         self._queue: list[str] = []
         self._arrived = asyncio.Event()
-        self._on_typed = on_typed
         self._redraw = redraw
         self._leave = leave
         self._open_last = open_last
@@ -244,16 +257,17 @@ class ChatInput:
             await self._arrived.wait()
         return self._queue.pop(0)
 
-    async def ask(self, question: str, *, is_secret: bool = False) -> str:
-        answer = asyncio.get_running_loop().create_future()
-        self.asking = asked = PendingQuestion(question, self.buffer.text, answer, is_secret)
+    async def ask(self, question: str, *, is_secret: bool = False, keys: str = "") -> str:
+        answer, draft = asyncio.get_running_loop().create_future(), self.buffer.text
+        keys = "" if draft else keys  # because the user, who is typing, may not have seen it
+        self.asking = asked = PendingQuestion(question, draft, answer, is_secret, keys)
         self.buffer.reset()
         self._redraw()
         try:
             return str(await answer)
         finally:
             if self.asking is asked:  # cancelled without an answer
-                self._answer("")
+                self.answer("")
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
         picked: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -314,7 +328,7 @@ class ChatInput:
         elif completing:
             buffer.apply_completion(completing)
         elif self.asking is not None:
-            self._answer(buffer.text)
+            self.answer(buffer.text)
         elif buffer.document.char_before_cursor == "\\":
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
@@ -323,13 +337,20 @@ class ChatInput:
             buffer.reset(append_to_history=True)
             self.suggestion = ""
 
-    def _answer(self, text: str) -> None:
+    def answer(self, text: str) -> None:
         """Close the question immediately, so that the next key goes to the input."""
         if (asked := self.asking) is not None:
             self.asking = None
             if not asked.answer.done():
                 asked.answer.set_result(text)
             self.replace_text(asked.draft)
+
+    def can_answer(self, key: str) -> bool:
+        """Return whether a key answers the question: not if it was meant for the input."""
+        asked = self.asking
+        if asked is None or key not in asked.keys or self.buffer.text:
+            return False
+        return time.monotonic() - asked.since > UNSEEN_SECONDS
 
     def move_choice(self, step: int) -> None:
         if self.choice is not None:
@@ -357,7 +378,7 @@ class ChatInput:
         elif self.buffer.complete_state is not None:
             self.buffer.cancel_completion()
         elif self.asking is not None:
-            self._answer("")
+            self.answer("")
         elif self.work is not None:
             self.work.stop()
 
@@ -386,13 +407,36 @@ class ChatInput:
         self.buffer.insert_text(self.suggestion)
         self.suggestion = ""
 
+    def is_selecting(self) -> bool:
+        return self.buffer.complete_state is not None
+
+    def can_complete(self) -> bool:
+        return self._is_completing() and not self.has_suggestion()
+
+    def complete(self) -> None:
+        """Complete without waiting for the menu; the only candidate stays when asked again."""
+        buffer, state = self.buffer, self.buffer.complete_state
+        if state is not None and len(state.completions) > 1:
+            buffer.complete_next()
+            return
+        event = CompleteEvent(completion_requested=True)
+        found = list(self._completer.get_completions(buffer.document, event))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+        elif more := get_common_complete_suffix(buffer.document, found):
+            buffer.insert_text(more)
+        elif found:
+            buffer.start_completion(select_first=True)
+
+    def switch_mode(self) -> None:
+        self._send(NEXT_MODE)
+
     def edit_queue(self) -> None:
         self.replace_text(self._queue.pop())
 
     def _typed(self, _buffer: Buffer) -> None:
         if self.choice is not None:
             self.choice.begin()
-        self._on_typed()
 
     def is_secret(self) -> bool:
         return self.asking is not None and self.asking.is_secret

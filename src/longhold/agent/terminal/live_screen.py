@@ -13,12 +13,11 @@ import textwrap
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.application import Application, run_in_terminal
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, FilterOrBool
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
@@ -41,7 +40,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from longhold.agent.terminal.chat_input import ChatInput, OngoingWork
-from longhold.agent.terminal.screen import Tone
+from longhold.agent.terminal.screen import AGAIN, LeaveKey, Tone
+from longhold.agent.terminal.slash import NEXT_MODE
 from longhold.agent.terminal.spacing import Spacing
 from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.turn.status import Status
@@ -70,84 +70,15 @@ STYLE = Style.from_dict(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenParts:
-    """The parts of the screen, each computed on every redraw."""
-
-    live: Callable[[], str]
-    working: Callable[[], str]
-    queued: Callable[[], list[str]]
-    menu: Callable[[], StyleAndTextTuples]
-    question: Callable[[], str]
-    """A question too long to be shown in front of its answer."""
-    prompt: Callable[[], str]
-    suggestion: Callable[[], str]
-    status: Callable[[], tuple[str, str]]
-    is_secret: Callable[[], bool]
-
-
-def _make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
-    suggestion = ConditionalProcessor(
-        AfterInput(parts.suggestion, style="class:suggestion"), Condition(lambda: not buffer.text)
-    )
-    hidden = ConditionalProcessor(PasswordProcessor(), Condition(parts.is_secret))
-    typing = Window(
-        BufferControl(buffer=buffer, input_processors=[suggestion, hidden]),
-        height=Dimension(min=1, max=INPUT_ROWS),
-        dont_extend_height=True,
-        wrap_lines=True,
-        get_line_prefix=lambda line, wrap: _prefix(parts.prompt(), line, wrap),
-    )
-    rows = [
-        _text(lambda: ANSI(parts.live()), Condition(lambda: bool(parts.live()))),
-        _text(
-            lambda: [("class:working", parts.working())], Condition(lambda: bool(parts.working()))
-        ),
-        _text(
-            lambda: [("class:queued", "\n".join(parts.queued()))],
-            Condition(lambda: bool(parts.queued())),
-        ),
-        Window(char="─", height=1, style="class:rule"),
-        _text(
-            lambda: [("class:prompt", parts.question())], Condition(lambda: bool(parts.question()))
-        ),
-        _text(parts.menu, Condition(lambda: bool(parts.menu()))),
-        ConditionalContainer(typing, Condition(lambda: not parts.menu())),
-        CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
-        Window(FormattedTextControl(lambda: [parts.status()]), height=1),
-    ]
-    return Layout(HSplit(rows), focused_element=typing)
-
-
-def _text(text: Callable[[], AnyFormattedText], when: Condition) -> ConditionalContainer:
+def _part(
+    text: Callable[[], AnyFormattedText], content: Callable[[], object]
+) -> ConditionalContainer:
+    """Return a part of the screen that is there while it has content."""
     window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=True)
-    return ConditionalContainer(window, when)
+    return ConditionalContainer(window, Condition(lambda: bool(content())))
 
 
-def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
-    is_first = line == 0 and wrap == 0
-    return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
-
-
-class KeyTarget(Protocol):
-    def is_choosing(self) -> bool: ...
-    def can_pick_digit(self) -> bool: ...
-    def has_suggestion(self) -> bool: ...
-    def can_edit_queue(self) -> bool: ...
-    def submit(self) -> None: ...
-    def move_choice(self, step: int) -> None: ...
-    def pick(self, number: int) -> None: ...
-    def interrupt(self) -> None: ...
-    def cancel(self) -> None: ...
-    def end(self) -> None: ...
-    def go_back(self) -> None: ...
-    def open_last(self) -> None: ...
-    def take_suggestion(self) -> None: ...
-    def edit_queue(self) -> None: ...
-    def paste(self, text: str) -> None: ...
-
-
-def _key_bindings(target: KeyTarget) -> KeyBindings:
+def _key_bindings(target: ChatInput) -> KeyBindings:
     keys = KeyBindings()
     choosing = Condition(target.is_choosing)
 
@@ -163,12 +94,18 @@ def _key_bindings(target: KeyTarget) -> KeyBindings:
     bind("c-d", do="end")
     bind("c-o", do="open_last")
     bind("tab", do="take_suggestion", when=Condition(target.has_suggestion))
+    bind("tab", do="complete", when=Condition(target.can_complete))
+    bind("s-tab", do="switch_mode", when=~Condition(target.is_selecting))
     bind("up", do="edit_queue", when=Condition(target.can_edit_queue))
+    for key in "yavnr":
+        keys.add(key, filter=Condition(partial(target.can_answer, key)))(
+            lambda event: target.answer(event.data)
+        )
     _bind_editing(keys, target, choosing)
     return keys
 
 
-def _bind_editing(keys: KeyBindings, target: KeyTarget, choosing: Condition) -> None:
+def _bind_editing(keys: KeyBindings, target: ChatInput, choosing: Condition) -> None:
     @keys.add("escape", "enter", filter=~choosing)
     @keys.add("c-j", filter=~choosing)
     def _(event: KeyPressEvent) -> None:
@@ -222,12 +159,6 @@ class _Application(Application[None]):
         self.ttimeoutlen = ESCAPE_SECONDS / 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Reminder:
-    after_seconds: float = 0.0
-    lines: Callable[[], str] = str
-
-
 class LiveScreen:
     def __init__(
         self,
@@ -244,16 +175,14 @@ class LiveScreen:
             directory=directory,
             history=history,
             redraw=self._draw,
-            on_typed=self._typed,
             leave=self._leave,
             open_last=self._open_last,
         )
         self._has_colours = has_colours
         self.shows_suggestions = shows_suggestions
-        self._last_key, self._reminder = time.monotonic(), _Reminder()
         depth = None if has_colours else ColorDepth.DEPTH_1_BIT
         self._app = _Application(
-            layout=_make_layout(self._input.buffer, self._parts()),
+            layout=self._layout(),
             key_bindings=_key_bindings(self._input),
             style=STYLE,
             erase_when_done=True,
@@ -268,24 +197,40 @@ class LiveScreen:
         self._follow: Callable[[], Status] | None = None
         self._status: tuple[float, Status | None] = (0.0, None)
         self._made: TurnDrawing | None = None
-        self._main: asyncio.Task[Any] | None = None
-        self._was_left = False
+        self._leaving = LeaveKey()
 
-    def _parts(self) -> ScreenParts:
+    def _layout(self) -> Layout:
         typed = self._input
-        return ScreenParts(
-            live=self._draw_live,
-            working=self._draw_working,
-            queued=typed.queued,
-            menu=self._draw_menu,
-            question=self._draw_question,
-            prompt=lambda: (
-                typed.asking.question if typed.asking and self._asks_inline() else PROMPT
-            ),
-            suggestion=lambda: "" if typed.asking else typed.suggestion,
-            status=self._draw_status,
-            is_secret=typed.is_secret,
+        suggestion = ConditionalProcessor(
+            AfterInput(lambda: "" if typed.asking else typed.suggestion, style="class:suggestion"),
+            Condition(lambda: not typed.buffer.text),
         )
+        hidden = ConditionalProcessor(PasswordProcessor(), Condition(typed.is_secret))
+        typing = Window(
+            BufferControl(buffer=typed.buffer, input_processors=[suggestion, hidden]),
+            height=Dimension(min=1, max=INPUT_ROWS),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=self._draw_prompt,
+        )
+        rows = [
+            _part(lambda: ANSI(self._draw_live()), self._draw_live),
+            _part(lambda: [("class:working", self._draw_working())], self._draw_working),
+            _part(lambda: [("class:queued", "\n".join(typed.queued()))], typed.queued),
+            Window(char="─", height=1, style="class:rule"),
+            _part(lambda: [("class:prompt", self._draw_question())], self._draw_question),
+            _part(self._draw_menu, self._draw_menu),
+            ConditionalContainer(typing, Condition(lambda: not self._draw_menu())),
+            CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
+            Window(FormattedTextControl(lambda: [self._draw_status()]), height=1),
+        ]
+        return Layout(HSplit(rows), focused_element=typing)
+
+    def _draw_prompt(self, line: int, wrap: int) -> StyleAndTextTuples:
+        asking = self._input.asking
+        prompt = asking.question if asking and self._asks_inline() else PROMPT
+        is_first = line == 0 and wrap == 0
+        return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
 
     # the Screen interface
 
@@ -295,17 +240,13 @@ class LiveScreen:
         loading = asyncio.create_task(
             asyncio.to_thread(importlib.import_module, "longhold.agent.terminal.turn_drawing")
         )
-        self._main = main = asyncio.create_task(chat)
+        main = self._leaving.begin(chat)
         loop.add_signal_handler(signal.SIGHUP, main.cancel)  # the terminal was closed
         try:
             await asyncio.wait({main, drawing}, return_when=asyncio.FIRST_COMPLETED)
             if not main.done():
                 main.cancel()
-            return await main
-        except asyncio.CancelledError:
-            if self._was_left:
-                raise KeyboardInterrupt from None
-            raise
+            return await self._leaving.wait(main)
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
             await loading
@@ -327,17 +268,8 @@ class LiveScreen:
         self._drawing.progress(line)
         self._draw_soon()
 
-    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
-        self._reminder = _Reminder(after_seconds, lines)
-
-    def _typed(self) -> None:
-        now = time.monotonic()
-        idle, self._last_key = now - self._last_key, now
-        if self._reminder.after_seconds and idle >= self._reminder.after_seconds:
-            self.say(self._reminder.lines(), "dim")
-
-    def show_question(self, question: "Question") -> None:
-        self._drawing.ask(question.tool, question.reason, question.given)
+    def show_question(self, question: "Question", *, whole: bool = False) -> bool:
+        return self._drawing.ask(question.tool, question.reason, question.given, whole=whole)
 
     async def words(self) -> str:
         words = await self._input.next_words()
@@ -345,12 +277,14 @@ class LiveScreen:
         return words
 
     def _echo(self, words: str) -> None:
+        if words == NEXT_MODE:  # a key, not words
+            return
         shown = f"{words[:SHOWN_CHARS]}{_note_more(words)}"
         drawn = self._paint.draw_text(shown, "user", indent=len(PROMPT))
         self._emit(f"\n{PROMPT}{drawn[len(PROMPT) :]}\n")
 
-    async def answer(self, question: str) -> str:
-        text = await self._input.ask(question)
+    async def answer(self, question: str, keys: str = "") -> str:
+        text = await self._input.ask(question, keys=keys)
         short = f"{question.partition('?')[0]}? " if "?" in question else question
         self._emit(self._paint.draw_text(f"{short}{text}".rstrip(), "user"))
         return text
@@ -413,9 +347,7 @@ class LiveScreen:
     # drawing
 
     def _leave(self) -> None:
-        self._was_left = True
-        if self._main is not None:
-            self._main.cancel()
+        self._leaving.press(is_enough=self._follow is None)
 
     def _open_last(self) -> None:
         if self._made is None or not self._made.open_last():
@@ -469,6 +401,8 @@ class LiveScreen:
         if self._follow is None:
             waiting = "" if self._input.choice or self._input.asking else WAITING
             return "class:status", waiting[: self._columns()]
+        if self._leaving.is_armed():
+            return "class:status.warning", AGAIN
         at, status = self._status
         if status is None or time.monotonic() - at > STATUS_SECONDS:
             status = self._follow()

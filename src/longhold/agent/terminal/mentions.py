@@ -81,4 +81,4 @@ async def _attach(path: Path, agent: Agent, room: int) -> tuple[str, Text | None
         return f"{name} is not sent: {tokens(size)} tokens; the model can read parts of it", None
     if seen := place.files.of(path):
         context.files.record(seen)
-    return f"{name} goes with it, {tokens(size)} tokens", block
+    return f"{name} is attached, {tokens(size)} tokens", block

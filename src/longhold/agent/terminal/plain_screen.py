@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from longhold.agent.terminal.screen import Tone
+from longhold.agent.terminal.screen import AGAIN, LeaveKey, Tone
 from longhold.core.messages.text import clean_document, clean_text
 
 try:
@@ -105,10 +105,26 @@ class PlainScreen:
         self._typed = LineInput()
         self._show = show
         self._status: Callable[[], Status] | None = None
+        self._leaving = LeaveKey()
+        self._stops: list[Callable[[], None]] = []
 
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
         _keep_terminal()
-        return await chat
+        main = self._leaving.begin(chat)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            return await self._leaving.wait(main)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    def _interrupt(self) -> None:
+        if self._stops:
+            self._stops[-1]()
+            return
+        self._leaving.press(is_enough=self._status is None)
+        if not self._leaving.was_used:
+            self.say(AGAIN, "dim")
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         err = tone not in ("plain", "document")
@@ -120,22 +136,25 @@ class PlainScreen:
     def tool_output(self, line: str) -> None:
         """Show nothing: printed lines cannot be removed, and the result contains them all."""
 
-    def show_question(self, question: "Question") -> None:
+    def show_question(self, question: "Question", *, whole: bool = False) -> bool:
+        is_cut = False
         click.secho(
             f"\n{clean_text(question.tool)}: {clean_text(question.reason)}", fg="yellow", err=True
         )
         for key, value in question.given.items():
             lines = str(value).splitlines() or [""]
             _say_below(f"  {clean_text(key)}: ", lines[0])
-            for line in lines[1:SHOWN_LINES]:
+            for line in lines[1:] if whole else lines[1:SHOWN_LINES]:
                 _say_below("      ", line)
-            if len(lines) > SHOWN_LINES:
+            if len(lines) > SHOWN_LINES and not whole:
+                is_cut = True
                 click.echo(f"      … and {len(lines) - SHOWN_LINES} more lines", err=True)
+        return is_cut
 
     async def words(self) -> str:
         return await self._typed.read("\n> ")
 
-    async def answer(self, question: str) -> str:
+    async def answer(self, question: str, keys: str = "") -> str:
         return await self._typed.read(question)
 
     async def secret(self, question: str) -> str:
@@ -153,9 +172,6 @@ class PlainScreen:
     def draft(self, text: str) -> None:
         self.say(f"You had said: {text}", "dim")
 
-    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
-        """Do nothing: keys are not seen before a line is sent."""
-
     def suggest(self, text: str) -> None:
         """Do nothing: a suggestion would look like the user's input."""
 
@@ -168,13 +184,11 @@ class PlainScreen:
         at_once: Callable[[str], bool] = lambda words: False,
     ) -> Iterator[None]:
         """Make Ctrl-C stop the work instead of the program; input is read afterwards."""
-        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
-        loop.add_signal_handler(signal.SIGINT, stop)
+        self._stops.append(stop)
         try:
             yield
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)  # asyncio's handler, which cleans up
+            self._stops.remove(stop)
 
     async def hand_over(self, work: Callable[[], None]) -> None:
         work()

@@ -1,7 +1,10 @@
 """The interface of a chat's screen."""
 
+import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -10,8 +13,41 @@ if TYPE_CHECKING:
     from longhold.core.turn.status import Status
 
 T = TypeVar("T")
+LEAVE_SECONDS = 2.0
+AGAIN = "Ctrl-C again leaves."
 Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user", "document"]
 """The style of a text; a document is Markdown."""
+
+
+@dataclass(slots=True)
+class LeaveKey:
+    """Ends the chat at the second Ctrl-C within `LEAVE_SECONDS`."""
+
+    _main: "asyncio.Task[Any] | None" = None
+    was_used: bool = False
+    _pressed_at: float = -LEAVE_SECONDS
+
+    def is_armed(self) -> bool:
+        return time.monotonic() - self._pressed_at < LEAVE_SECONDS
+
+    def begin(self, chat: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        self._main = main = asyncio.create_task(chat)
+        return main
+
+    def press(self, *, is_enough: bool) -> None:
+        if self._main is not None and (is_enough or self.is_armed()):
+            self.was_used = True
+            self._main.cancel()
+        self._pressed_at = time.monotonic()
+
+    async def wait(self, main: "asyncio.Task[T]") -> T:
+        """Wait for the end of the chat; raise `KeyboardInterrupt` if the user left it."""
+        try:
+            return await main
+        except asyncio.CancelledError:
+            if self.was_used:
+                raise KeyboardInterrupt from None
+            raise
 
 
 class Screen(Protocol):
@@ -34,14 +70,19 @@ class Screen(Protocol):
         """Show the last line of a running tool's output."""
         ...
 
-    def show_question(self, question: "Question") -> None: ...
+    def show_question(self, question: "Question", *, whole: bool = False) -> bool:
+        """Show what a call would do; return whether a part was left out, unless `whole`."""
+        ...
 
     async def words(self) -> str:
         """Wait for the user's next message; raise `EOFError` when they leave."""
         ...
 
-    async def answer(self, question: str) -> str:
-        """Wait for an answer, which is never taken for a message."""
+    async def answer(self, question: str, keys: str = "") -> str:
+        """Wait for an answer, which is never taken for a message.
+
+        Each of `keys` answers without Enter where the screen can.
+        """
         ...
 
     async def secret(self, question: str) -> str:
@@ -60,10 +101,6 @@ class Screen(Protocol):
 
     def suggest(self, text: str) -> None:
         """Suggest the user's next message; "" withdraws the suggestion."""
-        ...
-
-    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
-        """Print these lines when a user returns to the keyboard after this long."""
         ...
 
     def working(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from longhold.agent.terminal.screen import Screen
 
 CLOSE = 0.5
+NEXT_MODE = "/mode next"
 
 USAGE_COLUMNS = 20
 
@@ -19,8 +20,11 @@ KEYS = (
     ("Esc", "interrupt; twice: go back to an earlier message"),
     ("Tab", "complete /commands and @files; take the grey suggestion"),
     ("↑", "earlier messages; while it works: edit what is queued"),
+    ("!COMMAND", "run a shell command; the model sees it with your next message"),
+    ("#TEXT", "keep TEXT as a memory of this project"),
+    ("Shift-Tab", "next mode: ask, accept_edits, plan"),
     ("Ctrl-O", "open the last tool call"),
-    ("Ctrl-C", "interrupt, empty the input, leave"),
+    ("Ctrl-C", "interrupt, empty the input; twice: leave"),
 )
 
 
@@ -37,6 +41,8 @@ class SessionMove:
 class SlashContext:
     agent: "Agent"
     screen: "Screen"
+    take_turn: Callable[[str], Awaitable[None]]
+    """Says something to the model, as if the user had typed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Draws a turn: finished blocks are printed once, the rest is redrawn until complete."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ ERROR_CHARS = 400
 """For a line of an error, which is wrapped and not cut."""
 DIFF_LINES = 40
 OPENED_LINES = 400
-CHANGE_INPUTS = frozenset({"old_string", "new_string", "content", "edits"})
+DIFF_INPUTS = {"Edit": ("old_string", "new_string"), "Write": ("content",)}
+"""Inputs of Longhold's own tools that a question shows as a diff instead."""
 _ABOUT = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
 """Inputs that describe a call, most telling first."""
 
@@ -99,9 +101,9 @@ TAIL_CHARS = 4_000
 BLOCK_CHARS, CODE_CHARS = 16_000, 2_000
 """Longer blocks are printed in parts, because highlighting 2,000 characters of code takes 10 ms."""
 STOPPED = {
-    "aborted_streaming": "Interrupted. What was said so far is kept.",
+    "aborted_streaming": "Interrupted. The answer so far is kept.",
     "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
-    "denied": "Stopped, as you refused the call. Say what to do instead.",
+    "denied": "Stopped because you refused the call. Say what to do instead.",
 }
 """Messages for reasons whose name is not clear enough."""
 
@@ -140,7 +142,7 @@ class TurnDrawing:
                 self._emit_rest()
             case Restarted(wait_seconds=seconds, error=error):
                 self._tail = ""
-                self._say(f"{clean_text(str(error))}; trying again in {seconds:.1f} s", "notice")
+                self._say(f"{clean_text(str(error))}; retrying in {seconds:.1f} s", "notice")
             case ToolBegan(use=use):
                 self._emit_rest()
                 self.phase = "running tools"
@@ -175,18 +177,26 @@ class TurnDrawing:
         said = STOPPED.get(end.reason, f"Stopped ({end.reason.replace('_', ' ')}).")
         self._say(f"{said} {clean_text(end.detail)}".rstrip(), "error")
 
-    def ask(self, tool: str, reason: str, given: JsonObject) -> None:
-        """Print what a call would do, before the permission prompt."""
+    def ask(self, tool: str, reason: str, given: JsonObject, *, whole: bool = False) -> bool:
+        """Print what a call would do, before the permission prompt; return whether it was cut."""
         self._emit_rest()
         self._say(f"\n{clean_text(tool)}: {clean_text(reason)}", "notice")
-        changes = list(_changes_in(given))
-        hidden = CHANGE_INPUTS if changes else frozenset()
+        hidden = DIFF_INPUTS.get(tool, ())
+        if not all(isinstance(given.get(key), str) for key in hidden):
+            hidden = ()
         for key, value in given.items():
             if key not in hidden:
-                self.emit(self.paint.draw_text(f"{key}: {value}", indent=4))
-        for before, after in changes:
-            self.emit(self.paint.diff(before, after, most=DIFF_LINES))
+                # Deeper, because a value must not look like another input.
+                lines = str(value).replace("\n", "\n  ")
+                self.emit(self.paint.draw_text(f"{clean_text(key)}: {lines}", indent=4))
         self._asked_about = given
+        if not hidden:
+            return False
+        *before, after = (str(given[key]) for key in hidden)
+        full = self.paint.diff("".join(before), after, most=sys.maxsize)
+        drawn = full if whole else self.paint.diff("".join(before), after, most=DIFF_LINES)
+        self.emit(drawn)
+        return drawn != full
 
     def progress(self, line: str) -> None:
         self._progress = line

@@ -54,7 +54,7 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
     landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
     running = await shells_of(tool_context).start(
         Launch(
-            arguments=shell_arguments(landing),
+            arguments=shell_arguments(landing, near=tool_context.root),
             given=given.command,
             directory=tool_context.directory,
             variables=variables_of(given, tool_context.variables),

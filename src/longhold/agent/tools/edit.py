@@ -14,11 +14,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from longhold.agent.tools.source import NotEncodable, NotText, SourceText, decode
+from longhold.agent.tools.source import NotEncodable, NotText, SourceText, decode, open_regular
 from longhold.core.settings.private_files import Overtaken, replace_content
-from longhold.core.tools.context import ToolContext
+from longhold.core.tools.context import SeenFile, Stamp, ToolContext, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from longhold.core.tools.seen_files import SeenFile, stamp_of
 
 EDITED_BYTES = 64 << 20
 
@@ -26,6 +25,8 @@ EDITED_BYTES = 64 << 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditTarget:
     path: Path
+    real: Path
+    """With symlinks followed, as they were when permissions were checked."""
     status: os.stat_result | None
     source: SourceText | None
     """None if the file does not exist or is not text."""
@@ -41,41 +42,41 @@ class EditTarget:
         """Replace the content atomically and record it as seen."""
         try:
             content = source.to_bytes()
-            status = replace_content(self.path, content, self.status)
+            status = replace_content(self.real, content, self.status, follows_links=False)
         except NotEncodable as error:
             raise Refused(f"{self.path} was not changed: {error}.") from None
         except Overtaken:
             raise Refused(f"{self.path} changed while this ran. Read it again.") from None
-        tool_context.files.record(SeenFile(path=self.path, stamp=stamp_of(status, content)))
+        tool_context.files.record(SeenFile(path=self.real, stamp=stamp_of(status, content)))
 
 
 def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
     """Read a file to change; raise `Refused` if it must not be changed."""
+    real = tool_context.resolve_links(path)
     try:
-        status = path.stat()
+        status = real.stat()
     except FileNotFoundError:
-        return EditTarget(path=path, status=None, source=None)
+        return EditTarget(path=path, real=real, status=None, source=None)
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
         raise Refused(f"{path} is {kind}; it cannot be written.")
     if status.st_size > EDITED_BYTES:
         raise Refused(f"{path} has {status.st_size:,} bytes. Change it with a program in Bash.")
-    content = path.read_bytes()
-    _check_known(path, status, content, tool_context)
+    with open_regular(real) as file:
+        status, content = os.fstat(file.fileno()), file.read(EDITED_BYTES)
+    _check_known(path, real, stamp_of(status, content), tool_context)
     try:
-        return EditTarget(path=path, status=status, source=decode(content))
+        return EditTarget(path=path, real=real, status=status, source=decode(content))
     except NotText:
-        return EditTarget(path=path, status=status, source=None)
+        return EditTarget(path=path, real=real, status=status, source=None)
 
 
-def _check_known(
-    path: Path, status: os.stat_result, content: bytes, tool_context: ToolContext
-) -> None:
+def _check_known(path: Path, real: Path, now: Stamp, tool_context: ToolContext) -> None:
     """Refuse files that the agent has not seen, except empty ones."""
-    seen = tool_context.files.of(path)
-    if seen is None and content:
+    seen = tool_context.files.of(real)
+    if seen is None and now.size:
         raise Refused(f"{path} has not been read in this session. Read it before you change it.")
-    if seen is not None and not seen.stamp.same_content(stamp_of(status, content)):
+    if seen is not None and not seen.stamp.same_content(now):
         raise Refused(
             f"{path} has changed since you last read or wrote it, by someone else or by a "
             "command. Read it again before you change it."

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from longhold.core.tools.environment import absolute_path
+from longhold.core.tools.environment import absolute_path, find_program
 from longhold.errors import StoreError
 
 GIT_SECONDS = 120.0
@@ -24,6 +24,7 @@ _CONFIG = {
     "core.hooksPath": os.devnull,
     "core.pager": "cat",
     "core.sshCommand": "false",
+    "diff.autoRefreshIndex": "false",
     "diff.submodule": "short",
     "gpg.program": "false",
     "gpg.ssh.program": "false",
@@ -73,7 +74,7 @@ def run_git(
 ) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            ["git", "--no-pager", *words],
+            [find_program("git", near=directory) or "git is missing", "--no-pager", *words],
             cwd=directory,
             env={**git_variables(os.environ, config), "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,

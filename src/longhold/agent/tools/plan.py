@@ -1,18 +1,20 @@
-"""The EnterPlan and ExitPlan tools; each session has one plan file.
+"""The EnterPlan, ExitPlan and TodoWrite tools; each session has one plan file.
 
 The permissions allow no other change while planning, and the user must approve ExitPlan. A fork
 cannot plan, because it has no user to ask.
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
 from longhold.core.settings.private_files import write_private
-from longhold.core.tools.context import PlanMode, ToolContext
+from longhold.core.tools.context import PlanMode, Todo, ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from longhold.core.tools.recovered import TODO_NAME
 
 
 class EnterPlanInput(Input, frozen=True, kw_only=True):
@@ -48,7 +50,7 @@ async def _exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome
     if not plan.strip():
         raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
     tool_context.set_plan(PlanMode(is_on=False, file=file))
-    said = f"The plan is approved and lies in {file}. Carry it out.\n\n{plan}"
+    said = f"The plan is approved and is in {file}. Carry it out.\n\n{plan}"
     return Outcome(content=said, note=f"plan approved: {file.name}")
 
 
@@ -59,3 +61,30 @@ def plan_file(tool_context: ToolContext) -> Path:
 
 ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, _enter_plan, kind="other")
 EXIT_PLAN: Tool = make_tool("ExitPlan", ExitPlanInput, _exit_plan, kind="ask")
+
+
+class TodoWriteInput(Input, frozen=True, kw_only=True):
+    todos: Annotated[tuple[Todo, ...], Meta(description="The whole list, in order.")]
+
+
+async def _todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
+    counts = Counter(todo.status for todo in given.todos)
+    if counts["in_progress"] > 1:
+        raise Refused(
+            f"{counts['in_progress']} todos are in progress; at most one may be. "
+            "The list was not changed."
+        )
+    if any(not todo.content.strip() for todo in given.todos):
+        raise Refused("A todo says nothing. The list was not changed.")
+    tool_context.set_todos(given.todos)
+    said = (
+        f"{counts['completed']} done, {counts['in_progress']} in progress, "
+        f"{counts['pending']} to do"
+    )
+    current = (
+        each.activeForm or each.content for each in given.todos if each.status == "in_progress"
+    )
+    return Outcome(content=f"Todos: {said}.", note=next(current, said))
+
+
+TODO_WRITE: Tool = make_tool(TODO_NAME, TodoWriteInput, _todo_write, kind="other")

@@ -7,13 +7,10 @@ children. A child that starts its own session escapes.
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from longhold.core.tools.environment import absolute_path
 
 OUTPUT_BYTES = 1 << 20
 """Per stream; further output is read and dropped, so that the program does not block."""
@@ -52,11 +49,6 @@ class _Output(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.ended.set()
-
-
-def find_program(name: str) -> str | None:
-    """Find a program, ignoring relative entries of PATH, which would lead into the project."""
-    return shutil.which(name, path=absolute_path(os.environ.get("PATH", os.defpath)))
 
 
 async def run(

@@ -19,13 +19,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary
+from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary, open_regular
 from longhold.core.messages import Image, Json, JsonObject, ResultContent, Text
 from longhold.core.messages.text import count_fitting_lines
-from longhold.core.tools.context import ToolContext
+from longhold.core.tools.context import HASHED_BYTES, SeenFile, ToolContext, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.tools.recovered import UNCHANGED
-from longhold.core.tools.seen_files import HASHED_BYTES, SeenFile, stamp_of
+from longhold.core.view.window import scale_tokens
 
 IMAGE_BYTES = 3_750_000
 """5 MB in base64, the provider limit for one image."""
@@ -153,7 +153,7 @@ def _join_lines(text: Json) -> str:
 
 MAX_LINES = 2_000
 MAX_TOKENS = 25_000
-"""Per call: one eighth of a 200K window."""
+"""Per call: one eighth of a window up to 200K."""
 LINE_CHARS = 2_000
 CHUNK_BYTES = 1 << 20
 
@@ -181,37 +181,41 @@ class _Shown:
 
 async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
     path = tool_context.resolve(given.file_path)
-    known = tool_context.files.of(path)
-    shown = await asyncio.to_thread(_read, path, given, known, tool_context)
+    real = tool_context.resolve_links(path)
+    known = tool_context.files.of(real)
+    shown = await asyncio.to_thread(_read, path, real, given, known, tool_context)
     tool_context.files.record(shown.seen)
     return Outcome(content=shown.content, note=shown.note)
 
 
 def _read(
-    path: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
+    path: Path, real: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
 ) -> _Shown:
-    status = _status(path, tool_context)
+    _check_regular(path, real, tool_context)
     first = max(1, given.offset)
-    if status.st_size > HASHED_BYTES:
-        return _show_large(path, status, first, given.limit, tool_context)
-    content = path.read_bytes()
-    seen = SeenFile(path=path, stamp=stamp_of(status, content))
+    with open_regular(real) as file:
+        status = os.fstat(file.fileno())
+        if status.st_size > HASHED_BYTES:
+            return _show_large(real, file, first, given.limit, tool_context)
+        content = file.read()
+    seen = SeenFile(path=real, stamp=stamp_of(status, content))
     if media_type_of(content):
         return _picture(path, content, seen)
     if path.suffix == ".ipynb":
         return _notebook(path, content, seen, given, tool_context)
     text = _text(path, content)
-    page = page_of_text(text, first, min(given.limit, MAX_LINES), MAX_TOKENS, tool_context)
+    page = page_of_text(text, first, min(given.limit, MAX_LINES), tool_context)
     if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
         said = f"{given.file_path} {UNCHANGED}"
         return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
-    seen = SeenFile(path=path, stamp=seen.stamp, ranges=(page.lines,))
+    seen = SeenFile(path=real, stamp=seen.stamp, ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
 
-def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
+def _check_regular(path: Path, real: Path, tool_context: ToolContext) -> None:
+    """Refuse what is not a file, before it is opened: opening a device can have side effects."""
     try:
-        status = path.stat()
+        status = real.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise Refused(_describe_missing(path, tool_context)) from None
     except OSError as error:
@@ -220,7 +224,6 @@ def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
         raise Refused(f"{path} is a directory. List it with Glob, or with `ls` in Bash.")
     if not stat.S_ISREG(status.st_mode):
         raise Refused(f"{path} is a device, a pipe or a socket, not a file with content.")
-    return status
 
 
 def _describe_missing(path: Path, tool_context: ToolContext) -> str:
@@ -248,9 +251,9 @@ def _notebook(
     try:
         text, pictures = show_notebook(content)
     except NotANotebook as error:
-        raise Refused(f"{path} is called a notebook but is none: {error}.") from None
+        raise Refused(f"{path} is called a notebook but is not one: {error}.") from None
     limit = min(given.limit, MAX_LINES)
-    page = page_of_text(text, max(1, given.offset), limit, MAX_TOKENS, tool_context)
+    page = page_of_text(text, max(1, given.offset), limit, tool_context)
     shown: ResultContent = (Text(text=page.text), *pictures) if pictures else page.text
     return _Shown(content=shown, seen=seen, note=_note(path, page))
 
@@ -270,12 +273,13 @@ def _describe_binary(path: Path, size: int) -> str:
 
 
 def _show_large(
-    path: Path, status: os.stat_result, first: int, limit: int, tool_context: ToolContext
+    path: Path, file: BufferedReader, first: int, limit: int, tool_context: ToolContext
 ) -> _Shown:
-    with path.open("rb") as file:
-        if is_binary(file.read(SNIFFED_BYTES)):
-            raise Refused(_describe_binary(path, status.st_size))
-    page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
+    status = os.fstat(file.fileno())
+    if is_binary(file.read(SNIFFED_BYTES)):
+        raise Refused(_describe_binary(path, status.st_size))
+    file.seek(0)
+    page = page_of_large(file, first, min(limit, MAX_LINES), tool_context)
     seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
 
@@ -284,9 +288,7 @@ def _note(path: Path, page: FilePage) -> str:
     return f"read {path.name}, {len(page.lines):,} lines"
 
 
-def page_of_text(
-    text: str, first: int, limit: int, max_tokens: int, tool_context: ToolContext
-) -> FilePage:
+def page_of_text(text: str, first: int, limit: int, tool_context: ToolContext) -> FilePage:
     if not text:
         return FilePage(text="[The file is empty.]", lines=range(1, 1))
     every = text.removesuffix("\n").split("\n")
@@ -295,30 +297,32 @@ def page_of_text(
         return FilePage(text=said, lines=range(first, first))
     chosen = [_shorten(line) for line in every[first - 1 : first - 1 + limit]]
     has_more = first - 1 + len(chosen) < len(every)
-    return _page(chosen, first, max_tokens, tool_context, f" of {len(every):,};", has_more)
+    return _page(chosen, first, tool_context, f" of {len(every):,};", has_more)
 
 
 def page_of_large(
-    path: Path, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+    file: BufferedReader, first: int, limit: int, tool_context: ToolContext
 ) -> FilePage:
-    with path.open("rb") as file:
-        if not _skip_lines(file, first - 1):
-            said = f"[The file has fewer than {first:,} lines.]"
-            return FilePage(text=said, lines=range(first, first))
-        chosen, has_more = _take_lines(file, limit)
-    return _page(chosen, first, max_tokens, tool_context, "; there are more:", has_more)
+    if not _skip_lines(file, first - 1):
+        said = f"[The file has fewer than {first:,} lines.]"
+        return FilePage(text=said, lines=range(first, first))
+    chosen, has_more = _take_lines(file, limit)
+    return _page(chosen, first, tool_context, "; there are more:", has_more)
+
+
+def page_tokens(tool_context: ToolContext) -> int:
+    return scale_tokens(MAX_TOKENS, tool_context.window_tokens())
 
 
 def _page(
     lines: Sequence[str],
     first: int,
-    max_tokens: int,
     tool_context: ToolContext,
     remark: str,
     has_more: bool,
 ) -> FilePage:
     """Number as many lines as fit the budget, at least one, and add how to continue."""
-    count = tool_context.count_tokens
+    count, max_tokens = tool_context.count_tokens, page_tokens(tool_context)
     shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
     if count("\n".join(shown)) > max_tokens:
         shown = shown[: max(1, count_fitting_lines(shown, max_tokens, count))]

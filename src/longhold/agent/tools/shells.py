@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
 
-from longhold.agent.tools.process import find_program, group_members, signal_group
+from longhold.agent.tools.process import group_members, signal_group
 from longhold.core.settings.private_files import private_directory
 from longhold.core.tools.context import ToolContext
+from longhold.core.tools.environment import find_program
 
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL; servers close their files in less."""
@@ -260,12 +261,12 @@ async def start(launch: Launch) -> RunningCommand:
     return RunningCommand(launch, process, ours)
 
 
-def shell_arguments(landing: Path | None) -> tuple[str, ...]:
+def shell_arguments(landing: Path | None, *, near: Path | None = None) -> tuple[str, ...]:
     """Return arguments for a shell that runs its stdin and writes its last directory to `landing`.
 
     The command is not an argument, because every user of the machine can see those.
     """
-    bash = find_program("bash")
+    bash = find_program("bash", near=near)
     take = 'read -r -d ""; set -- "$REPLY"; unset REPLY' if bash else 'set -- "$(cat)"'
     leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
     trap = f"trap {leave} EXIT; " if landing else ""

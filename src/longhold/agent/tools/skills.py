@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from longhold.core.messages.text import clean_line
+from longhold.core.messages.text import clean_line, escape_frames
 from longhold.core.settings import front_matter
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 from longhold.core.tools.context import ToolContext
@@ -92,7 +92,7 @@ def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
 
 
 def _line(skill: Skill, longest: int) -> str:
-    description = clean_line(skill.description, longest) if longest else ""
+    description = escape_frames(clean_line(skill.description, longest)) if longest else ""
     return f"- {_title(skill)}: {description}" if description else f"- {_title(skill)}"
 
 

@@ -5,10 +5,18 @@ positions back to the stored text, so untouched text stays byte for byte, includ
 """
 
 import codecs
+import errno
+import os
 import re
+import stat
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedReader
+from pathlib import Path
+
+from longhold.core.settings.private_files import open_flags, open_real
+from longhold.core.tools.protocol import Refused
 
 SNIFFED_BYTES = 8_192
 """A zero byte within these makes a file binary, as in git."""
@@ -18,6 +26,21 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+
+
+def open_regular(real: Path) -> BufferedReader:
+    """Open a file by the path that was checked, with its links followed."""
+    flags = open_flags("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+    try:
+        file = os.fdopen(open_real(real, flags), "rb")
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise Refused(f"A link was put into {real} after it was checked. Try again.") from None
+        raise
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise Refused(f"{real} is not a file any more. Try again.")
+    return file
 
 
 class NotText(Exception):

@@ -3,10 +3,9 @@
 from longhold.agent.tools.bash import BASH, BASH_OUTPUT, KILL_SHELL
 from longhold.agent.tools.edit import EDIT, WRITE
 from longhold.agent.tools.grep import GLOB, GREP
-from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN
+from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, TODO_WRITE
 from longhold.agent.tools.read import READ
 from longhold.agent.tools.skills import SKILL
-from longhold.agent.tools.todo import TODO_WRITE
 from longhold.agent.tools.web import WEB_FETCH
 from longhold.core.tools.protocol import Tool
 

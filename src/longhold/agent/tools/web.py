@@ -5,15 +5,13 @@ Redirects to another host are reported, not followed, so that the permissions de
 
 import asyncio
 import codecs
-import importlib.util
 import re
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from dataclasses import dataclass
-from email.message import Message
 from html.parser import HTMLParser
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Annotated
 from urllib.parse import urljoin, urlsplit
 
@@ -25,6 +23,7 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 
 FETCH_SECONDS = 30.0
 FETCH_BYTES = 10 << 20
+CHUNK_BYTES = 1 << 16
 
 _HEADERS = {
     "Accept": "text/html,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5",
@@ -51,29 +50,9 @@ class Fetched:
 async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
     try:
         async with asyncio.timeout(FETCH_SECONDS):
-            if importlib.util.find_spec("httpx2") is not None:
-                return await _with_library(address, limit_bytes)
-            return await asyncio.to_thread(fetch_plainly, address, limit_bytes)
+            return await asyncio.to_thread(_fetch, address, limit_bytes)
     except TimeoutError:
         raise NotFetched(f"no answer in {FETCH_SECONDS:g} s") from None
-
-
-async def _with_library(address: str, limit_bytes: int) -> Fetched:
-    import httpx2
-
-    try:
-        async with (
-            httpx2.AsyncClient(follow_redirects=False, timeout=FETCH_SECONDS) as client,
-            client.stream("GET", address, headers=_HEADERS) as answer,
-        ):
-            body = bytearray()
-            async for piece in answer.aiter_bytes():
-                body += piece
-                if len(body) > limit_bytes:
-                    break
-            return _build_fetched(answer.status_code, answer.headers, bytes(body), limit_bytes)
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise NotFetched(str(error) or type(error).__name__) from None
 
 
 class _Unfollowed(urllib.request.HTTPRedirectHandler):
@@ -83,28 +62,32 @@ class _Unfollowed(urllib.request.HTTPRedirectHandler):
         """Do not follow: the caller handles redirects."""
 
 
-def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
+def _fetch(address: str, limit_bytes: int) -> Fetched:
     request = urllib.request.Request(address, headers=_HEADERS)
     opener = urllib.request.build_opener(_Unfollowed)
     try:
         with opener.open(request, timeout=FETCH_SECONDS) as answer:
-            body = answer.read(limit_bytes + 1)
-            return _build_fetched(answer.status, answer.headers, body, limit_bytes)
+            return _read(answer.status, answer, limit_bytes)
     except urllib.error.HTTPError as answer:
         with answer:
-            body = answer.read(limit_bytes + 1)
-            return _build_fetched(answer.code, answer.headers, body, limit_bytes)
+            return _read(answer.code, answer, limit_bytes)
     except (OSError, HTTPException, ValueError) as error:
         raise NotFetched(str(getattr(error, "reason", error))) from None
 
 
-def _build_fetched(
-    status: int, headers: Mapping[str, str] | Message, body: bytes, limit_bytes: int
-) -> Fetched:
+def _read(status: int, answer: HTTPResponse | urllib.error.HTTPError, limit_bytes: int) -> Fetched:
+    """Read a body; the caller has given up after `FETCH_SECONDS`, so the thread must end too."""
+    body, end = bytearray(), time.monotonic() + FETCH_SECONDS
+    while len(body) <= limit_bytes and time.monotonic() < end:
+        piece = answer.read1(CHUNK_BYTES)
+        if not piece:
+            break
+        body += piece
+    headers = answer.headers
     return Fetched(
         status=status,
         media_type=headers.get("content-type", ""),
-        body=body[:limit_bytes],
+        body=bytes(body[:limit_bytes]),
         is_cut=len(body) > limit_bytes,
         location=headers.get("location", "") if 300 <= status < 400 else "",
     )
