@@ -4,28 +4,43 @@ import re
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import structs
 
-from longhold.core.messages import JsonObject
+from longhold.core.messages import JsonObject, Usage
+from longhold.core.messages.usage import usage_from_wire
 from longhold.core.models.clients import reply_from, reply_from_events
 from longhold.core.models.protocol import Reply
 
 DATA = b"data:"
 DONE = b"[DONE]"
+CHARS_A_TOKEN = 4
+EVENT_BYTES_A_TOKEN = 30
+"""Of a stream: an event of some 120 bytes carries about four tokens."""
 
 
 class PassingAnswer:
-    def __init__(self, ends: re.Pattern[bytes] | None, *, is_stream: bool) -> None:
-        self._ends = ends if is_stream else None
+    def __init__(self, ends: re.Pattern[bytes] | None, *, is_stream: bool = False) -> None:
+        self.ends, self.is_stream = ends, is_stream
+        self.is_recorded, self.is_simulated = ends is None, False
         self._bytes = bytearray()
         self._begins = self._looked_at = 0
         """Where the first incomplete line begins, and where its end has not been looked for."""
         self._is_in_last = False
         """The event that is arriving is the last one."""
 
+    def begin(self, *, is_stream: bool, is_simulated: bool) -> bool:
+        """Note the kind of answer; return whether it is to be read."""
+        self.is_stream, self.is_simulated = is_stream, is_simulated
+        return self.ends is not None
+
+    def finish(self) -> None:
+        """Note that it is recorded or paid, and need not be again."""
+        self.is_recorded = True
+
     def feed(self, chunk: bytes) -> bool:
         """Add a chunk; return True once the last event of a stream is complete."""
         self._bytes += chunk
-        if self._ends is None:
+        if self.ends is None or not self.is_stream or self.is_recorded:
             return False
         # Each line is looked at once: a provider that repeats the last line must not cost more.
         while (end := self._bytes.find(b"\n", self._looked_at) + 1) > 0:
@@ -34,7 +49,7 @@ class PassingAnswer:
             is_blank = line in (b"\n", b"\r\n")
             if is_blank and self._is_in_last:
                 return True
-            is_last = self._ends.fullmatch(line) is not None
+            is_last = self.ends.fullmatch(line) is not None
             self._is_in_last = not is_blank and (self._is_in_last or is_last)
         self._looked_at = len(self._bytes)
         return False
@@ -43,9 +58,20 @@ class PassingAnswer:
         return bytes(self._bytes)
 
     def reply(self) -> Reply:
-        if self._ends is not None:
+        if self.is_stream:
             return reply_from_events(list(events_in(bytes(self._bytes))))
         return reply_from(msgspec.json.decode(self._bytes))
+
+    def usage_so_far(self, sent: bytes) -> Usage:
+        """Return what an answer that did not end has used: as far as it says, else an estimate."""
+        begun: JsonObject = {}
+        for event in events_in(bytes(self._bytes)):
+            said = event.get("message") or event.get("response") or event
+            if isinstance(said, dict) and isinstance(said.get("usage"), dict):
+                begun |= said["usage"]
+        known = usage_from_wire(begun) if begun else Usage(input_tokens=len(sent) // CHARS_A_TOKEN)
+        written = len(self._bytes) // (EVENT_BYTES_A_TOKEN if self.is_stream else CHARS_A_TOKEN)
+        return structs.replace(known, output_tokens=max(known.output_tokens, written))
 
 
 def events_in(stream: bytes) -> Iterator[JsonObject]:

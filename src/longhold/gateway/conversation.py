@@ -17,6 +17,7 @@ from longhold.core.models.clients import DialectName
 from longhold.core.models.protocol import Reply, Request
 from longhold.core.request.cache.fingerprint import blocks_of
 from longhold.core.request.frame import frame
+from longhold.core.request.lifetime import Lifetime
 from longhold.core.request.markers import LOOK_BACK_BLOCKS, SLOTS, add_markers, distance, last_place
 from longhold.core.settings import Settings
 from longhold.core.stages.layers import build_layers
@@ -72,12 +73,14 @@ class _Patch:
     def __init__(self, view: View, dialect: DialectName, hides: bool) -> None:
         self._view, self._dialect, self._hides = view, dialect, hides
         self._round: Round | None = None
+        self._results: dict[str, Result] = {}
+        """Results of the round by the ids that the client knows."""
 
     def apply(self, message: JsonObject, end: int) -> JsonObject | None:
         """Return the message to send, or None if it is dropped."""
         if self._is_answer(message):
             item = self._view.item_of(end)
-            self._round = item if isinstance(item, Round) else None
+            self._begin(item if isinstance(item, Round) else None)
             if self._round is None:
                 return None if self._hides else message
             return self._answer(message, self._round)
@@ -89,6 +92,12 @@ class _Patch:
             case "responses" if message.get("type") in OUTPUT_ITEMS:
                 return self._result(message, message.get("call_id"), "output")
         return message if self._is_said(end) else None
+
+    def _begin(self, owner: Round | None) -> None:
+        self._round, self._results = owner, {}
+        if owner is not None:
+            for result in reversed(owner.results):  # the first of several is the one
+                self._results[owner.renamed.get(result.tool_use_id, result.tool_use_id)] = result
 
     def _is_answer(self, message: JsonObject) -> bool:
         if self._dialect == "responses" and (kind := message.get("type") or "message") != "message":
@@ -146,12 +155,8 @@ class _Patch:
         return {**message, field: text if isinstance(text, str) else text_of(text)}
 
     def _result_of(self, id: Json) -> Result | None:
-        assert self._round is not None, "only asked within a round"
-        renamed = self._round.renamed
-        for result in self._round.results:
-            if renamed.get(result.tool_use_id, result.tool_use_id) == id:
-                return result if result.placeholder("sent") is not None else None
-        return None
+        result = self._results.get(id) if isinstance(id, str) else None
+        return result if result and result.placeholder("sent") is not None else None
 
 
 def _is_result(block: Json) -> bool:
@@ -208,13 +213,13 @@ class Conversation:
         )
         self._program = Program(self._engine, registry)
         self._decisions = Decisions()
-        self._lock = asyncio.Lock()
         self._clock = clock
         self.used_at = clock()
         self._last: list[JsonObject] = []
         """Messages of the last request, reused so that equal ones are not hashed again."""
         self._marked_end = 0
         """Number of messages in the last request up to the last cleared result."""
+        self._adds, self._ended = settings.gateway.breakpoints == "add", 0
         self._cursor, self._has_cleared = LogCursor(), False
         self._in_flight = 0
         """Prepared requests whose answer has not ended."""
@@ -234,22 +239,24 @@ class Conversation:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages before each call. Compaction comes last because clients compact themselves."""
-        return (self._layers.spill.stage, self._layers.clear, self._compact_if_blocked)
+        return (self._layers.spill, self._layers.clear, self._compact_if_blocked)
 
-    def begin(self, call: Call, *, opens_files: bool) -> None:
-        wishes = Wishes(dialect=call.endpoint.dialect, paths=opens_files)
+    def begin(self, call: Call, client: str, *, opens_files: bool) -> None:
+        wishes = Wishes(dialect=call.endpoint.dialect, paths=opens_files, client=client)
         self._program.configure(wishes, "by the gateway")
         self._engine.record(Switched(model=call.model, reason="opened"))
+        self._frame(call)
+
+    def _frame(self, call: Call) -> None:
+        """Record whether the conversation is cached, and again once the client begins to do so."""
         marks = list(_marks(call.body))
         lasting = bool(marks) and marks[-1].get("ttl") == "1h"
-        self._engine.record(
-            structs.replace(
-                frame((), (), {}),
-                # The other dialects have no markers: their providers cache by themselves.
-                cached=bool(marks) or call.endpoint.dialect != "anthropic",
-                lifetime="1h" if lasting else "5m",
-            )
-        )
+        # The other dialects have no markers: their providers cache by themselves.
+        is_cached = call.endpoint.dialect != "anthropic" or self._adds or _caches(call.body)
+        if self._engine.view.frame is None or is_cached > self._engine.frame.cached:
+            lifetime: Lifetime = "1h" if lasting else "5m"
+            made = structs.replace(frame((), (), {}), cached=is_cached, lifetime=lifetime)
+            self._engine.record(made)
 
     def resume(self) -> None:
         self._program.take_up(Wishes(), None, None)
@@ -258,27 +265,32 @@ class Conversation:
         """Return how many leading messages are known, and the size of the known list."""
         return self._program.recognise(call.messages), len(self._program.followed.keys)
 
-    async def prepare(self, call: Call) -> Prepared:
-        """Follow the new messages, run the stages, log everything and build the request."""
-        async with self._lock:
-            self.used_at = self._clock()
-            self._program.follow(call.messages, _system_of(call), call.tools)
-            sent: list[list[JsonObject] | None] = []
+    def prepare(self, call: Call) -> Prepared:
+        """Follow the new messages, run the stages, log everything and build the request.
 
-            # Runs after the stages, because only then is it settled what changes in the request.
-            def build() -> Request:
-                shown = self._project_call(call)
-                if shown is not None and call.endpoint.dialect == "anthropic":
-                    shown = self._mark_cleared(call, shown)
-                sent.append(shown)
-                return self._as_sent(call, sent[-1] or call.messages)
+        Takes time, so it runs in a thread that holds the conversation's turn.
+        """
+        self.used_at = self._clock()
+        self._frame(call)
+        self._program.follow(call.messages, _system_of(call), call.tools)
+        sent: list[list[JsonObject] | None] = []
 
-            limit = call.output_limit or self._engine.output_limit()
-            await self._engine.prepare(self.stages, max_output_tokens=limit, build=build)
-            view = self._engine.view
-            decisions = self._decisions.in_force(view, call.model)
-            # A conversation in flight must not be closed before its answer is recorded.
-            self._in_flight += 1
+        # Runs after the stages, because only then is it settled what changes in the request.
+        def build() -> Request:
+            shown = self._project_call(call)
+            if shown is not None and call.endpoint.dialect == "anthropic":
+                shown = self._mark_cleared(call, shown)
+            if self._adds and call.endpoint.dialect == "anthropic" and not _caches(call.body):
+                shown = self._mark_ends(call, shown or call.messages)
+            sent.append(shown)
+            return self._as_sent(call, sent[-1] or call.messages)
+
+        limit = call.output_limit or self._engine.output_limit()
+        asyncio.run(self._engine.prepare(self.stages, max_output_tokens=limit, build=build))
+        view = self._engine.view
+        decisions = self._decisions.in_force(view, call.model)
+        # A conversation in flight must not be closed before its answer is recorded.
+        self._in_flight += 1
         body = None
         if sent[-1] is not None:
             body = _encode_body(call.body, call.endpoint.list_field, sent[-1])
@@ -298,11 +310,13 @@ class Conversation:
         rest = call.messages[head + kept :]
         return _encode_body(call.body, call.endpoint.list_field, [*shown, *rest])
 
-    def record_reply(self, reply: Reply, asked: int) -> None:
+    def record_reply(self, reply: Reply, asked: int, *, is_simulated: bool = False) -> None:
         """Record an answer, unless a later request was prepared in the meantime."""
         latest = self._engine.view.asked
         if latest is not None and latest.n == asked:
             self._engine.record_reply(reply)
+            if is_simulated and not self._program.configuration.simulated:
+                self._program.configure(Wishes(simulated=True), "the simulator answers")
 
     def release(self) -> None:
         """End a prepared request, however its answer ended."""
@@ -344,6 +358,15 @@ class Conversation:
         at = place.message
         [message] = add_markers(shown[at : at + 1], [place._replace(message=0)], marks[-1])
         return [*messages[:at], message, *messages[at + 1 :]]
+
+    def _mark_ends(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
+        """Add cache breakpoints at the end and where the last request ended, if any are left."""
+        shown, before = to_blocks(messages), self._ended
+        self._ended = len(messages)
+        ends = {last_place(shown): None, last_place(shown[:before]): None}
+        free = SLOTS - len([*_marks({**call.body, "messages": messages})])
+        places = [place for place in ends if place is not None][: max(0, free)]
+        return add_markers(shown, places, {"type": "ephemeral"})
 
     def _cleared_end(self) -> int:
         view, ends = self._engine.view, self._program.followed.ends
@@ -410,6 +433,11 @@ def _to_blocks(message: JsonObject) -> JsonObject:
         case list():
             return message
     return {"role": message.get("role") or message.get("type"), "content": [message]}
+
+
+def _caches(body: JsonObject) -> bool:
+    """True if a breakpoint covers messages; on system prompt and tools alone it does not."""
+    return any(True for _ in _marks({**body, "tools": None, "system": None}))
 
 
 def _marks(body: JsonObject) -> Iterator[JsonObject]:

@@ -5,15 +5,19 @@ names its sessions or the common part has an answer; otherwise it is a new conve
 holds the position, so conversations survive a restart.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock, RLock
+from weakref import WeakValueDictionary
 
-from longhold.core.log.handover import GATEWAY, LOOK_SECONDS, is_wanted, request_handover
-from longhold.core.log.store import Store, StoredSession
+from starlette.datastructures import Headers
+
+from longhold.core.log.handover import GATEWAY, is_wanted, open_when_free
+from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject
 from longhold.core.settings import Settings, load_settings
@@ -57,7 +61,7 @@ class Identity:
         return f"{GATEWAY}{_hash('|'.join(parts))}-{self.first[:8]}"
 
 
-def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool) -> Identity:
+def identify(call: Call, headers: Headers, salt: bytes, *, apart: bool) -> Identity:
     """Identify the sender of a request. `apart` separates clients by credential."""
     head = system_head(call.messages)
     first = call.messages[min(head, len(call.messages) - 1)]
@@ -72,11 +76,15 @@ def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool
     )
 
 
-def tenant_of(headers: Mapping[str, str], salt: bytes) -> str:
-    given = "|".join(
-        headers[name].removeprefix("Bearer ") for name in CREDENTIALS if name in headers
-    )
+def tenant_of(headers: Headers, salt: bytes) -> str:
+    given = "|".join(sorted(credentials_in(headers)))
     return blake2b(given.encode(), digest_size=HASH_BYTES, key=salt).hexdigest()
+
+
+def credentials_in(headers: Headers) -> set[str]:
+    """Return the different credentials of a request, however each is written."""
+    found = (value.split() for name in CREDENTIALS for value in headers.getlist(name))
+    return {" ".join(v[1:] if len(v) > 1 and v[0].lower() == "bearer" else v) for v in found if v}
 
 
 def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
@@ -95,8 +103,6 @@ def _hash(text: str) -> str:
 
 NEWEST = 8
 """Conversations compared per name; older ones are abandoned."""
-LISTING_SECONDS = 1.0
-"""Maximum age of the session list in which a new conversation is looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +128,12 @@ def _adapt_settings(settings: Settings) -> Settings:
     """Return the settings for a client's session.
 
     The compaction threshold is the window's default, because clients compact themselves near it.
-    Clearing replaces earlier compaction, so it uses the gateway's price for information.
     """
-    own = settings.gateway
-    window = settings.window
+    window, stake_share = settings.window, settings.gateway.stake_share
     if window.auto_line == COST:
         window = replace(window, auto_line="")
-    return replace(
-        settings,
-        window=window,
-        cost=replace(settings.cost, need_weight=own.need_weight),
-        clear=replace(settings.clear, stake_share=own.stake_share, warm_share=WARM_SHARE),
-    )
+    clear = replace(settings.clear, stake_share=stake_share, warm_share=WARM_SHARE)
+    return replace(settings, window=window, clear=clear)
 
 
 class Conversations:
@@ -156,34 +156,26 @@ class Conversations:
         """By session id, least recently used first."""
         self._ids: dict[str, list[str]] = {}
         """Session ids by name, newest last."""
-        self._listed: Sequence[StoredSession] = ()
-        self._listed_until = 0.0
+        self._turns: WeakValueDictionary[str, RLock] = WeakValueDictionary()
+        self._guard = Lock()
 
-    async def find(self, identity: Identity, call: Call) -> Conversation:
-        """Return the request's conversation or a new one; may raise `LogLocked`."""
-        try:
-            return self._found(identity, call)
-        except LogLocked as locked:
-            wanted = locked.path
-        deadline = time.monotonic() + HANDOVER_SECONDS
-        with request_handover(wanted):
-            while True:
-                await asyncio.sleep(LOOK_SECONDS)
-                try:
-                    return self._found(identity, call)
-                except LogLocked:
-                    if time.monotonic() >= deadline:
-                        raise
+    def find(self, identity: Identity, call: Call) -> Conversation:
+        """Return the request's conversation or a new one; may raise `LogLocked`. Takes time."""
+        return open_when_free(partial(self._found, identity, call), HANDOVER_SECONDS)
+
+    def turn(self, id: str) -> RLock:
+        """Return the lock of a conversation's name, which its users hold, each in a thread."""
+        with self._guard:
+            return self._turns.setdefault(id.rpartition("-")[0], RLock())
 
     def _found(self, identity: Identity, call: Call) -> Conversation:
         if found := self.peek(identity, call):
             return found
         if any(message.get("role") == "assistant" for message in call.messages):
             self._ids.pop(identity.name, None)  # another process may have begun it just now
-            self._listed_until = 0.0
             if found := self.peek(identity, call):
                 return found
-        return self._begun(identity.name, self._ids_of(identity.name), call)
+        return self._begun(identity, self._ids_of(identity.name), call)
 
     def peek(self, identity: Identity, call: Call) -> Conversation | None:
         ids = self._ids_of(identity.name)
@@ -191,11 +183,14 @@ class Conversations:
         place = choose(lineages, is_named=bool(identity.session))
         return self._reopen(ids[place]) if place is not None else None
 
-    def let_go(self) -> None:
-        before = self.clock() - self._settings.gateway.idle_seconds
+    def let_go(self, idle_seconds: float | None = None) -> None:
+        """Close the sessions that were idle for so long, or that another process wants."""
+        if idle_seconds is None:
+            idle_seconds = self._settings.gateway.idle_seconds
+        before = self.clock() - idle_seconds
         for id, one in list(self._open.items()):
-            if not one.is_busy and (one.used_at <= before or is_wanted(one.path)):
-                self._close(id)
+            if one.used_at <= before or is_wanted(one.path):
+                self.forget(id)
 
     @property
     def open_count(self) -> int:
@@ -203,21 +198,27 @@ class Conversations:
 
     def undo(self, id: str, n: int) -> str:
         """Undo a change of a session for its next call; raise `LogLocked` during a call."""
-        if id in self._open:
-            if self._open[id].is_busy:
-                raise LogLocked(self._open[id].path, "a call in progress")
-            self._close(id)
+        if not self.forget(id):
+            raise LogLocked(self._open[id].path, "a call in progress")
         with self._store.open(id) as log:
             return undo(Engine(log, self._settings), n)
 
-    def forget(self, id: str) -> None:
-        """Close a conversation that failed midway, so that the next request reads its log again."""
-        if id in self._open and not self._open[id].is_busy:
-            self._close(id)
+    def forget(self, id: str) -> bool:
+        """Close a conversation unless it is in use, so that the next request reads its log."""
+        if not (turn := self.turn(id)).acquire(blocking=False):
+            return False
+        try:
+            if (one := self._open.get(id)) is None:
+                return True
+            if not one.is_busy:
+                self._open.pop(id).close()
+            return not one.is_busy
+        finally:
+            turn.release()
 
     def close(self) -> None:
         for id in list(self._open):
-            self._close(id)
+            self._open.pop(id).close()
 
     def _lineage(self, one: Conversation, call: Call) -> Lineage:
         known, size = one.known(call)
@@ -226,18 +227,10 @@ class Conversations:
 
     def _ids_of(self, name: str) -> list[str]:
         if name not in self._ids:
-            found = [one for one in self._listing() if one.id.startswith(name)]
+            found = list(self._store.sessions(self._directory, prefix=name))
             found.sort(key=lambda one: one.header.created)
             self._ids[name] = [one.id for one in found[-NEWEST:]]
         return self._ids[name]
-
-    def _listing(self) -> Sequence[StoredSession]:
-        """List the sessions in the directory. Clients that start together share one listing."""
-        now = time.monotonic()
-        if now >= self._listed_until:
-            self._listed = self._store.sessions(self._directory)
-            self._listed_until = now + LISTING_SECONDS
-        return self._listed
 
     def _reopen(self, id: str) -> Conversation:
         one = self._open.pop(id, None)
@@ -250,22 +243,21 @@ class Conversations:
         self._open[id] = one
         return one
 
-    def _begun(self, name: str, ids: list[str], call: Call) -> Conversation:
+    def _begun(self, identity: Identity, ids: list[str], call: Call) -> Conversation:
         self._make_room()
         number = int(ids[-1].rpartition("-")[2]) + 1 if ids else 1
-        log = self._store.create(directory=self._directory, session=f"{name}-{number}")
+        log = self._store.create(directory=self._directory, session=f"{identity.name}-{number}")
         with log.close_on_failure():
             one = Conversation(log, self._settings, clock=self.clock)
-            one.begin(call, opens_files=self._opens_files)
+            one.begin(call, identity.client, opens_files=self._opens_files)
         ids.append(one.id)
         del ids[:-NEWEST]
         self._open[one.id] = one
         return one
 
     def _make_room(self) -> None:
-        spare = [id for id, one in self._open.items() if not one.is_busy]
-        for id in spare[: max(0, len(self._open) + 1 - self._settings.gateway.open_sessions)]:
-            self._close(id)
-
-    def _close(self, id: str) -> None:
-        self._open.pop(id).close()
+        over = len(self._open) + 1 - self._settings.gateway.open_sessions
+        for id in list(self._open) if over > 0 else ():
+            over -= self.forget(id)
+            if over <= 0:
+                return

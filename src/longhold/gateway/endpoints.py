@@ -53,6 +53,17 @@ ENDPOINTS: Mapping[str, ApiEndpoint] = {
     ),
 }
 
+MOST_BLOCKS = 10_000
+"""Messages and blocks of a managed request, with 100 tokens each in a window of 1M. Planning twice as
+many delayed other clients by more than 100 ms."""
+MOST_VALUES = 1_000_000
+"""Commas in a request, which bound the values in it: decoding many more would hold up others."""
+
+
+class TooManyBlocks(ValueError):
+    """A request with more parts than are managed."""
+
+
 REMEMBERED_ELSEWHERE = ("previous_response_id", "conversation", "container", "mcp_servers")
 """With one of these the provider stores part of the conversation, so the list is incomplete."""
 
@@ -92,6 +103,8 @@ def upstream_of(path: str, headers: Mapping[str, str]) -> Upstream:
 
 def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Call | None:
     """Read a request; None if it lacks a whole conversation and must pass unchanged."""
+    if body.count(b",") > MOST_VALUES:
+        raise TooManyBlocks(f"it has over {MOST_VALUES:,} values")
     raw = msgspec.json.decode(body)
     if not isinstance(raw, dict) or any(raw.get(name) for name in REMEMBERED_ELSEWHERE):
         return None
@@ -100,6 +113,9 @@ def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) ->
         return None
     if not all(isinstance(message, dict) for message in messages):
         return None
+    parts = (message.get("content") for message in messages)
+    if sum(len(part) if isinstance(part, list) else 1 for part in parts) > MOST_BLOCKS:
+        raise TooManyBlocks(f"it has over {MOST_BLOCKS:,} messages and blocks")
     betas = tuple(name.strip() for name in headers.get("anthropic-beta", "").split(",") if name)
     if capabilities(model).long_window_beta in betas:
         model += LONG_WINDOW

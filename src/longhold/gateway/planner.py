@@ -3,20 +3,36 @@
 If planning fails, the client's bytes go upstream unchanged, and a response header gives the reason.
 """
 
+import asyncio
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+from starlette.datastructures import Headers
 
 from longhold.core.log.spending import BilledFigures
-from longhold.core.messages import JsonObject
-from longhold.gateway.answer import PassingAnswer
+from longhold.core.messages import JsonObject, Usage
+from longhold.core.messages.text import cut
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import price_call, prices
+from longhold.gateway.answer import CHARS_A_TOKEN, PassingAnswer
 from longhold.gateway.conversation import Conversation
-from longhold.gateway.conversations import Conversations, identify, tenant_of
+from longhold.gateway.conversations import (
+    Conversations,
+    credentials_in,
+    identify,
+    tenant_of,
+)
 from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint, Call, read_call
-from longhold.gateway.shadow import BilledCall, SessionBill, Shadow
-from longhold.gateway.tenants import TenantBudgets
+from longhold.gateway.shadow import EARLIER, MOST_SESSIONS, BilledCall, SessionBill, Shadow
+from longhold.gateway.tenants import OverBudget, TenantBudgets
 
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 PREFIX = "longhold_gateway_"
@@ -45,12 +61,8 @@ class GatewayCounts:
         self.failures[kind] = self.failures.get(kind, 0) + 1
 
 
-def _metrics_text(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> str:
-    """Format the Prometheus metrics. Sessions and reasons are not labels, to limit series."""
-    return "\n".join(_lines(counts, total, open_sessions)) + "\n"
-
-
-def _lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Iterator[str]:
+def _metric_lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Iterator[str]:
+    """Yield the Prometheus metrics. Sessions and reasons are not labels, to limit series."""
     yield from _metric("requests_total", "Requests with a conversation.", counts.requests)
     yield from _metric("changed_total", "Requests sent otherwise than written.", counts.changed)
     failures = sum(counts.failures.values())
@@ -62,21 +74,18 @@ def _lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Ite
     yield from _metric("shadow_usd_total", why, total.shadow_usd)
     read = total.tally.cache_read_tokens
     tokens = {"read": read, "other": total.tally.prompt_tokens - read}
-    yield from _family("prompt_tokens_total", "Prompt tokens, by the cache.", "cache", tokens)
+    labelled = {f'{{cache="{key}"}}': count for key, count in tokens.items()}
+    yield from _metric("prompt_tokens_total", "Prompt tokens, by the cache.", labelled)
     yield from _histogram(counts)
 
 
-def _metric(name: str, why: str, value: float, kind: str = "counter") -> Iterable[str]:
+def _metric(
+    name: str, why: str, value: float | Mapping[str, float], kind: str = "counter"
+) -> Iterable[str]:
     yield f"# HELP {PREFIX}{name} {why}"
     yield f"# TYPE {PREFIX}{name} {kind}"
-    yield f"{PREFIX}{name} {value:.10g}"
-
-
-def _family(name: str, why: str, label: str, values: Mapping[str, float]) -> Iterable[str]:
-    yield f"# HELP {PREFIX}{name} {why}"
-    yield f"# TYPE {PREFIX}{name} counter"
-    for key, value in values.items():
-        yield f'{PREFIX}{name}{{{label}="{key}"}} {value:.10g}'
+    for label, count in value.items() if isinstance(value, Mapping) else (("", value),):
+        yield f"{PREFIX}{name}{label} {count:.10g}"
 
 
 def _histogram(counts: GatewayCounts) -> Iterable[str]:
@@ -94,6 +103,11 @@ def _histogram(counts: GatewayCounts) -> Iterable[str]:
 
 USD_DIGITS = 6
 UNMANAGED = "no whole conversation in it"
+LATE = "planning took too long"
+PLAN_SECONDS = 10.0
+"""Then the client's own bytes are sent. Longer than it takes to read a log of a full window."""
+THREADS, TENANT_THREADS = 32, 4
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +123,12 @@ class Plan:
     tenant: str = ""
 
 
+class _Caller(NamedTuple):
+    model: str
+    client: str
+    tenant: str
+
+
 class Planner:
     """Decides what to send for a request. Never raises."""
 
@@ -120,50 +140,117 @@ class Planner:
         budgets: TenantBudgets,
         shadow: Shadow | None = None,
         apart: bool = True,
+        plan_seconds: float = PLAN_SECONDS,
+        is_local: bool = True,
     ) -> None:
+        """`is_local`: clients are of this machine, and may read paths in reasons."""
         self._conversations, self._budgets = conversations, budgets
         self._salt, self._apart = salt, apart
         self._shadow = shadow
         self._counts = GatewayCounts()
-        self._callers: dict[str, tuple[str, str]] = {}
-        """Model and client name by session id."""
+        self._callers: dict[str, _Caller] = {}
+        """By session id, the newest last."""
+        self._plan_seconds, self._is_local = plan_seconds, is_local
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longhold-plan")
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """By tenant."""
+        self._late: set[asyncio.Task[Plan]] = set()
 
-    def refusal(self, headers: Mapping[str, str]) -> str:
-        reason = self._budgets.refusal(self._tenant(headers))
-        if reason:
-            self._counts.refused()
-        return reason
+    def check_budget(self, headers: Headers, *, is_counted: bool) -> None:
+        """Raise `OverBudget`, also for a request that is not counted: it could spend anything."""
+        if not self._budgets.is_set:
+            return
+        if not is_counted:
+            self._refuse("a budget is set, and what requests to this path cost is not known")
+        if len(credentials_in(headers)) > 1:
+            self._refuse("a budget is set for each credential; send one")
+        try:
+            self._budgets.check(self._tenant(headers))
+        except OverBudget as error:
+            self._refuse(str(error))
 
-    def pass_through(self, body: bytes, headers: Mapping[str, str]) -> Plan:
+    @asynccontextmanager
+    async def reserve(
+        self, endpoint: ApiEndpoint, body: bytes, headers: Headers
+    ) -> AsyncIterator[None]:
+        """Reserve what a request may cost; raise `OverBudget` if that cannot be told."""
+        if not self._budgets.is_set or endpoint.is_count:
+            yield
+            return
+        asked = _read_asked(body)
+        if asked.background:
+            self._refuse("a budget is set, and the usage of background requests is not seen")
+        if not prices(asked.model):
+            name = cut(asked.model, 80)
+            self._refuse(f"a budget is set, and the model {name!r} has no known price")
+        async with self._budgets.reserve(self._tenant(headers), asked.expected_usd(body)):
+            yield
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self._counts.refused()
+        raise OverBudget(reason)
+
+    def pass_through(self, body: bytes, headers: Headers) -> Plan:
         return Plan(body=body, tenant=self._tenant(headers))
 
-    async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
-        """Plan a request. The caller must pass the plan to `end`."""
+    async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Headers) -> Plan:
+        """Plan a request in a thread, up to a deadline. The caller must pass the plan to `end`."""
         began = time.perf_counter()
-        plan = await self._make_plan(endpoint, body, headers)
+        deadline = time.monotonic() + self._plan_seconds
+        tenant = self._tenant(headers)
+        planning = asyncio.create_task(
+            self._run(tenant, self._make_plan, endpoint, body, headers, deadline)
+        )
+        done, _ = await asyncio.wait({planning}, timeout=self._plan_seconds)
+        if done:
+            plan = planning.result()
+        else:  # the thread cannot be stopped; the next request finds its decisions in the log
+            self._late.add(planning)
+            planning.add_done_callback(self._drop)
+            self._counts.failed(LATE)
+            plan = Plan(body=body, reason=LATE, tenant=tenant)
         self._counts.count_plan(time.perf_counter() - began, is_changed=plan.body is not body)
         return plan
 
-    async def _make_plan(
-        self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]
+    async def _run(self, tenant: str, work: Callable[..., _Made], *given: object) -> _Made:
+        """Run work in a thread. A tenant has few of them, so that others never wait for one."""
+        slots = self._slots.setdefault(tenant, asyncio.Semaphore(TENANT_THREADS))
+        async with slots:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, work, *given)
+
+    def _drop(self, planning: "asyncio.Task[Plan]") -> None:
+        self._late.discard(planning)
+        if not planning.cancelled():
+            self.end(planning.result())
+
+    def _make_plan(
+        self, endpoint: ApiEndpoint, body: bytes, headers: Headers, deadline: float
     ) -> Plan:
         conversation, tenant = None, self._tenant(headers)
+        if time.monotonic() > deadline:
+            return Plan(body=body, reason=LATE, tenant=tenant)
         try:
             call = read_call(endpoint, body, headers)
             if call is None:
                 return Plan(body=body, reason=UNMANAGED, tenant=tenant)
             identity = identify(call, headers, self._salt, apart=self._apart)
-            if endpoint.is_count:
-                known = self._conversations.peek(identity, call)
-                return Plan(body=(known and known.prepare_count(call)) or body)
-            at = self._conversations.clock()
-            conversation = await self._conversations.find(identity, call)
-            self._callers[conversation.id] = (call.model, identity.client)
-            prepared = await conversation.prepare(call)
+            with self._conversations.turn(f"{identity.name}-"):
+                if endpoint.is_count:
+                    known = self._conversations.peek(identity, call)
+                    return Plan(body=(known and known.prepare_count(call)) or body)
+                at = self._conversations.clock()
+                conversation = self._conversations.find(identity, call)
+                self._callers.pop(conversation.id, None)
+                self._callers[conversation.id] = _Caller(call.model, identity.client, tenant)
+                if len(self._callers) > MOST_SESSIONS:
+                    self._callers.pop(next(iter(self._callers)), None)
+                prepared = conversation.prepare(call)
         except Exception as error:  # noqa: BLE001 - the client's request passes unchanged
             reason = _describe_error(error)
             self._note(type(error).__name__, reason, conversation)
-            return Plan(body=body, reason=reason, tenant=tenant)
+            shown = reason if self._is_local else type(error).__name__
+            return Plan(body=body, reason=shown, tenant=tenant)
         return Plan(
             body=body if prepared.body is None else prepared.body,
             call=call,
@@ -174,7 +261,7 @@ class Planner:
             tenant=tenant,
         )
 
-    def _tenant(self, headers: Mapping[str, str]) -> str:
+    def _tenant(self, headers: Headers) -> str:
         return tenant_of(headers, self._salt) if self._apart else ""
 
     def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
@@ -182,15 +269,36 @@ class Planner:
         self._note(reason, reason, plan.conversation)
         return Plan(body=given, reason=reason, tenant=plan.tenant)
 
-    def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
+    async def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
         """Record a complete answer. An unreadable answer is noted and not recorded."""
+        await self._run(plan.tenant, self._record_answer, plan, given, answer)
+
+    async def pay_unfinished(self, plan: Plan, answer: PassingAnswer) -> None:
+        """Charge a request whose answer did not come to its end."""
+        if self._budgets.is_set and not answer.is_recorded:
+            await self._run(plan.tenant, self._pay, plan, answer, None)
+
+    def _pay(self, plan: Plan, answer: PassingAnswer, usage: Usage | None) -> None:
+        answer.finish()
+        model = plan.call.model if plan.call is not None else _read_asked(plan.body).model
+        if model and (usage is not None or self._budgets.is_set):
+            self._budgets.pay(plan.tenant, model, usage or answer.usage_so_far(plan.body))
+
+    def _record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
+        answer.finish()
         try:
             reply = answer.reply()
-            if reply.usage is not None:
-                model = plan.call.model if plan.call is not None else reply.model
-                self._budgets.pay(plan.tenant, model, reply.usage)
+        except Exception as error:  # noqa: BLE001 - the client has its answer
+            self._note(type(error).__name__, _describe_error(error), plan.conversation)
+            self._pay(plan, answer, None)
+            return
+        try:
+            self._pay(plan, answer, reply.usage)
             if plan.conversation is not None:
-                plan.conversation.record_reply(reply, plan.asked)
+                with self._conversations.turn(plan.conversation.id):
+                    plan.conversation.record_reply(
+                        reply, plan.asked, is_simulated=answer.is_simulated
+                    )
         except Exception as error:  # noqa: BLE001 - the client has its answer
             self._note(type(error).__name__, _describe_error(error), plan.conversation)
             return
@@ -215,30 +323,39 @@ class Planner:
         if plan.conversation is not None:
             plan.conversation.release()
 
-    def let_go(self) -> None:
-        self._conversations.let_go()
+    def let_go(self, *, is_draining: bool = False) -> None:
+        self._conversations.let_go(0.0 if is_draining else None)
 
     def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
         self._conversations.close()
         if self._shadow is not None:
             self._shadow.close()
 
-    def stats(self) -> JsonObject:
-        bills = self._bills()
+    def stats(self, headers: Headers | None = None) -> JsonObject:
+        """Return the figures of the tenant whose headers these are, or without headers of all."""
+        tenant = self._tenant(headers) if headers is not None else None
+        bills = {
+            id: bill
+            for id, bill in self._bills().items()
+            if tenant is None or (id in self._callers and self._callers[id].tenant == tenant)
+        }
         periods = self._shadow.periods() if self._shadow is not None else {}
         sessions = [
             {"id": id, **bill.to_json(), "decisions": [one.to_json() for one in periods[id]]}
             for id, bill in bills.items()
+            if id != EARLIER
         ]
         return {
             "totals": sum(bills.values(), SessionBill()).to_json() if bills else {},
             "sessions": sessions,
-            "failures": dict(self._counts.failures),
+            "failures": dict(self._counts.failures) if tenant is None else {},
         }
 
     def metrics(self) -> str:
         total = sum(self._bills().values(), SessionBill())
-        return _metrics_text(self._counts, total, self._conversations.open_count)
+        lines = _metric_lines(self._counts, total, self._conversations.open_count)
+        return "\n".join(lines) + "\n"
 
     def figures(self) -> dict[str, BilledFigures]:
         """Return cost and savings by session id; zero while the first answer is awaited."""
@@ -250,8 +367,8 @@ class Planner:
             id: BilledFigures(
                 tally=bill.tally,
                 saved_usd=bill.saved_usd,
-                model=self._callers[id][0],
-                agent=self._callers[id][1],
+                model=self._callers[id].model,
+                agent=self._callers[id].client,
                 decisions={
                     n: (round(one.predicted_usd, USD_DIGITS), round(one.saved_usd, USD_DIGITS))
                     for one in periods.get(id, ())
@@ -259,6 +376,7 @@ class Planner:
                 },
             )
             for id, bill in bills.items()
+            if id in self._callers
         }
 
     async def undo(self, session: str, n: int) -> str:
@@ -272,10 +390,44 @@ class Planner:
         if conversation is None:
             return
         try:
-            conversation.fail("gateway", reason)
-            self._conversations.forget(conversation.id)
+            with self._conversations.turn(conversation.id):
+                conversation.fail("gateway", reason)
+                self._conversations.forget(conversation.id)
         except Exception as error:  # noqa: BLE001 - the log may be what failed
             self._counts.failed(f"not in the log: {type(error).__name__}")
+
+
+MOST_EXPECTED_TOKENS = 100_000_000
+"""More than any provider writes; a client may ask for any number."""
+
+
+class _Asked(msgspec.Struct):
+    model: str = ""
+    background: object = None
+    n: object = 1
+    max_tokens: object = None
+    max_completion_tokens: object = None
+    max_output_tokens: object = None
+
+    def expected_usd(self, body: bytes) -> float:
+        """Return what the request costs at most, as far as can be told from its length."""
+        limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
+        most = max((limit for limit in limits if isinstance(limit, int)), default=0)
+        output = most if most > 0 else capabilities(self.model).max_output_tokens
+        answers = max(1, self.n) if isinstance(self.n, int) else 1
+        usage = Usage(
+            input_tokens=len(body) // CHARS_A_TOKEN,
+            output_tokens=min(answers * output, MOST_EXPECTED_TOKENS),
+        )
+        return price_call(self.model, usage).usd
+
+
+def _read_asked(body: bytes) -> _Asked:
+    """Read some fields of a request; the others are skipped, which takes little time."""
+    try:
+        return msgspec.json.decode(body, type=_Asked)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _Asked()
 
 
 def _describe_error(error: Exception) -> str:

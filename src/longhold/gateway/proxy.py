@@ -3,22 +3,25 @@
 import asyncio
 import hmac
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import httpx2
 import msgspec
+from starlette.datastructures import Headers as HeaderView
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from longhold.core.http import LOOPBACK, Headers, is_loopback
+from longhold.core.http import LOOPBACK, SIMULATED, Headers, find_foreign_page, is_loopback
 from longhold.core.messages.text import one_line
 from longhold.core.settings import GatewaySettings
 from longhold.gateway.answer import PassingAnswer
 from longhold.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
 from longhold.gateway.planner import Plan, Planner
+from longhold.gateway.tenants import OverBudget
 
 OURS = b"x-longhold-"
 TOKEN = "x-longhold-token"
@@ -115,6 +118,10 @@ UPSTREAMS: Mapping[Upstream, str] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",
 }
+FREE_METHODS = ("GET", "HEAD", "OPTIONS", "DELETE")
+FILE_PATHS = ("/v1/files", "/v1/uploads", "/v1/audio")
+FILE_BODIES = 16
+"""Files may be this many times as long as other bodies: providers take 512 MB."""
 REFUSED = (400, 413, 422)
 """Statuses by which a provider rejects a request as invalid."""
 
@@ -145,6 +152,9 @@ class Proxy:
             await self._answer(request, send)
         except GatewayRefusal as refusal:
             await make_refusal(request.url.path, refusal)(scope, receive, send)
+        except OverBudget as error:
+            over = GatewayRefusal(402, "billing_error", str(error))
+            await make_refusal(request.url.path, over)(scope, receive, send)
         except ClientDisconnect:
             return
 
@@ -152,28 +162,47 @@ class Proxy:
         if request.headers.get("upgrade", "").lower() == "websocket":
             raise GatewayRefusal(426, "invalid_request_error", "no WebSockets here; use HTTP")
         endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
-        if request.method == "POST" and (reason := self._planner.refusal(request.headers)):
-            raise GatewayRefusal(402, "billing_error", reason)
+        # Only what reaches the provider tells whose request it is.
+        headers = HeaderView(raw=_forward_headers(request.scope["headers"]))
+        if request.method not in FREE_METHODS:
+            self._planner.check_budget(headers, is_counted=endpoint is not None)
         if endpoint is None:
             await self._pass(request, send)
             return
-        given = await self._body(request)
+        given = b"".join([piece async for piece in self._body(request)])
+        async with AsyncExitStack() as stack:
+            async with watch_client(request.receive):  # others of the tenant may come first
+                reserved = self._planner.reserve(endpoint, given, headers)
+                await stack.enter_async_context(reserved)
+            await self._manage(endpoint, request, given, headers, send)
+
+    async def _manage(
+        self, endpoint: ApiEndpoint, request: Request, given: bytes, headers: HeaderView, send: Send
+    ) -> None:
         if self._settings.on and BYPASS not in request.headers:
-            plan = await self._planner.plan(endpoint, given, request.headers)
+            plan = await self._planner.plan(endpoint, given, headers)
         else:
-            plan = self._planner.pass_through(given, request.headers)
+            plan = self._planner.pass_through(given, headers)
+        answer = PassingAnswer(endpoint.ends)
         try:
             async with (
                 watch_client(request.receive),
                 self._sent(request, given, plan) as (response, final),
             ):
-                await self._relay(response, final, given, endpoint, send)
+                await self._relay(response, final, given, answer, send)
+        except (ClientDisconnect, httpx2.TransportError, GatewayRefusal) as error:
+            # A provider that took the request and did not answer in time has worked on it.
+            is_late = isinstance(error.__cause__, httpx2.ReadTimeout)
+            if is_late or not isinstance(error, GatewayRefusal):
+                await self._planner.pay_unfinished(plan, answer)
+            raise
         finally:
             self._planner.end(plan)
 
     async def _pass(self, request: Request, send: Send) -> None:
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
-        body = request.stream() if has_body else b""
+        is_file = request.url.path.startswith(FILE_PATHS)
+        body = self._body(request, FILE_BODIES if is_file else 1) if has_body else b""
         async with self._send(request, body) as response, watch_client(request.receive):
             await _relay(response, response.aiter_raw(), send)
 
@@ -191,23 +220,27 @@ class Proxy:
             yield response, plan
 
     async def _relay(
-        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint, send: Send
+        self, response: httpx2.Response, plan: Plan, given: bytes, answer: PassingAnswer, send: Send
     ) -> None:
         """Relay an answer. It is logged before the client can react to its end."""
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        is_read = response.status_code == 200 and endpoint.ends is not None
-        answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
+        is_read = response.status_code == 200 and answer.begin(
+            is_stream=is_stream, is_simulated=SIMULATED in response.headers
+        )
+        if not is_read:
+            answer.finish()
 
         async def chunks() -> AsyncGenerator[bytes, None]:
-            is_settled = not is_read
             async for chunk in response.aiter_raw():
-                if not is_settled and answer.feed(chunk):
-                    self._planner.record_answer(plan, given, answer)
-                    is_settled = True
+                if is_read and answer.feed(chunk):
+                    await self._planner.record_answer(plan, given, answer)
                 if is_stream or not is_read:
                     yield chunk
-            if not is_settled and (not is_stream or answer.feed(b"\n\n")):
-                self._planner.record_answer(plan, given, answer)
+            if is_read and not answer.is_recorded:
+                if is_stream and not answer.feed(b"\n\n"):
+                    await self._planner.pay_unfinished(plan, answer)
+                else:
+                    await self._planner.record_answer(plan, given, answer)
             if is_read and not is_stream:
                 yield answer.whole()
 
@@ -218,21 +251,27 @@ class Proxy:
             more.append(_make_reason_header(plan.reason))
         await _relay(response, chunks(), send, more)
 
-    async def _body(self, request: Request) -> bytes:
-        body, most = bytearray(), self._settings.body_bytes
-        try:
-            async with asyncio.timeout(self._settings.body_seconds):
-                async for piece in request.stream():
-                    body += piece
-                    if len(body) > most:
-                        raise GatewayRefusal(
-                            413, "request_too_large", f"the request is over {most:,} bytes"
-                        )
-        except TimeoutError:
-            seconds = self._settings.body_seconds
-            message = f"the request did not arrive within {seconds:g} seconds"
-            raise GatewayRefusal(408, "timeout_error", message) from None
-        return bytes(body)
+    async def _body(self, request: Request, times: int = 1) -> AsyncIterator[bytes]:
+        """Yield a body of at most `times` the limit, and each limit's worth within its time."""
+        most, seconds = self._settings.body_bytes, self._settings.body_seconds
+        read, pieces = 0, aiter(request.stream())
+        due = time.monotonic() + seconds
+        while True:
+            try:
+                async with asyncio.timeout(due - time.monotonic()):
+                    piece = await anext(pieces)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                message = f"the request did not arrive within {seconds:g} seconds"
+                raise GatewayRefusal(408, "timeout_error", message) from None
+            if read // most < (read + len(piece)) // most:
+                due = time.monotonic() + seconds
+            read += len(piece)
+            if read > most * times:
+                message = f"the request is over {most * times:,} bytes"
+                raise GatewayRefusal(413, "request_too_large", message)
+            yield piece
 
     @asynccontextmanager
     async def _send(
@@ -249,7 +288,8 @@ class Proxy:
                 response = await stack.enter_async_context(self._connections.open(out))
             except (httpx2.TransportError, httpx2.InvalidURL) as error:
                 why = str(error) or type(error).__name__
-                message = f"{base} cannot be reached: {why}"
+                where = re.sub(r"//[^/@]*@", "//", base)  # without a password
+                message = f"{where} cannot be reached: {why}"
                 raise GatewayRefusal(502, "api_error", message) from error
             yield response
 
@@ -306,9 +346,8 @@ def check_caller(request: Request, token: str) -> None:
     if is_loopback(bound) and not is_loopback(name):
         message = f"this server is not {name!r}; use the address it was started with"
         raise GatewayRefusal(403, "permission_error", message)
-    page = re.match(r"https?://(\[.*\]|[^:]*)", request.headers.get("origin", ""))
-    if page and not is_loopback(page[1].strip("[]")):
-        raise GatewayRefusal(403, "permission_error", f"a page of {page[1]!r} asked for this")
+    if page := find_foreign_page(request.headers.raw):
+        raise GatewayRefusal(403, "permission_error", f"a page of {page!r} asked for this")
 
 
 def make_refusal(path: str, refusal: GatewayRefusal) -> Response:

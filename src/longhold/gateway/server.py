@@ -2,11 +2,16 @@
 
 import asyncio
 import gc
+import hmac
 import os
+import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from types import FrameType
 from typing import TypeAlias
 
 import httpx2
@@ -15,12 +20,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from longhold.core.http import LOOPBACK, is_loopback, listen, new_token, serve_in_thread, server_of
-from longhold.core.settings import GatewaySettings, Settings, home, load_settings
-from longhold.core.settings.private_files import write_private
+from longhold.core.settings import Settings, home, load_settings
+from longhold.core.settings.private_files import keep_secret
 from longhold.errors import ConfigError
 from longhold.gateway.conversations import Conversations
 from longhold.gateway.endpoints import Upstream
@@ -39,68 +44,152 @@ from longhold.gateway.tenants import TenantBudgets
 HEAD_BYTES = 65_536
 """Generous: clients' headers take a few thousand bytes."""
 CONNECT_SECONDS = 10.0
+ENDING_SECONDS = 600
+"""A restart lets streams finish for this long."""
+QUIET_SECONDS = 1.0
+"""A client that uses a connection again does so within this time, or finds it closed."""
 
 
-def _limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
-    """Return a protocol that closes connections with too long or too slow headers."""
+class LimitedHeads(HttpToolsProtocol):
+    """Closes connections with too long or too slow headers, and drops trailers.
 
-    class LimitedHeads(HttpToolsProtocol):
-        """Headers are due from `connection_made` or `on_message_begin` to `on_headers_complete`."""
+    Headers are due from `connection_made` or `on_message_begin` to `on_headers_complete`.
+    """
 
-        _due: asyncio.TimerHandle | None = None
-        _head_bytes = 0
+    head_seconds = 60.0
+    _due: asyncio.TimerHandle | None = None
+    _head_bytes = 0
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._expect_head()
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._end_head()
-            super().connection_lost(exc)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        super().connection_lost(exc)
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._expect_head()
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._expect_head()
 
-        def on_headers_complete(self) -> None:
-            self._end_head()
-            super().on_headers_complete()
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._due is not None:  # later ones are trailers, which nobody has checked
+            super().on_header(name, value)
 
-        def data_received(self, data: bytes) -> None:
-            if self._due is not None:
-                self._head_bytes += len(data)
-                if self._head_bytes > HEAD_BYTES and b"\r\n\r\n" not in data:
-                    self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
-                    return
-            super().data_received(data)
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        super().on_headers_complete()
 
-        def _expect_head(self) -> None:
-            if self._due is None:
-                self._head_bytes = 0
-                self._due = self.loop.call_later(settings.body_seconds, self.transport.close)
+    def data_received(self, data: bytes) -> None:
+        if self._due is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and b"\r\n\r\n" not in data:
+                self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
+                return
+        super().data_received(data)
 
-        def _end_head(self) -> None:
-            if self._due is not None:
-                self._due.cancel()
-                self._due = None
+    def _expect_head(self) -> None:
+        if self._due is None:
+            self._head_bytes = 0
+            self._due = self.loop.call_later(self.head_seconds, self.transport.close)
 
-    return LimitedHeads
+    def _end_head(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+
+@dataclass(slots=True)
+class Drain:
+    """Serves for some seconds after SIGTERM, so that a balancer notices before the port closes.
+
+    Meanwhile `/longhold/ready` answers 503, and each response closes its connection. A stream that
+    began before cannot say so any more. Its client may use the connection once more, so the port
+    stays open until nothing was served for `QUIET_SECONDS`.
+    """
+
+    seconds: float = 0.0
+    began_at: float | None = None
+    in_progress: int = 0
+    served_at: float = 0.0
+
+    @property
+    def is_on(self) -> bool:
+        return self.began_at is not None
+
+    def begin(self) -> None:
+        self.began_at = time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        if self.began_at is None:
+            return False
+        now = time.monotonic()
+        is_quiet = not self.in_progress and now >= self.served_at + QUIET_SECONDS
+        due = self.seconds if is_quiet else self.seconds + ENDING_SECONDS
+        return now >= self.began_at + due
+
+    async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        async def close_after(message: Message) -> None:
+            if self.is_on and message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
+        self.in_progress += 1
+        try:
+            await app(scope, receive, close_after)
+        finally:
+            self.in_progress -= 1
+            self.served_at = time.monotonic()
+
+
+class DrainingServer(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, drain: Drain) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._collected_at = time.monotonic()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGTERM and self._drain.seconds and not self._drain.is_on:
+            self._drain.begin()
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        self._shorten_collections()
+        return self._drain.is_over or await super().on_tick(counter)
+
+    def _shorten_collections(self) -> None:
+        """Freeze what is there, so that the collector stops everybody for new objects only.
+
+        A collection of everything takes longer the more sessions are open, so it waits for a moment
+        without requests.
+        """
+        now, drain = time.monotonic(), self._drain
+        is_idle = not drain.in_progress and now >= drain.served_at + IDLE_SECONDS
+        if now >= self._collected_at + (COLLECT_SECONDS if is_idle else COLLECT_LATEST_SECONDS):
+            gc.unfreeze()
+            gc.collect()
+            self._collected_at = now
+        gc.freeze()
 
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-DEFAULT_PORT = 8788
-SALT_BYTES = 16
+SALT = "LONGHOLD_SALT"
+"""Names clients by their credentials. Gateways that share a database need the same one."""
 LOOK_SECONDS = 0.1
 """How often to check for sessions that are idle or that another process wants."""
 OWN_PATHS = "/longhold/"
 DASHBOARD = "/longhold/sessions"
+KEY = "x-longhold-key"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+COMPACTION = "longhold.core.stages.compact.compact"
+"""Loaded at the start, because a session loads it late and others would wait meanwhile."""
+IDLE_SECONDS, COLLECT_SECONDS, COLLECT_LATEST_SECONDS = 1.0, 60.0, 600.0
 SWITCH_SECONDS = 0.0005
 """Thread switch interval. With Python's default of 5 ms, each read or write of a request waits that
 long while a shadow is computed."""
-ENDING_SECONDS = 600
-"""A restart lets streams finish for this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +201,8 @@ class GatewayOptions:
     pages: Callable[[Planner, str, int], Starlette] | None = None
     """Builds the dashboard from the planner, the key and the port. Served on loopback only."""
     key: str = field(default_factory=new_token)
+    """The operator's, for the pages and the figures of all tenants."""
+    drain: Drain = field(default_factory=Drain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +222,7 @@ def application(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        closing = asyncio.create_task(_let_go(planner))
+        closing = asyncio.create_task(_let_go(planner, options.drain))
         try:
             async with AsyncExitStack() as stack:
                 if dashboard is not None:
@@ -145,34 +236,56 @@ def application(
 
     proxy = Proxy(planner, connections, own, upstreams=options.upstreams, token=options.token)
     pages = [Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []
-    own_pages = Starlette(routes=[*_reports(planner, options.token), *pages], lifespan=lifespan)
+    own_pages = Starlette(routes=[*_reports(planner, options), *pages], lifespan=lifespan)
 
     async def gateway(scope: Scope, receive: Receive, send: Send) -> None:
         is_own = scope["type"] != "http" or scope["path"].startswith(OWN_PATHS)
-        await (own_pages if is_own else proxy)(scope, receive, send)
+        if scope["type"] == "http" and not is_own:
+            await options.drain.serve(proxy, scope, receive, send)
+        else:
+            await own_pages(scope, receive, send)
 
     return gateway
 
 
-def _reports(planner: Planner, token: str) -> list[Route]:
+def _reports(planner: Planner, options: GatewayOptions) -> list[Route]:
+    """Each caller gets the figures of its own tenant, and the operator, by the key, all."""
+
+    def is_operator(request: Request) -> bool:
+        given = request.headers.get(KEY, "")
+        return hmac.compare_digest(given.encode(), options.key.encode())
+
     async def stats(request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(planner.stats))
+        whose = None if is_operator(request) else request.headers
+        return JSONResponse(await asyncio.to_thread(planner.stats, whose))
 
     async def metrics(request: Request) -> Response:
+        if not is_operator(request):
+            raise GatewayRefusal(401, "authentication_error", f"give the operator's key as {KEY}")
         text = await asyncio.to_thread(planner.metrics)
         return PlainTextResponse(text, media_type=METRICS_TYPE)
+
+    async def health(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def ready(_: Request) -> Response:
+        if options.drain.is_on:
+            return PlainTextResponse("draining\n", 503)
+        return PlainTextResponse("ready\n")
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         async def guard(request: Request) -> Response:
             try:
-                check_caller(request, token)
+                check_caller(request, options.token)
+                return await endpoint(request)
             except GatewayRefusal as refusal:
                 return make_refusal(request.url.path, refusal)
-            return await endpoint(request)
 
         return guard
 
     return [
+        Route("/longhold/health", health),  # without the token, because probes have none
+        Route("/longhold/ready", ready),
         Route("/longhold/stats", guarded(stats)),
         Route("/longhold/metrics", guarded(metrics)),
     ]
@@ -183,19 +296,21 @@ def _build_planner(
     options: GatewayOptions,
     *,
     conversations: Conversations | None = None,
+    is_local: bool = True,
 ) -> Planner:
     return Planner(
         conversations or Conversations(settings),
-        salt=_salt(),
+        salt=bytes.fromhex(os.environ.get(SALT) or keep_secret(home() / "gateway.salt")),
         budgets=TenantBudgets(settings.gateway.tenant_usd_per_day, home() / "spent" / "tenants"),
         shadow=Shadow() if settings.gateway.shadow else None,
         apart=options.apart,
+        is_local=is_local,
     )
 
 
 def serve(
     host: str = LOOPBACK,
-    port: int = DEFAULT_PORT,
+    port: int = 8788,
     options: GatewayOptions | None = None,
     *,
     settings: Settings | None = None,
@@ -209,16 +324,17 @@ def serve(
     if not is_local:  # a remote client cannot open the file that a preview names
         settings = replace(settings, spill=replace(settings.spill, on=False))
     conversations = Conversations(settings, opens_files=is_local)
-    planner = _build_planner(settings, options, conversations=conversations)
+    planner = _build_planner(settings, options, conversations=conversations, is_local=is_local)
     if not is_local:
         options = replace(options, pages=None)
     with listen(host, port) as listener:
         bound = listener.getsockname()[1]
         app = application(planner, settings, options, bound)
         started(f"http://{host}:{bound}")
-        gc.freeze()  # loaded modules stay, so the collector need not scan them
+        import_module(COMPACTION)
         sys.setswitchinterval(SWITCH_SECONDS)
-        _server(app, settings, ending_seconds=ENDING_SECONDS).run([listener])
+        server = _server(app, settings, ending_seconds=ENDING_SECONDS)
+        DrainingServer(server.config, options.drain).run([listener])
 
 
 @contextmanager
@@ -237,18 +353,12 @@ def running(
 
 
 def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvicorn.Server:
-    protocol = _limited_heads(settings.gateway)
+    given = {"head_seconds": settings.gateway.body_seconds}
+    protocol = type("Protocol", (LimitedHeads,), given)
     return server_of(app, has_lifespan=True, ending_seconds=ending_seconds, protocol=protocol)
 
 
-async def _let_go(planner: Planner) -> None:
+async def _let_go(planner: Planner, drain: Drain) -> None:
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        planner.let_go()
-
-
-def _salt() -> bytes:
-    file = home() / "gateway.salt"
-    if not file.exists():
-        write_private(file, os.urandom(SALT_BYTES).hex())
-    return bytes.fromhex(file.read_text(encoding="ascii").strip())
+        planner.let_go(is_draining=drain.is_on)

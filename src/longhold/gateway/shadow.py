@@ -14,11 +14,11 @@ from msgspec import structs
 
 from longhold.core.messages import JsonObject, Usage
 from longhold.core.messages.usage import Tally, add_fields
+from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import price_call
 from longhold.core.request.billing.api_request import Caller, parse_request
 from longhold.core.request.billing.billing_settings import BillingSettings
-from longhold.core.request.billing.cache import CachePlan, PromptCache
-from longhold.core.request.billing.prefix_cache import PrefixCache
+from longhold.core.request.billing.cache import CachePlan, PrefixCache, PromptCache
 from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
 from longhold.core.view.tokens import estimate_tokens
 from longhold.gateway.decisions import PricedDecision
@@ -26,6 +26,11 @@ from longhold.gateway.endpoints import ApiEndpoint
 
 MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
 """Enough for about twenty active sessions, with a fifth of the simulator's memory."""
+
+
+MOST_SESSIONS = 1_000
+"""Sessions with figures of their own; those of the others are added up."""
+EARLIER = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +115,7 @@ class Shadow:
         )
         self._bench = Workbench(settings, estimate_tokens)
         self._cache = PromptCache(settings)
-        self._prefixes = PrefixCache(settings.openai_cache_seconds)
+        self._prefixes = PrefixCache()
         self._bills: dict[str, SessionBill] = {}
         self._periods: dict[str, list[DecisionPeriod]] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="longhold-shadow")
@@ -140,7 +145,12 @@ class Shadow:
         bill = SessionBill(
             tally=tally, changed_calls=int(call.sent is not call.given), shadow_usd=shadow
         )
-        self._bills[call.session] = self._bills.get(call.session, SessionBill()) + bill
+        self._bills[call.session] = self._bills.pop(call.session, SessionBill()) + bill
+        if len(self._bills) > MOST_SESSIONS:
+            oldest = next(id for id in self._bills if id != EARLIER)
+            gone = self._bills.pop(oldest)
+            self._bills[EARLIER] = self._bills.get(EARLIER, SessionBill()) + gone
+            self._periods.pop(oldest, None)
         self._count_decisions(call, bill.saved_usd)
 
     def _count_decisions(self, call: BilledCall, saved_usd: float) -> None:
@@ -163,6 +173,8 @@ class Shadow:
             theirs = self._match_prefix(call, call.given, "given")
             ours = self._match_prefix(call, call.sent, "sent")
         scale = call.usage.prompt_tokens / ours.prompt_tokens if ours.prompt_tokens else 1.0
+        if theirs.prompt_tokens * scale > capabilities(call.model).window_tokens:
+            return 0.0  # the provider would have refused it, so nothing was saved
         return _prompt_usd(call.model, theirs, scale) - _prompt_usd(call.model, ours, scale)
 
     def _prompt(self, call: BilledCall, body: bytes) -> PreparedPrompt:
@@ -175,7 +187,8 @@ class Shadow:
         fields = ("tools", call.endpoint.system_field, call.endpoint.list_field)
         prompt = msgspec.json.encode([raw.get(field) for field in fields])
         tokens = array("I", prompt[: len(prompt) // 4 * 4])
-        match = self._prefixes.look_up(f"{call.session} {side}", tokens, call.at)
+        lives = capabilities(call.model).cache_seconds
+        match = self._prefixes.look_up(f"{call.session} {side}", tokens, call.at, lives)
         self._prefixes.commit(match, call.at)
         fresh = match.prompt_tokens - match.cached_tokens
         is_written = call.usage.cache_write_tokens > 0

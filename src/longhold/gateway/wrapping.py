@@ -1,24 +1,33 @@
 """Runs one command behind its own gateway: environment, exit status, savings."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
 
 import msgspec
 
 from longhold.core.messages import JsonObject
 from longhold.core.settings.installation import NAME as OUR_NAME
 from longhold.core.settings.installation import program as our_program
+from longhold.core.settings.reading import user_home
 from longhold.errors import ConfigError
 from longhold.gateway.endpoints import Upstream
 from longhold.gateway.proxy import UPSTREAMS
 from longhold.gateway.server import GatewayOptions, running
+from longhold.gateway.unmanaged import name_unmanaged
 
+CONFIGURED = ("claude", "codex", "pi")
+"""Clients that are told the gateway's address in their own way. Logging in, they go past it."""
+MODELS = "models.json"
 NOT_FOUND = 127
 SIGNALLED = 128
 
@@ -46,6 +55,45 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
     return {**restored, **given, **ours}
 
 
+@contextmanager
+def pi_directory(url: str, own: Path) -> Iterator[str]:
+    """Make a directory of pi's settings that names the gateway, as pi reads no variable for it.
+
+    All of it but `models.json` are links to the user's own. What pi creates or replaces in it
+    becomes the user's own when pi ends.
+    """
+    (own / "sessions").mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="longhold-pi-") as made:
+        for path in own.iterdir():
+            if path.name != MODELS:
+                (Path(made) / path.name).symlink_to(path.resolve())
+        models = _read_models(own)
+        for name, base in (("anthropic", url), ("openai", f"{url}/v1")):
+            providers = models.setdefault("providers", {})
+            providers[name] = {**providers.get(name, {}), "baseUrl": base}
+        (Path(made) / MODELS).write_bytes(msgspec.json.encode(models))
+        yield made
+        for path in Path(made).iterdir():
+            if not path.is_symlink() and path.name != MODELS:
+                shutil.move(path, own / path.name)
+
+
+def _read_models(own: Path) -> JsonObject:
+    path = own / MODELS
+    try:
+        models: JsonObject = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+    except msgspec.DecodeError as error:
+        raise ConfigError(
+            f"{path} is not plain JSON ({error}); mend it, or run pi alone"
+        ) from error
+    return models
+
+
+def _find_pi_directory(environment: Mapping[str, str]) -> Path:
+    chosen = environment.get("PI_CODING_AGENT_DIR")
+    return Path(chosen).expanduser() if chosen else user_home() / ".pi" / "agent"
+
+
 def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list[str]:
     """Add the gateway's address, and the MCP server that lets the model look up cleared results."""
     name, *rest = command
@@ -64,26 +112,41 @@ def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list
 
 
 def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
-    """Run a command behind a gateway that ends with it. Changes no file of the client."""
+    """Run a command behind a gateway that ends with it. Changes no setting of the client."""
     if not command:
         raise ConfigError("no command to wrap; give one, as in `longhold wrap claude`")
     has_history = has_history and find_spec("mcp") is not None
-    options = GatewayOptions(upstreams=upstreams_in(os.environ), apart=False)
-    with running(options) as gateway:
+    upstreams = upstreams_in(os.environ)
+    client = Path(command[0]).stem
+    own = _find_pi_directory(os.environ)
+    if client == "pi":
+        providers = _read_models(own).get("providers", {})
+        given = {name: providers.get(name, {}).get("baseUrl") for name in upstreams}
+        upstreams |= {k: v.rstrip("/").removesuffix("/v1") for k, v in given.items() if v}
+    with running(GatewayOptions(upstreams=upstreams, apart=False)) as gateway, ExitStack() as stack:
         command = with_options(command, gateway.url, has_history=has_history)
-        exit_code = _run(command, environment_for(gateway.url, os.environ))
+        environment = environment_for(gateway.url, os.environ)
+        if client == "pi":
+            made = stack.enter_context(pi_directory(gateway.url, own))
+            environment["PI_CODING_AGENT_DIR"] = made
+        watched = () if client in CONFIGURED else tuple(upstreams.values())
+        exit_code = _run(command, environment, watched)
         return Wrapped(exit_code=exit_code, stats=gateway.planner.stats())
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def _run(command: Sequence[str], environment: Mapping[str, str], watched: Sequence[str]) -> int:
     """Run a command in the foreground. It gets Ctrl-C from the terminal and SIGTERM from here."""
     asked: list[int] = []
+    is_over = Event()
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
         signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _: asked.append(number)),
     }
     try:
         child = subprocess.Popen(list(command), env=dict(environment))
+        if watched:
+            given = (child.pid, Path(command[0]).name, watched, is_over)
+            Thread(target=name_unmanaged, args=given, daemon=True).start()
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         if asked:  # SIGTERM came before the child existed
             child.terminate()
@@ -94,5 +157,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     else:
         return status if status >= 0 else SIGNALLED - status
     finally:
+        is_over.set()
         for number, handler in before.items():
             signal.signal(number, handler)
