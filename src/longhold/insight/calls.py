@@ -36,8 +36,8 @@ from longhold.core.request.cache.breaks import (
     has_read,
     price_lost,
 )
+from longhold.core.request.cache.fingerprint import find_change
 from longhold.core.request.cache.monitor import list_announced
-from longhold.core.request.cache.moves import find_change
 from longhold.core.request.lifetime import life_of, seconds_of, written_lifetime
 
 RESTARTS = ("<command-name>/exit<", "<command-name>/quit<", "<command-name>/resume<")
@@ -129,7 +129,7 @@ def _check_asked(before: Asked | None, after: Asked | None) -> CacheBroke | None
     if before.options_hash and before.options_hash != after.options_hash:
         return CacheBroke(cause="option", detail="the options or beta headers changed")
     if before.markers and not after.markers:
-        detail = "the previous call marked messages, this one none"
+        detail = "the previous call set cache breakpoints on messages, this one set none"
         return CacheBroke(cause="marker", detail=detail)
     return None
 
@@ -147,13 +147,10 @@ def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
     if before.has_thought and is_spoken and not able.keeps_thinking and _shrinkage(before, after):
         detail = "a new user message: the previous turn's thinking is no longer sent"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
-    if (
-        before.has_thought != after.has_thought
-        and "enabled" in able.thinking_modes
-        and "adaptive" not in able.thinking_modes  # an adaptive model's answers show no setting
-    ):
-        was = "on" if before.has_thought else "off"
-        detail = f"thinking was {was} for the previous call, not for this one"
+    # Only a recorded setting counts: a model with thinking on may answer without any.
+    old, new = before.answer.first.thinking, after.answer.first.thinking
+    if old and new and old != new:
+        detail = f"thinking was switched from {old} to {new}"
         return CacheBroke(cause="thinking", detail=detail)
     return None
 
@@ -163,7 +160,7 @@ def _check_shrinkage(before: LoggedCall, after: LoggedCall) -> CacheBroke | None
     gone = _shrinkage(before, after)
     if not gone:
         return None
-    detail = f"the prompt has {gone:,} tokens less: something was removed"
+    detail = f"the prompt has {gone:,} fewer tokens: something was removed"
     return CacheBroke(cause="history", detail=detail)
 
 

@@ -5,12 +5,12 @@ tools, their size is inferred from the first prompt, or the first after a compac
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
-from longhold.core.log.entries import Compacted, Ran, Replied, Said
+from longhold.core.log.entries import AnyEntry, Compacted, Configured, Ran, Replied, Said
 from longhold.core.messages import Document, Image, Text, ToolUse, is_thought
 from longhold.core.messages.measure import (
     NOTHING,
@@ -19,10 +19,13 @@ from longhold.core.messages.measure import (
     measure_json,
     measure_text,
 )
+from longhold.core.policy.threshold import window_at_cost
+from longhold.core.settings import Settings
 from longhold.core.view import View
 from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.tokens import Gauge
-from longhold.core.view.window import Level, Window
+from longhold.core.view.window import COST, Level, Window, infer_window
+from longhold.insight.session_files import OURS
 
 UNSEEN_FRAME = "system prompt and tools, by the first calls"
 """Tokens that the provider counted and that the log does not contain."""
@@ -63,6 +66,60 @@ class Context:
     level: Level
     window: Window
     parts: tuple[ContextPart, ...]
+
+
+AGENT_LINES: dict[str, Callable[[int], int]] = {
+    "claude-code": lambda limit: limit - 33_000,
+    "codex": lambda limit: limit * 9 // 10,
+    "pi": lambda limit: limit - 16_384,
+}
+"""Where each agent compacts by itself, by the size of its window."""
+SHOWN_BUFFER_TOKENS = 20_000
+"""Distance before an agent's own threshold at which its context is shown as nearly full."""
+
+
+def session_window(format: str, view: View, settings: Settings, model: str = "") -> Window:
+    """Return a session's window with the threshold of the agent that acts in it.
+
+    Without `model` the window is the one that the history proves, else the model's. A gateway
+    acts at the window's own threshold, because its clients do.
+    """
+    own = settings.window
+    limit = own.limit_tokens or (0 if model else infer_window(view.history))
+    is_gateway = any(isinstance(entry, Configured) and entry.client for entry in view.history)
+    line = "" if own.auto_line == COST and is_gateway else own.auto_line
+    chosen = replace(settings, window=replace(own, limit_tokens=limit, auto_line=line))
+    window = window_at_cost(model or view.model, chosen, view.frame)
+    if format == OURS:
+        return window
+    limit = window.limit_tokens
+    at = _find_line(format, view.history, limit)
+    near = max(1, (at or limit) - SHOWN_BUFFER_TOKENS)
+    return replace(
+        window,
+        effective_tokens=limit,
+        auto_tokens=at or limit,
+        warning_tokens=near,
+        error_tokens=near,
+        blocking_tokens=limit,
+        full_tokens=limit,
+        auto=bool(at),
+    )
+
+
+def _find_line(format: str, history: Sequence[AnyEntry], limit: int) -> int:
+    """Return where another agent compacts by itself, or 0 if that is unknown.
+
+    The history takes precedence. An agent that went on past a threshold has another one.
+    """
+    seen = largest = 0
+    for entry in history:
+        if isinstance(entry, Compacted) and entry.by == "import" and entry.trigger == "auto":
+            seen, largest = entry.before_tokens or seen, 0
+        elif isinstance(entry, Replied) and entry.usage is not None:
+            largest = max(largest, entry.usage.prompt_tokens)
+    known = AGENT_LINES[format](limit) if format in AGENT_LINES else 0
+    return next((line for line in (seen, known) if max(0, largest - 1) < line <= limit), 0)
 
 
 def describe(view: View, gauge: Gauge, window: Window) -> Context:

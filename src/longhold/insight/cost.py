@@ -45,6 +45,7 @@ class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     window_tokens: int = 0
     """As far as the file proves it."""
     turns: int = 0
+    compactions: int = 0
     calls: tuple[SessionCall, ...] = ()
     is_import: bool = False
     """True for an import of another agent's session."""

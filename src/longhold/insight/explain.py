@@ -49,6 +49,10 @@ class Act:
     saved_tokens: int = 0
     times: int = 1
     """Number of equal failures in a row; `n` is the first."""
+    rule: str = ""
+    """The rule that decided it; "" in logs of earlier versions."""
+    lost: tuple[str, ...] = ()
+    """The rules that did not apply, each with the reason."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,6 +117,8 @@ class _Reader:
                 saved = entry.saved_tokens or saved
             text = describe_entry(entry, self._uses)
             act = Act(n=entry.n, kind=kind_of(entry), text=text, saved_tokens=saved)
+            if isinstance(entry, ViewChange):
+                act = replace(act, rule=entry.rule, lost=entry.lost)
             turn.acts = _with_act(turn.acts, act)
 
     def pay(self, answer: UniqueAnswer) -> None:

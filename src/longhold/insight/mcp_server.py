@@ -29,9 +29,10 @@ from msgspec import Meta
 from longhold.core.log import load_header
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.stores import default_store
-from longhold.core.memory.branch import Direct
+from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory_tool import MemoryInput, memory_tool
 from longhold.core.memory.paths import memory_place
+from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import Image, JsonObject, ResultContent, Text
 from longhold.core.settings import home, load_settings
@@ -237,7 +238,14 @@ class SessionServer:
         with MemoryStore(place, limits, commits=commits) as store:
             store.adopt()
             asked = {name: getattr(given, name) for name in given.__struct_fields__}
-            return await memory_tool(Direct(store=store, by="agent")).run(asked, self._context)
+            origin = Provenance(session=self._name, message=0, repository=directory)
+            pages = ConsentedMemories(
+                open=lambda: store,
+                by="agent",
+                provenance=lambda: origin,
+                is_outside=lambda: True,  # because nobody knows what the client has read
+            )
+            return await memory_tool(pages).run(asked, self._context)
 
 
 def _result(content: ResultContent, *, is_error: bool) -> CallToolResult:

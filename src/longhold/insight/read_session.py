@@ -1,6 +1,6 @@
 """Reads the calls of one session from its file, dropping texts to save memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -9,6 +9,7 @@ from longhold.core.log import load
 from longhold.core.log.entries import (
     AnyEntry,
     Compacted,
+    Configured,
     Forked,
     Imported,
     Ran,
@@ -39,6 +40,7 @@ from longhold.insight.cost import (
     unrecorded_summaries,
     words_of,
 )
+from longhold.insight.remedies import only_avoidable
 from longhold.insight.session_files import OURS, SessionFile
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, is_log, open_transcript
 
@@ -76,7 +78,7 @@ def _read_log(path: Path) -> SessionCalls:
     imported = [entry for entry in loaded.entries if isinstance(entry, Imported)]
     found = session_calls(
         map(_slim, loaded.entries),
-        agent=imported[-1].format if imported else OURS,
+        agent=imported[-1].format if imported else _find_client(loaded.entries) or OURS,
         session=path.stem,
         directory=loaded.header.directory,
     )
@@ -106,7 +108,8 @@ def session_calls(
         title=title_of_history(history),
         window_tokens=infer_window(history),
         turns=sum(map(begins_turn, history)),
-        calls=tuple(_calls(history)),
+        compactions=sum(isinstance(entry, Compacted) for entry in history),
+        calls=tuple(list_calls(history, explain_calls(history))),
     )
 
 
@@ -135,16 +138,24 @@ def title_of_history(history: Iterable[AnyEntry]) -> str:
     return clean_line(mask_secrets(title or first), TITLE_CHARS)
 
 
-def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
-    explained = {call.n: call for call in explain_calls(history)}
+def sum_session(history: Sequence[AnyEntry], reports: Iterable[CallReport]) -> Tally:
+    """Return the figures of a session as reports and lists of sessions show them."""
+    calls = list_calls(history, reports)
+    kept = (only_avoidable(one.tally, one.cause, is_expected=one.is_expected) for one in calls)
+    return sum(kept, Tally())
+
+
+def list_calls(history: Sequence[AnyEntry], reports: Iterable[CallReport]) -> Iterator[SessionCall]:
+    explained = {call.n: call for call in reports}
     paid = paid_calls(history)
     simulated = set(_find_simulated(history))
     for call in paid:
         found = _call(call, explained[call.n])
         yield _without_money(found) if call.n in simulated else found
     unpaid = unrecorded_summaries(history)
-    model = next((call.model for call in paid if isinstance(call, UniqueAnswer)), "")
+    models, model = {call.n: call.model for call in paid if isinstance(call, UniqueAnswer)}, ""
     for entry in history:
+        model = models.get(entry.n, model)
         if isinstance(entry, Compacted) and entry.n in unpaid:
             yield SessionCall(
                 key=f"summary|{entry.origin}|{entry.at}",
@@ -155,7 +166,15 @@ def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
             )
 
 
-def _find_simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
+def _find_client(history: Iterable[AnyEntry]) -> str:
+    """Return the program that a gateway served in a session, or ''."""
+    found = (entry.client for entry in history if isinstance(entry, Configured))
+    return clean_line(next(filter(None, found), ""), TITLE_CHARS)
+
+
+def _find_simulated(history: Sequence[AnyEntry]) -> Iterator[int]:
+    if any(isinstance(entry, Configured) and entry.simulated for entry in history):
+        yield from (entry.n for entry in history)
     model = ""
     for entry in history:
         if isinstance(entry, Switched):

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from longhold.core.policy.advice import COMPACTED_TOKENS, SUMMARY_TOKENS
+from msgspec import structs
+
+from longhold.core.messages.usage import Tally
+from longhold.core.policy.threshold import COMPACTED_TOKENS, SUMMARY_TOKENS
 
 MOST_REMEDIES = 3
 LEAST_USD = 0.005
@@ -40,7 +43,7 @@ CAUSES = {
     ),
     "tool": Cause(
         "a tool was added, removed or changed",
-        remedy="Connect MCP servers before the first message: tools stand before everything else.",
+        remedy="Connect MCP servers before the first message: tools are the first part of the prompt.",
     ),
     "section": Cause(
         "the system prompt changed",
@@ -54,14 +57,15 @@ CAUSES = {
         "thinking was switched on or off",
         remedy="Decide on thinking when a session begins.",
     ),
+    "ended_turn": Cause("a finished turn's thinking is no longer sent", False),
     "history": Cause(
         "something was removed from the history",
         remedy="Let old results be cleared when the cache has expired anyway, as Longhold does.",
     ),
-    "marker": Cause("no cache marker was set", remedy="Set a cache marker on every call."),
+    "marker": Cause("no cache breakpoint was set", remedy="Set cache breakpoints on every call."),
     "message": Cause(
         "an earlier message was changed",
-        remedy="Append to the history; what is rewritten is paid for again.",
+        remedy="Append to the history. Rewritten text is paid for again.",
     ),
     "provider": Cause("the provider, or something the transcript does not record", False),
     "compaction": Cause("the history was compacted", False),
@@ -95,11 +99,14 @@ class Remedy:
     usd: float
 
 
-def cause_of(name: str) -> Cause:
-    return CAUSES.get(_plain_cause(name), Cause(name.replace("_", " "), False))
+def cause_of(name: str, *, is_expected: bool = False) -> Cause:
+    found = _plain_cause(name, is_expected=is_expected)
+    return CAUSES.get(found, Cause(name.replace("_", " "), False))
 
 
-def _plain_cause(name: str) -> str:
+def _plain_cause(name: str, *, is_expected: bool = False) -> str:
+    if name == "thinking" and is_expected:  # the model drops it; the user switched nothing
+        return "ended_turn"
     return PAUSE if name.startswith("lifetime_") else name
 
 
@@ -108,13 +115,23 @@ def is_avoidable(name: str, *, is_expected: bool) -> bool:
     return cause_of(name).is_avoidable and (not is_expected or name == "model")
 
 
+def only_avoidable(tally: Tally, cause: str, *, is_expected: bool) -> Tally:
+    """Return the tally of calls of one cause, whose loss is 0 unless the user could avoid it.
+
+    Reports, lists and pages all get their figures from here, so that they agree.
+    """
+    if is_avoidable(cause, is_expected=is_expected):
+        return tally
+    return structs.replace(tally, lost_usd=0.0)
+
+
 def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
     found: dict[tuple[str, bool], Loss] = {}
     for row in rows:
         if not row["cause"]:
             continue
         avoidable = is_avoidable(row["cause"], is_expected=bool(row["is_expected"]))
-        cause = _plain_cause(row["cause"])
+        cause = _plain_cause(row["cause"], is_expected=bool(row["is_expected"]))
         before = found.get((cause, avoidable))
         found[cause, avoidable] = Loss(
             cause=cause,

@@ -1,20 +1,24 @@
 """The cost of all sessions, the avoidable part, and remedies."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
-
-from msgspec import structs
 
 from longhold.core.messages import JsonObject
 from longhold.core.messages.usage import Tally
+from longhold.core.models.capabilities import canonical_name
 from longhold.insight.cost import kinds_json
-from longhold.insight.remedies import Loss, Remedy, is_avoidable, losses, remedies
+from longhold.insight.remedies import Loss, Remedy, losses, only_avoidable, remedies
 from longhold.insight.session_index import SessionIndex, select_below
 
-DIMENSIONS = ("day", "month", "project", "model", "agent", "source", "session")
+DIMENSIONS = ("day", "week", "month", "block", "project", "model", "agent", "source", "session")
+IN_ORDER = ("day", "week", "month", "block")
+"""Dimensions in order of time; the others have the most expensive first."""
+BLOCK_SECONDS = 5 * 3_600
+"""Length of the windows in which subscriptions count usage; a block begins at a full hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,8 @@ class SpendingGroup:
     spending: Tally
     """`lost_usd` is the avoidable cost."""
     title: str = ""
+    path: str = field(default="", compare=False)
+    directory: str = ""
 
 
 def spending_json(tally: Tally) -> JsonObject:
@@ -51,6 +57,10 @@ class SpendingReport:
     """By dimension: days and months in order, others most expensive first."""
     unreadable: tuple[str, ...] = ()
     """Files that are not sessions or could not be read, each with the reason."""
+    without_usage: dict[str, int] = field(default_factory=dict)
+    """By agent: sessions whose calls have no usage, so that their cost is unknown."""
+    newest_day: str = ""
+    """The last day with calls, also if it is before the days of this report."""
 
     @property
     def days(self) -> int:
@@ -69,7 +79,13 @@ class SpendingReport:
             "losses": [asdict(loss) for loss in self.losses],
             "groups": {
                 name: [
-                    {"name": one.name, "spending": spending_json(one.spending), "title": one.title}
+                    {
+                        "name": one.name,
+                        "spending": spending_json(one.spending),
+                        "title": one.title,
+                        "path": one.path,
+                        "directory": one.directory,
+                    }
                     for one in groups
                 ]
                 for name, groups in self.groups.items()
@@ -85,6 +101,7 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
         f"SELECT path, problem FROM sessions WHERE problem != '' AND {scope}", values
     )
     spent = [(row, _spending(row)) for row in rows]
+    blocks = _find_blocks({row["slot"] for row in rows if row["slot"]})
     days = sorted({row["day"] for row in rows if row["day"]})
     return SpendingReport(
         sessions=len({(row["agent"], row["session"]) for row in rows}),
@@ -93,41 +110,93 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
         total=sum((tally for _, tally in spent), Tally()),
         losses=losses(rows),
         remedies=remedies(rows),
-        groups={name: _group(spent, name) for name in DIMENSIONS},
+        groups={name: _group(spent, name, blocks) for name in DIMENSIONS},
         unreadable=tuple(
             row["problem"] if row["path"] in row["problem"] else f"{row['path']}: {row['problem']}"
             for row in problems
         ),
+        without_usage={
+            row["agent"]: row["n"] for row in index.rows(_NO_USAGE.format(scope=scope), values)
+        },
+        newest_day=index.rows(_NEWEST.format(scope=scope), values)[0]["day"] or "",
     )
+
+
+_NO_USAGE = """
+SELECT agent, count(*) AS n FROM sessions
+WHERE problem = '' AND turns > 0 AND id NOT IN (SELECT file FROM calls) AND {scope} GROUP BY agent
+"""
+_NEWEST = """
+SELECT date(max(at), 'unixepoch', 'localtime') AS day
+FROM calls JOIN sessions ON sessions.id = calls.file WHERE {scope} AND at > 0
+"""
+
+
+def _find_blocks(slots: Iterable[int]) -> dict[int, str]:
+    """Return the name of the block of each slot: the day and hour at which the block began."""
+    began, found = -BLOCK_SECONDS, dict[int, str]()
+    for slot in sorted(slots):
+        if slot >= began + BLOCK_SECONDS:
+            began = slot - slot % 3_600
+        found[slot] = f"{datetime.fromtimestamp(began):%Y-%m-%d %H:%M}"
+    return found
 
 
 def _spending(row: sqlite3.Row) -> Tally:
     tally = Tally(**{name: row[name] for name in Tally.__struct_fields__})
-    is_lost = is_avoidable(row["cause"], is_expected=bool(row["is_expected"]))
-    return tally if is_lost else structs.replace(tally, lost_usd=0.0)
+    return only_avoidable(tally, row["cause"] or "", is_expected=bool(row["is_expected"]))
+
+
+UNDATED = "undated"
+SOURCES = {
+    "main": "conversation",
+    "compact": "summaries",
+    "stopped": "answers that were stopped",
+    "branch": "answers on another branch",
+}
+"""Names of the sources of calls in words; others are named by themselves."""
+
+
+def _week(day: str | None) -> str:
+    return f"{date.fromisoformat(day):%G-W%V}" if day else UNDATED
 
 
 _NAMES: dict[str, Callable[[sqlite3.Row], str]] = {
-    "day": lambda row: str(row["day"] or "undated"),
-    "month": lambda row: str(row["day"] or "undated")[:7],
+    "day": lambda row: str(row["day"] or UNDATED),
+    "week": lambda row: _week(row["day"]),
+    "month": lambda row: str(row["day"] or UNDATED)[:7],
     "project": lambda row: str(row["directory"] or "unknown"),
-    "model": lambda row: str(row["model"]),
+    "model": lambda row: _model_name(str(row["model"])),
     "agent": lambda row: str(row["agent"]),
-    "source": lambda row: str(row["source"]),
+    "source": lambda row: SOURCES.get(row["source"], str(row["source"])),
     "session": lambda row: str(row["session"]),
 }
 
 
-def _group(spent: Iterable[tuple[sqlite3.Row, Tally]], dimension: str) -> tuple[SpendingGroup, ...]:
-    name_of = _NAMES[dimension]
+def _model_name(name: str) -> str:
+    """Return a model's name without its date. A name that no model can have is left as it is."""
+    return canonical_name(name) if name.startswith("claude-") else name
+
+
+def _group(
+    spent: Iterable[tuple[sqlite3.Row, Tally]], dimension: str, blocks: Mapping[int, str]
+) -> tuple[SpendingGroup, ...]:
     groups: dict[str, SpendingGroup] = {}
     for row, tally in spent:
-        name, title = name_of(row), row["title"] if dimension == "session" else ""
-        known = groups.get(name, SpendingGroup(name=name, spending=Tally(), title=title))
+        is_block = dimension == "block"
+        name = blocks.get(row["slot"], UNDATED) if is_block else _NAMES[dimension](row)
+        known = groups.get(name) or SpendingGroup(
+            name=name, spending=Tally(), **_about(row, dimension)
+        )
         groups[name] = replace(known, spending=known.spending + tally)
-    if dimension in ("day", "month"):
+    if dimension in IN_ORDER:
         return tuple(sorted(groups.values(), key=lambda group: group.name))
     return tuple(sorted(groups.values(), key=lambda group: -group.spending.estimated_usd))
+
+
+def _about(row: sqlite3.Row, dimension: str) -> dict[str, str]:
+    names = ("title", "path", "directory") if dimension == "session" else ()
+    return {name: str(row[name] or "") for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,32 +206,47 @@ class SessionSummary:
     """The model with the highest cost."""
     calls: int = 0
     usd: float = 0.0
+    avoidable_usd: float = 0.0
+    hit_share: float = 0.0
     is_estimated: bool = False
+    compactions: int = 0
     last_at: float = 0.0
+    session: str = ""
+    title: str = ""
+    directory: str = ""
 
 
 def summarise(index: SessionIndex, roots: Sequence[Path]) -> dict[str, SessionSummary]:
     """Describe each session by file. Calls that a copy repeats count in both."""
     scope, values = select_below(roots)
-    rows = index.rows(_SUMMARY.format(scope=scope), values)
-    found: dict[str, SessionSummary] = {}
+    found: dict[str, list[sqlite3.Row]] = defaultdict(list)
+    for row in index.rows(_SUMMARY.format(scope=scope), values):
+        found[row["path"]].append(row)
+    return {path: _summary(rows) for path, rows in found.items()}
+
+
+def _summary(rows: Sequence[sqlite3.Row]) -> SessionSummary:
+    first, by_model = rows[0], Counter[str]()
     for row in rows:
-        before = found.get(
-            row["path"], SessionSummary(agent=row["agent"], model=row["model"] or "")
-        )
-        found[row["path"]] = replace(
-            before,
-            calls=before.calls + row["calls"],
-            usd=before.usd + row["usd"],
-            is_estimated=before.is_estimated or bool(row["is_estimated"]),
-            last_at=max(before.last_at, row["last_at"]),
-        )
-    return found
+        by_model[row["model"] or ""] += row["usd"] + row["unrecorded_usd"]
+    tally = sum(map(_spending, rows), Tally())
+    return SessionSummary(
+        **{name: first[name] or "" for name in ("agent", "session", "title", "directory")},
+        model=by_model.most_common(1)[0][0],
+        calls=tally.calls,
+        usd=tally.estimated_usd,
+        avoidable_usd=tally.lost_usd,
+        hit_share=tally.hit_share,
+        is_estimated=tally.unrecorded_usd > 0,
+        compactions=first["compactions"],
+        last_at=max(row["last_at"] for row in rows),
+    )
 
 
-_SUMMARY = """
-SELECT path, agent, model, count(model) AS calls, max(coalesce(at, 0)) AS last_at,
-    total(usd) + total(unrecorded_usd) AS usd, total(unrecorded_usd) > 0 AS is_estimated
+_SUMMARY = f"""
+SELECT path, agent, session, title, directory, compactions, model, cause, is_expected,
+    max(coalesce(at, 0)) AS last_at,
+    {", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in Tally.__struct_fields__)}
 FROM sessions LEFT JOIN calls ON sessions.id = calls.file
-WHERE {scope} GROUP BY path, model ORDER BY path, usd DESC
+WHERE {{scope}} GROUP BY path, model, cause, is_expected
 """

@@ -4,6 +4,7 @@ The transcript of a sub-agent next to its session is part of that session.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from longhold.core.log.stores import default_store
 from longhold.core.settings import home
 from longhold.core.settings.project import project_root
+from longhold.core.settings.reading import user_home
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.claude_code.agents import agent_files, session_name
 from longhold.insight.transcripts.formats import open_transcript
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 
 
 OURS = "longhold"
+ID_CHARS = 8
+"""Characters of another agent's session id that lists show; every command accepts them."""
+LEAST_ID_CHARS = 4
+"""A shorter beginning of an id could be any word."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LOOKED_AT = 200
 """Newest sessions that are checked for their project."""
 
@@ -44,7 +51,7 @@ def index_path(path: Path) -> str:
 
 def agent_roots() -> dict[str, list[Path]]:
     """Return where each agent stores its sessions; the agents' own variables override it."""
-    user = Path.home()
+    user = user_home()
     claude = _read_roots("CLAUDE_CONFIG_DIR") or [user / ".claude", user / ".config" / "claude"]
     codex = _read_roots("CODEX_HOME") or [user / ".codex"]
     pi = _read_roots("PI_CODING_AGENT_DIR") or [user / ".pi" / "agent"]
@@ -87,6 +94,20 @@ def newest_session(directory: Path) -> Path | None:
             if transcript.directory in here:
                 return path
     return store.files(ours[0].id).find(ours[0].id).path if ours else None
+
+
+def find_by_id(id: str) -> list[Path]:
+    """Find other agents' sessions by an id, or by at least four characters of its beginning.
+
+    Every agent puts the id into the file's name, so no file has to be read.
+    """
+    if len(id) < LEAST_ID_CHARS:
+        return []
+    places = (root for agent, roots in agent_roots().items() if agent != OURS for root in roots)
+    files = (file.path for root in places for file in _transcripts(root))
+    found = [(path, [path.stem, *_UUID.findall(path.stem)]) for path in files]
+    exact = [path for path, ids in found if id in ids]
+    return exact or [path for path, ids in found if any(each.startswith(id) for each in ids)]
 
 
 def _find_modified(least: float) -> Iterator[tuple[float, Path]]:

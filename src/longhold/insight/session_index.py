@@ -26,7 +26,7 @@ from longhold.insight.session_files import (
     processes_for,
 )
 
-VERSION = 4
+VERSION = 6
 """Schema version; an index of another version is rebuilt."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
@@ -34,6 +34,8 @@ BUSY_SECONDS = 30.0
 
 SUMMED = (*Tally.__struct_fields__, "hour_usd")
 """Columns summed over the calls that are not copies, so that a report reads few rows."""
+SLOT_SECONDS = 900
+"""Calls are summed by quarters of an hour, from which the days of any time zone can be made."""
 LONG_SECONDS = 3_600
 """Idle time that outlasts every cache lifetime a user can choose."""
 
@@ -43,23 +45,22 @@ _SCHEMA = f"""
 CREATE TABLE stamp (stamp TEXT);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, agent TEXT, session TEXT,
-    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, is_import INTEGER,
-    problem TEXT
+    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, compactions INTEGER,
+    is_import INTEGER, problem TEXT
 );
 CREATE TABLE calls (
     file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
-    day TEXT, {", ".join(_COLUMNS)}
+    {", ".join(_COLUMNS)}
 );
 CREATE TABLE sums (
-    file INTEGER, day TEXT, model TEXT, source TEXT, cause TEXT, is_expected INTEGER,
+    file INTEGER, slot INTEGER, model TEXT, source TEXT, cause TEXT, is_expected INTEGER,
     is_long INTEGER, {", ".join(SUMMED)}
 );
 CREATE INDEX of_file ON calls (file);
 CREATE INDEX of_key ON calls (key);
 """
 _INSERT = (
-    f"INSERT INTO calls (file, day, {', '.join(_COLUMNS)}) "
-    f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_COLUMNS))})"
+    f"INSERT INTO calls (file, {', '.join(_COLUMNS)}) VALUES (?, {', '.join('?' * len(_COLUMNS))})"
 )
 _REPEATED = "key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)"
 _WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
@@ -76,14 +77,14 @@ UPDATE calls SET is_copy = rowid NOT IN ({_FIRST.format(scope=_REPEATED)}) WHERE
 that its original has."""
 
 _SUMMED_UP = f"""
-SELECT file, day, model,
+SELECT file, cast(nullif(at, 0) / {SLOT_SECONDS} AS INTEGER) * {SLOT_SECONDS} AS slot, model,
     CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END AS source, cause,
     is_expected, idle_seconds > {LONG_SECONDS} AS is_long,
     {", ".join(f"sum({name}) AS {name}" for name in SUMMED)}
 FROM calls WHERE {{counted}} GROUP BY 1, 2, 3, 4, 5, 6, 7
 """
 _SUMS = """
-SELECT sums.*, agent, session, directory, title
+SELECT sums.*, date(slot, 'unixepoch', 'localtime') AS day, agent, session, directory, title, path
 FROM {table} JOIN sessions ON sessions.id = sums.file
 WHERE {scope} AND (day >= ? OR ? = '')
 """
@@ -104,7 +105,7 @@ def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
         with closing(_connection_at(path)) as connection:
             yield SessionIndex(connection)
     except sqlite3.OperationalError as error:
-        advice = "make room, or set LONGHOLD_HOME to another directory"
+        advice = "free some space, or set LONGHOLD_HOME to another directory"
         raise StoreError(f"{path}: {error}; {advice}") from error
 
 
@@ -170,17 +171,18 @@ class SessionIndex:
         execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
         put = execute(
             "INSERT INTO sessions (path, stamp, agent, session, directory, title, window_tokens,"
-            " turns, is_import, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " turns, compactions, is_import, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(index_path(file.path), file.stamp, found.agent, found.session, found.directory),
-                *(found.title, found.window_tokens, found.turns, found.is_import, found.problem),
+                *(found.title, found.window_tokens, found.turns, found.compactions),
+                *(found.is_import, found.problem),
             ),
         )
         self._connection.executemany(
             _INSERT,
             (
                 (
-                    *(put.lastrowid, call.at),
+                    put.lastrowid,
                     *(getattr(call, name) for name in _CALL),
                     *structs.astuple(call.tally),
                 )
@@ -260,5 +262,5 @@ def select_below(roots: Iterable[Path]) -> tuple[str, list[str]]:
     for root in roots:
         place = index_path(Path(os.path.realpath(root)))
         tests.append("(path = ? OR substr(path, 1, ?) = ?)")
-        values += [place, str(len(place) + 1), f"{place}/"]
+        values += [place, str(len(place) + 1), f"{place}{os.sep}"]
     return f"({' OR '.join(tests)})" if tests else "1", values

@@ -29,6 +29,8 @@ class SessionHit:
     records: int
     """Records that contain any of the words."""
     n: int
+    at: float
+    """When the record was made, or when the file was last written if the record has no time."""
     hit: RecordHit | None
     """None if its file could not be read there."""
 
@@ -59,8 +61,9 @@ def search_sessions(
 
 def _hit(match: SessionMatch, path: Path, question: HistoryQuestion) -> SessionHit:
     span, record = match.span, match.record
-    quoted = None
+    quoted, written = None, 0.0
     with suppress(LongholdError, OSError):
+        written = path.stat().st_mtime
         quoted = _read_quote(match, path, question)
     return SessionHit(
         agent=span.agent,
@@ -70,6 +73,7 @@ def _hit(match: SessionMatch, path: Path, question: HistoryQuestion) -> SessionH
         title=span.title,
         records=match.records,
         n=record.n,
+        at=(quoted.at if quoted else 0.0) or written,
         hit=quoted,
     )
 

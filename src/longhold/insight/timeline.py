@@ -1,7 +1,7 @@
 """The context of each call by category, and what each compaction kept.
 
 The provider counts the prompt; the split is estimated. The frame is a first prompt minus its
-messages. What the scaled estimates cannot explain was not in the transcript.
+messages. Tokens that the scaled estimates cannot explain were not in the transcript.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from longhold.core.log.entries import AnyEntry, Compacted
 from longhold.core.log.unique_answers import answers_of
 from longhold.core.messages import Message, Text, ToolResult, ToolUse, text_of
 from longhold.core.messages.text import one_line
-from longhold.core.stages.compact.survival import recent_names
+from longhold.core.stages.compact.compose import recent_names
 from longhold.core.view import View
 from longhold.core.view.items import Item, Spoken
 from longhold.core.view.tokens import Weights, default_weights, weigh
@@ -162,7 +162,7 @@ class _ContextReader:
 
 
 def _search_key(name: str, kind: str) -> str:
-    """Return the text to find a name by: the file name of a path."""
+    """Return the text to search for a name: for a path, its file name."""
     return name.rstrip("/").rpartition("/")[2] if kind == "path" else name
 
 

@@ -1,13 +1,16 @@
 """A word index over all sessions in one SQLite file, without the texts.
 
-The file can be deleted at any time. Of a session that grew, only new entries are added.
+The file can be deleted at any time. If a session grew, only its new entries are added.
 """
 
+import re
 import sqlite3
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import log
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from longhold.core.messages.words import STOP_WORDS, words_of
 from longhold.core.settings import home
 from longhold.core.tools.history.log_index import Index
 from longhold.core.tools.history.question import PASSAGE_BITS, HistoryQuestion, TermRows
@@ -34,6 +38,14 @@ ALL = "all sessions, second form"
 """Name of the index, in place of a session's id. An index with another name is rebuilt."""
 ELSEWHERE = 0.3
 """Share of a word's weight if it is in the session but not in the passage."""
+OFTEN = 0.1
+"""Share of a word's weight that is added, times the logarithm of the passages that have it."""
+EXACT = 2.0
+"""Factor for an identifier found as it was written, because its parts are common words."""
+SPOKEN = 1.5
+"""Factor for a passage of the user's own words, which is what people remember of a session."""
+
+_IDENTIFIER = re.compile(r"\w*[._/:-]\w[\w._/:-]*|\w*[a-z][A-Z]\w*|\w*_\w+")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spans (
@@ -45,6 +57,8 @@ CREATE TABLE IF NOT EXISTS records (
     digest INTEGER
 );
 """
+
+_SPOKEN_RECORDS = "SELECT number FROM records WHERE kinds = 'user'"
 
 
 class SearchedRecord(Struct, frozen=True, array_like=True):
@@ -162,10 +176,12 @@ class SessionWords(Index):
     ) -> list[SessionMatch]:
         """Find sessions by their best passage, newer first; of equal records only the newest."""
         terms, allowed = self.search(question)
+        terms += self._search_exact(question.text.replace('"', "").split())
         if question.kinds:
             allowed = self._select_kinds(question.kinds, terms, allowed)
         spans = [span for span in self._spans() if is_wanted(span)]
         firsts = [span.first for span in spans]
+        spoken = self._spoken()
         found: defaultdict[str, _SessionScore] = defaultdict(_SessionScore)
         for term in terms:
             for row in term.rows:
@@ -174,7 +190,9 @@ class SessionWords(Index):
                 if span is None or number >= span.first + span.count:
                     continue  # its session is gone or not wanted
                 if allowed is None or number in allowed:
-                    found[span.path].add(row, term, span)
+                    factor = SPOKEN if number in spoken else 1.0
+                    found[span.path].add(row, term, span, factor)
+        self._add_titles(question, found.values())
         ranked = sorted((score.best() for score in found.values()), reverse=True)
         records = self._records(best.row >> PASSAGE_BITS for best in ranked)
         unique: dict[int, SessionMatch] = {}
@@ -182,6 +200,28 @@ class SessionWords(Index):
             record = records[best.row >> PASSAGE_BITS]
             unique.setdefault(record.digest, best.match(record))
         return list(unique.values())
+
+    def _search_exact(self, written: Sequence[str]) -> list[TermRows]:
+        """Find identifiers and neighbouring words as they were written, not their parts."""
+        names = [(word, EXACT) for word in written if _IDENTIFIER.fullmatch(word)]
+        pairs = [
+            (f"{first} {second}", 1.0)
+            for first, second in pairwise(written)
+            if not STOP_WORDS.issuperset((first.lower(), second.lower()))
+        ]
+        return [
+            TermRows(weight=factor * self.weigh(len(rows)), rows=rows)
+            for text, factor in (*names, *pairs)
+            if (rows := self.find_text(text))
+        ]
+
+    def _spoken(self) -> set[int]:
+        return {n for (n,) in self._connection.execute(_SPOKEN_RECORDS)}
+
+    def _add_titles(self, question: HistoryQuestion, scores: Iterable["_SessionScore"]) -> None:
+        weights = {word.lower(): self.weigh(len(self.find_text(word))) for word in question.words}
+        for score in scores:
+            score.add_title(weights)
 
     def _select_kinds(
         self, kinds: frozenset[str], terms: Sequence[TermRows], allowed: set[int] | None
@@ -209,16 +249,27 @@ class _SessionScore:
         self._inside: defaultdict[int, float] = defaultdict(float)
         self._spans: dict[int, SessionSpan] = {}
         """By record number."""
-        self._terms: dict[int, float] = {}
+        self._weights: dict[int, float] = {}
+        self._counts: Counter[int] = Counter()
+        """By term: its weight, and the passages that have it."""
+        self._title = 0.0
 
-    def add(self, row: int, term: TermRows, span: SessionSpan) -> None:
-        self._inside[row] += term.weight
+    def add(self, row: int, term: TermRows, span: SessionSpan, factor: float) -> None:
+        self._inside[row] += factor * term.weight
         self._spans[row >> PASSAGE_BITS] = span
-        self._terms[id(term)] = term.weight
+        self._weights[id(term)] = term.weight
+        self._counts[id(term)] += 1
+
+    def add_title(self, weights: Mapping[str, float]) -> None:
+        titles = {span.title for span in self._spans.values()}
+        words = {word for title in titles for word in words_of(title)}
+        self._title = sum(weight for word, weight in weights.items() if word in words)
 
     def best(self) -> "_BestPassage":
         weight, row = max((weight, row) for row, weight in self._inside.items())
-        score = weight + ELSEWHERE * (sum(self._terms.values()) - weight)
+        score = weight + self._title
+        for term, count in self._counts.items():
+            score += self._weights[term] * (ELSEWHERE + OFTEN * log(1 + count))
         return _BestPassage(score, row, self._spans[row >> PASSAGE_BITS], len(self._spans))
 
 

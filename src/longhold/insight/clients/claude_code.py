@@ -1,29 +1,31 @@
 """Claude Code's status line and compaction hooks. Both skip unreadable input and never fail."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from longhold.core.log.entries import AnyEntry, Compacted
-from longhold.core.messages import Json, JsonObject, usage_from_wire
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line
+from longhold.core.messages.usage import fields_of
 from longhold.core.models.prices import cost
-from longhold.core.request.lifetime import lifetime_seconds, written_lifetime
-from longhold.core.turn.status import Status
+from longhold.core.request.lifetime import lifetime_seconds
+from longhold.core.settings import home
+from longhold.core.settings.private_files import write_private
 from longhold.errors import LongholdError
+from longhold.insight.clients import known_status
 from longhold.insight.cost import begins_turn, words_of
 from longhold.insight.read_session import read_entries
 from longhold.insight.report import SpendingReport, make_report
 from longhold.insight.session_files import find_sessions
 from longhold.insight.session_index import open_index
 from longhold.insight.timeline import follow_context
-from longhold.session.importing.json_records import count, decode_record, seconds
 
-TAIL_BYTES = 512 << 10
-"""Bytes read from the end of a transcript for the last answer."""
+PRICED_TOKENS = 100_000
+"""A prompt of this size has the price per token of nearly every prompt."""
 REFRESHED_BYTES = 16 << 20
 """A longer session takes a second to read again, so the last report is used."""
 KEPT_CHARS = 6_000
@@ -39,28 +41,24 @@ LOST = (
 )
 
 
-def status_line(given: JsonObject, now: float) -> str:
-    """Render the status line. A cold cache adds the price of rewriting the prompt."""
+def status_line(given: Mapping[str, Any], now: float) -> str:
+    """Render the status line, and keep what it needs for `known_status`."""
     path = Path(str(given.get("transcript_path") or ""))
-    last = _last_answer(path) if path.is_file() else {}
-    window, usage = _object(given.get("context_window")), usage_from_wire(_usage(last))
-    used = usage_from_wire(_object(window.get("current_usage"))).prompt_tokens
-    used, size = used or usage.prompt_tokens, count(window.get("context_window_size"))
-    spent, left, paid = _object(given.get("cost")).get("total_cost_usd"), None, None
-    if (at := seconds(last.get("timestamp"))) and usage.prompt_tokens:
-        model = str(_object(last.get("message")).get("model") or "")
-        left = max(0.0, at + lifetime_seconds(model, written_lifetime(usage)) - now)
-        paid = cost(model, write_5m_tokens=usage.prompt_tokens)
-    status = Status(
-        used_tokens=used,
-        line_tokens=size if used else 0,
-        percent_left=max(0, round((size - used) / size * 100)) if size else 0,
-        cache_seconds=left,
-        rewrite_usd=paid.total if paid else 0.0,
-        usd=spent if isinstance(spent, int | float) else 0.0,
-        avoidable_usd=session_report(path).avoidable_usd if path.is_file() else 0.0,
-    )
-    return status.line()
+    answer = known_status.last_answer(path) if path.is_file() else {}
+    model = known_status.model_of(answer)
+    paid = cost(model, write_5m_tokens=PRICED_TOKENS)
+    kept = {
+        "at": now,
+        "path": str(path),
+        "model": model,
+        "lifetimes": {name: lifetime_seconds(model, name) for name in ("5m", "1h")},
+        "write_usd": paid.total / PRICED_TOKENS if paid else 0.0,
+        "avoidable_usd": session_report(path).avoidable_usd if path.is_file() else 0.0,
+    }
+    if path.is_file():
+        with suppress(OSError, LongholdError):
+            write_private(known_status.kept_file(home(), path), msgspec.json.encode(kept))
+    return known_status.make_line(given, answer, kept, now)
 
 
 def session_report(path: Path) -> SpendingReport:
@@ -72,19 +70,7 @@ def session_report(path: Path) -> SpendingReport:
     return SpendingReport()
 
 
-def _last_answer(path: Path) -> JsonObject:
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - TAIL_BYTES))
-        lines = file.read().split(b"\n")
-    for line in reversed(lines):
-        record = _object(decode_record(line)) if b'"assistant"' in line else {}
-        if record.get("type") == "assistant" and not record.get("isSidechain") and _usage(record):
-            return record
-    return {}
-
-
-def keep(given: JsonObject) -> str:
+def keep(given: Mapping[str, Any]) -> str:
     """Before a compaction, return what it must keep; after it, what the summary lost."""
     with suppress(LongholdError, OSError):
         history = read_entries(Path(str(given.get("transcript_path") or "")))
@@ -126,15 +112,7 @@ def _write(intro: str, names: Sequence[str], words: Sequence[str]) -> str:
     return mask_secrets("\n".join(parts))
 
 
-def _usage(record: JsonObject) -> JsonObject:
-    return _object(_object(record.get("message")).get("usage"))
-
-
-def _object(value: Json | object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def read_input(text: bytes) -> JsonObject:
+def read_input(text: bytes) -> Mapping[str, Any]:
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        return _object(msgspec.json.decode(text))
+        return fields_of(msgspec.json.decode(text))
     return {}

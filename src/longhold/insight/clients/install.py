@@ -5,53 +5,115 @@ existing status line or server of the same name is left alone.
 """
 
 import copy
+import json
 import os
+import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from longhold.core.messages import JsonObject
-from longhold.core.settings.installation import NAME, program
-from longhold.core.settings.private_files import Overtaken, replace_content
+from longhold.core.settings import home
+from longhold.core.settings.installation import NAME, is_installed, program
+from longhold.core.settings.private_files import (
+    Overtaken,
+    private_directory,
+    replace_content,
+    write_private,
+)
 from longhold.errors import ConfigError
 from longhold.insight.clients import pi
 from longhold.insight.session_files import agent_roots
 
 CLIENTS = ("claude-code", "codex", "pi")
 REFRESH_SECONDS = 10
+_PROGRAM = re.compile(
+    r"(/[^\"'\n]*?/(?:longhold(?=[\"' \\])|python[\d.]*(?=[^/]{0,80}-m[\s\"',]+longhold)))"
+)
+"""The full path of a Longhold program in a client's file."""
 _BEGIN, _END = "# longhold: begin", "# longhold: end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
     path: Path
-    before: str
+    before: str | None
+    """None if there is no such file."""
     after: str | None
     """None removes the file."""
     lines: tuple[str, ...]
+    original: str | None = None
+    """The file without anything of Longhold's, which an undo restores."""
 
-    def apply(self) -> None:
+    def apply(self, *, undo: bool = False) -> None:
         """Write the file, unless another program changed it since it was read."""
         try:
             expected = self.path.stat() if self.path.exists() else None
-            if (self.path.read_text("utf-8") if expected else "") != self.before:
+            if _read(self.path) != self.before:
                 raise Overtaken(str(self.path))
+            if not undo:
+                kept = {"path": str(self.path), "before": self.original, "after": self.after}
+                private_directory(home() / "installed")
+                write_private(_backup(self.path), msgspec.json.encode(kept))
             if self.after is None:
                 self.path.unlink()
             else:
                 replace_content(self.path, self.after.encode(), expected)
+            if undo:
+                _backup(self.path).unlink(missing_ok=True)
         except Overtaken:
             raise ConfigError(f"{self.path} was changed meanwhile; try again") from None
 
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:
-    planned = _PLANS[client](undo=undo)
-    return [change for change in planned if change.before != change.after]
+    """Plan the changes. An undo restores the bytes of a file that nobody changed since."""
+    without = {one.path: _restored(one) for one in _PLANS[client](undo=True)}
+    if undo:
+        found = list(without.values())
+    else:
+        found = [
+            replace(one, original=without[one.path].after if one.path in without else one.before)
+            for one in _PLANS[client](undo=False)
+        ]
+    return [change for change in found if change.before != change.after]
+
+
+def _restored(change: FileChange) -> FileChange:
+    try:
+        kept = msgspec.json.decode(_backup(change.path).read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return change
+    if change.before == change.after:  # it has nothing of Longhold's any more
+        return change
+    is_ours = kept["before"] is None and (change.after or "{}").strip() == "{}"
+    if is_ours or kept["after"] == change.before:
+        return replace(change, after=kept["before"])
+    return change
+
+
+def _backup(path: Path) -> Path:
+    """Return where the original of a client's file is kept."""
+    name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=8).hexdigest()
+    return home() / "installed" / f"{path.name}.{name}.json"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode() if path.exists() else None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 ({error}); fix it first") from error
+
+
+def find_programs(client: str) -> list[str]:
+    """Return the programs that an installation in a client runs, by the first word."""
+    texts = [one.before or "" for one in plan(client, undo=True)]
+    return sorted({found for text in texts for found in _PROGRAM.findall(text)})
 
 
 def _claude_changes(*, undo: bool) -> Iterator[FileChange]:
@@ -64,47 +126,53 @@ def _claude_changes(*, undo: bool) -> Iterator[FileChange]:
 
 
 def _json_change(path: Path, change: Callable[[JsonObject], list[str]]) -> FileChange:
-    before = path.read_text("utf-8") if path.exists() else ""
+    before = _read(path)
     try:
-        document = msgspec.json.decode(before) if before.strip() else {}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not JSON ({error}); mend it first") from error
+        document = msgspec.json.decode(before) if before and before.strip() else {}
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path} is not JSON ({error}); fix it first") from error
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} is not a JSON object; mend it first")
+        raise ConfigError(f"{path} is not a JSON object; fix it first")
     changed = copy.deepcopy(document)
     try:
         lines = change(changed)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}; mend it first") from error
-    after = before if changed == document else _json_text(changed)
+        raise ConfigError(f"{path}: {error}; fix it first") from error
+    after = before if changed == document else _json_text(changed, before or "")
     return FileChange(path=path, before=before, after=after, lines=tuple(lines))
 
 
-def _json_text(document: JsonObject) -> str:
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+def _json_text(document: JsonObject, like: str) -> str:
+    """Write JSON with the indentation and the end of the text it replaces."""
+    indent = re.search(r"\n([ \t]+)\S", like)
+    is_one_line = bool(like.strip()) and indent is None
+    end = like[len(like.rstrip()) :] if like.strip() else "\n"
+    shape = None if is_one_line else indent[1] if indent else 2
+    return json.dumps(document, indent=shape, ensure_ascii=False) + end
 
 
 def _add_settings(settings: JsonObject) -> list[str]:
     lines = []
     status = settings.get("statusLine")
-    if status is None:
-        command = shlex.join((*program(), "statusline"))
-        settings["statusLine"] = {
-            "type": "command",
-            "command": command,
-            "refreshInterval": REFRESH_SECONDS,
-        }
+    command = shlex.join((*program(), "statusline"))
+    if status is None or (_is_ours(status) and status["command"] != command):
+        new = {"type": "command", "refreshInterval": REFRESH_SECONDS, **(status or {})}
+        settings["statusLine"] = new | {"command": command}
         lines.append(f"statusLine: {command}")
     elif not _is_ours(status):
         lines.append("statusLine: you have one, which stays")
     hooks = _ensure_key(settings, "hooks", dict)
+    command = shlex.join((*program(), "keep"))
     for event, matcher in (("PreCompact", ""), ("SessionStart", "compact")):
         groups = _ensure_key(hooks, event, list)
-        if not any(_is_our_group(group) for group in groups):
-            command = shlex.join((*program(), "keep"))
-            hook = {"type": "command", "command": command}
-            groups.append(({"matcher": matcher} if matcher else {}) | {"hooks": [hook]})
-            lines.append(f"hooks.{event}: {command}")
+        ours = [hook for group in groups for hook in _our_hooks(group)]
+        if not ours:
+            ours = [{"type": "command", "command": ""}]
+            groups.append(({"matcher": matcher} if matcher else {}) | {"hooks": ours})
+        for hook in ours:
+            if hook["command"] != command:
+                hook["command"] = command
+                lines.append(f"hooks.{event}: {command}")
     return lines
 
 
@@ -118,7 +186,7 @@ def _drop_settings(settings: JsonObject) -> list[str]:
     for event in list(hooks):
         if not isinstance(hooks[event], list):
             continue
-        kept = [group for group in hooks[event] if not _is_our_group(group)]
+        kept = [group for group in hooks[event] if not _our_hooks(group)]
         if len(kept) == len(hooks[event]):
             continue
         lines.append(f"hooks.{event}: removed")
@@ -131,18 +199,32 @@ def _drop_settings(settings: JsonObject) -> list[str]:
 
 
 def _add_server(state: JsonObject) -> list[str]:
-    servers = _ensure_key(state, "mcpServers", dict)
-    if NAME in servers:
+    """Add the server, or repair it. Without the extra that it needs it would fail at every start."""
+    servers = state.get("mcpServers")
+    known = servers.get(NAME) if isinstance(servers, dict) else None
+    if known is not None and not _is_our_server(known):
         return []
+    if not is_installed("mcp"):
+        return _drop_server(state)
     command, *arguments = (*program(), "mcp")
-    servers[NAME] = {"type": "stdio", "command": command, "args": arguments}
+    server = {"type": "stdio", "command": command, "args": arguments}
+    if known == server:
+        return []
+    _ensure_key(state, "mcpServers", dict)[NAME] = server
     return [f"mcpServers.{NAME}: {command} {' '.join(arguments)}"]
+
+
+def _is_our_server(server: object) -> bool:
+    given = server if isinstance(server, dict) else {}
+    words = [str(given.get("command")), *map(str, given.get("args") or ())]
+    return words[-1] == "mcp" and Path(words[-2] if len(words) > 1 else "").name == NAME
 
 
 def _drop_server(state: JsonObject) -> list[str]:
     servers = state.get("mcpServers")
-    if not isinstance(servers, dict) or servers.pop(NAME, None) is None:
+    if not isinstance(servers, dict) or not _is_our_server(servers.get(NAME)):
         return []
+    del servers[NAME]
     if not servers:
         del state["mcpServers"]
     return [f"mcpServers.{NAME}: removed"]
@@ -158,9 +240,9 @@ def _ensure_key(
     return found
 
 
-def _is_our_group(group: object) -> bool:
+def _our_hooks(group: object) -> list[JsonObject]:
     found = group.get("hooks") if isinstance(group, dict) else None
-    return isinstance(found, list) and any(map(_is_ours, found))
+    return [hook for hook in found if _is_ours(hook)] if isinstance(found, list) else []
 
 
 def _is_ours(entry: object) -> bool:
@@ -175,35 +257,39 @@ def _is_ours(entry: object) -> bool:
 def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
     """Plan a block between two comments at the end of Codex's settings."""
     path = agent_roots()["codex"][0].parent / "config.toml"
-    before = path.read_text("utf-8") if path.exists() else ""
-    start, end = before.find(_BEGIN), before.find(_END)
-    if undo:
-        if start < 0 or end < start:
-            return
-        after = before[:start].rstrip("\n") + before[end + len(_END) :]
-        after = after if after.strip() else ""
-        yield FileChange(
-            path=path, before=before, after=after, lines=(f"mcp_servers.{NAME}: removed",)
-        )
+    before = _read(path)
+    text = before or ""
+    start, end = text.find(_BEGIN), text.find(_END)
+    has_block = 0 <= start < end
+    if undo or (has_block and not is_installed("mcp")):
+        if has_block:
+            after = text[:start].rstrip("\n") + text[end + len(_END) :]
+            line = f"mcp_servers.{NAME}: removed"
+            after = after if after.strip() else ""
+            yield FileChange(path=path, before=before, after=after, lines=(line,))
         return
     try:
-        servers = tomllib.loads(before).get("mcp_servers", {})
+        servers = tomllib.loads(text).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML ({error}); mend it first") from error
-    if NAME in servers:
+        raise ConfigError(f"{path} is not TOML ({error}); fix it first") from error
+    if (NAME in servers and not has_block) or not is_installed("mcp"):
         return
     command, *arguments = (*program(), "mcp")
     quoted, listed = (msgspec.json.encode(each).decode() for each in (command, arguments))
-    block = f"{_BEGIN}\n[mcp_servers.{NAME}]\ncommand = {quoted}\nargs = {listed}\n{_END}\n"
-    gap = "\n" if before and not before.endswith("\n\n") else ""
+    block = f"{_BEGIN}\n[mcp_servers.{NAME}]\ncommand = {quoted}\nargs = {listed}\n{_END}"
+    if has_block:
+        after = text[:start] + block + text[end + len(_END) :]
+    else:
+        gap = "\n" if text and not text.endswith("\n\n") else ""
+        after = f"{text}{gap}{block}\n"
     line = f"mcp_servers.{NAME}: {command} {' '.join(arguments)}"
-    yield FileChange(path=path, before=before, after=before + gap + block, lines=(line,))
+    yield FileChange(path=path, before=before, after=after, lines=(line,))
 
 
 def _pi_changes(*, undo: bool) -> Iterator[FileChange]:
     """Plan the file that pi loads. Raises if a foreign file has that name."""
     path = agent_roots()["pi"][0].parent / "extensions" / f"{NAME}.ts"
-    before = path.read_text("utf-8") if path.exists() else ""
+    before = _read(path)
     if before and not before.startswith(pi.MARK):
         raise ConfigError(f"{path} is not Longhold's; rename it first")
     if undo and before:

@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 
 from longhold.core.log.entries import Replied
+from longhold.core.models.capabilities import capabilities
 from longhold.core.request.lifetime import lifetime_seconds, written_lifetime
 from longhold.core.turn.status import Status
+from longhold.core.view.window import infer_window
 from longhold.errors import TranscriptError
 from longhold.insight.clients.claude_code import session_report
 from longhold.insight.read_session import read_entries
@@ -34,9 +36,12 @@ def status_line(path: Path, now: float) -> str:
     if last is None or last.usage is None:
         raise TranscriptError(path, "has no answer with a count of tokens yet")
     until = last.at + lifetime_seconds(last.model, written_lifetime(last.usage))
-    spent = session_report(path)
+    spent, used = session_report(path), last.usage.prompt_tokens
+    limit = infer_window(history) or capabilities(last.model).window_tokens
     status = Status(
-        used_tokens=last.usage.prompt_tokens,
+        used_tokens=used,
+        line_tokens=limit,
+        percent_left=max(0, round((limit - used) / limit * 100)),
         cache_seconds=max(0.0, until - now),
         usd=spent.total.estimated_usd,
         avoidable_usd=spent.total.lost_usd,

@@ -7,8 +7,6 @@ refused even with the token. Only listed sessions are served.
 import asyncio
 import secrets
 import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeAlias
@@ -21,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from longhold.core.http import new_token
+from longhold.core.http import find_foreign_page, new_token
 from longhold.errors import ConfigError, LongholdError
 from longhold.insight.pages.followed import FollowedSessions
 from longhold.insight.pages.html import policy, render, session_columns
@@ -66,7 +64,6 @@ class Feed:
 
 
 LOOPBACK = "127.0.0.1"
-START_SECONDS = 10.0
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -142,7 +139,7 @@ class _Site:
             else:
                 try:
                     response = await endpoint(request)
-                except (LongholdError, OSError, ValueError) as error:
+                except (KeyError, LongholdError, OSError, ValueError) as error:
                     response = PlainTextResponse(str(error), 404)
             response.headers.update(HEADERS)
             return response
@@ -152,10 +149,9 @@ class _Site:
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers
         host = headers.get("host", "")
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if host not in self._hosts:
             return PlainTextResponse("use the address that was printed", 403)
-        if site not in ("none", "same-origin") or (origin and origin != f"http://{host}"):
+        if find_foreign_page(headers.raw, f"http://{host}"):
             return PlainTextResponse("another page asked for this", 403)
         given = request.path_params["token"]
         if not secrets.compare_digest(given.encode(), self._token.encode()):
@@ -217,30 +213,13 @@ def serve(
     started: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve until interrupted. `started` gets the address, which includes the token."""
-    with _prepare(sessions, port) as (server, listener, address):
+    with prepare(sessions, port) as (server, listener, address):
         started(address)
         server.run([listener])
 
 
 @contextmanager
-def serving(sessions: FollowedSessions) -> Iterator[str]:
-    """Serve from a thread on a free port until the block ends."""
-    with _prepare(sessions, 0) as (server, listener, address):
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
-        deadline = time.monotonic() + START_SECONDS
-        while not server.started and thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        try:
-            yield address
-        finally:
-            server.handle_exit(2, None)
-            server.handle_exit(2, None)  # the second call skips waiting for open pages
-            thread.join(START_SECONDS)
-
-
-@contextmanager
-def _prepare(
+def prepare(
     sessions: FollowedSessions, port: int
 ) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -26,6 +26,8 @@ HEAD = (
 """Fields that change with every call, in addition to the tables."""
 WHOLE_CHARS = 8 << 20
 """Limit for one text; browsers do not show more either."""
+ROWS_SECONDS = 1.0
+"""A list waits this long for titles and figures. Those of more sessions follow."""
 FOLLOW_SHARE = 0.2
 """Share of one core for re-reading a growing session."""
 
@@ -86,6 +88,9 @@ class FollowedSessions:
     def rows(self) -> list[SessionRow]:
         with self._lock:
             self._listed = {one.id: one for one in self._listing()}
+            until = time.monotonic() + ROWS_SECONDS
+            while self._read_row(now := time.monotonic()) and now < until:
+                pass
             newest = sorted(self._listed.values(), key=lambda one: one.modified, reverse=True)
             rows = [self._rows.get(one.id) or _unread_row(one) for one in newest]
             billed = self._billed()
@@ -114,26 +119,29 @@ class FollowedSessions:
         """Read the open sessions again if due, and return the additions for their pages."""
         with self._lock:
             now = time.monotonic()
-            self._read_row(now)
+            if now >= self._next_read:
+                self._read_row(now)
             due = [id for id, one in self._open.items() if one.next_look <= now]
             return [found for id in due if (found := self._change(id))]
 
-    def _read_row(self, now: float) -> None:
-        """Read one session without known figures. One read once is read again when it changes."""
-        if now < self._next_read:
-            return
-        billed, read = self._billed(), self._stamps
-        unknown = (one for one in self._listed.values() if one.id in read or one.name not in billed)
-        due = [one for one in unknown if self._is_row_due(one)]
+    def _read_row(self, now: float) -> bool:
+        """Read one session without a row. One read once is read again when it changes."""
+        due = [one for one in self._listed.values() if self._is_row_due(one)]
         if not due:
-            return
+            return False
         newest = max(due, key=lambda one: one.modified)
         self._stamps[newest.id] = newest.stamp
         try:
-            self._rows[newest.id] = row_of(self._read(newest).data, newest.directory)
+            self._rows[newest.id] = self._row_for(newest, self._read(newest).data)
         except (LongholdError, OSError):
             self._rows[newest.id] = _unread_row(newest)
         self._next_read = now + (time.monotonic() - now) / FOLLOW_SHARE
+        return True
+
+    def _row_for(self, listed: ListedSession, data: SessionData) -> SessionRow:
+        """Return the row of a session that was read, under the name and project it had before."""
+        known, row = self._rows.get(listed.id), row_of(data, listed.directory)
+        return replace(row, name=known.name, directory=known.directory) if known else row
 
     def _is_row_due(self, one: ListedSession) -> bool:
         if one.id in self._open:
@@ -173,7 +181,7 @@ class FollowedSessions:
             stamp=listed.stamp,
             next_look=start + spent / FOLLOW_SHARE,
         )
-        self._rows[listed.id] = row_of(read.data, listed.directory)
+        self._rows[listed.id] = self._row_for(listed, read.data)
         while len(self._open) > OPEN_SESSIONS:
             self._close(next(iter(self._open)))
         return read.data

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -107,8 +106,6 @@ class PageDocument:
 
 
 def row_of(data: SessionData, directory: str = "") -> SessionRow:
-    calls = data.tables["calls"]
-    lost = zip(calls["lost_usd"], calls["is_expected"], strict=True)
     return SessionRow(
         id=data.id,
         name=data.name,
@@ -118,8 +115,8 @@ def row_of(data: SessionData, directory: str = "") -> SessionRow:
         directory=directory,
         last_at=data.last_at,
         calls=data.totals["calls"],
-        usd=data.totals["usd"],
-        lost_usd=sum(usd for usd, is_expected in lost if not is_expected),
+        usd=data.totals["usd"] + data.estimated_usd,
+        lost_usd=data.avoidable_usd,
         hit_share=data.hit_share,
         compactions=len(data.tables["compactions"]["n"]),
     )
@@ -192,43 +189,3 @@ def _hash(names: tuple[str, ...]) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
-STYLE = (
-    ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;"
-    "max-width:76rem;padding:0 1rem}table{border-collapse:collapse;width:100%}th,td{padding:.35rem"
-    " .6rem;border-bottom:1px solid #8884;text-align:right;white-space:nowrap}th:first-child,"
-    "td:first-child{text-align:left}small{opacity:.7;display:block}tr.ours{font-weight:600}"
-)
-NOTES = (
-    "cost: all calls, the engine's own included. own: what the policy itself asked a model for. moves: calls"
-    " whose prompt does not begin with the one before. over: calls past the window, which a provider"
-    " refuses. regret: what a later call or answer needed and had left the view, with the price of getting it back. beats ours by:"
-    " cost, if it stays under the window for less than our defaults; regret, if it misses less with a context of"
-    " the same size."
-)
-
-
-def render_replay(
-    verdict: Sequence[str], heads: Sequence[str], rows: Sequence[Sequence[str]]
-) -> str:
-    """Render the page. Each row is a name, a description and a cell per head."""
-    hashed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{hashed}'"
-    titles = "".join(f"<th>{escape(head)}</th>" for head in ("policy", *heads))
-    body = "".join(_table_row(row) for row in rows)
-    said = "".join(f"<p>{escape(line)}</p>" for line in verdict)
-    return (
-        f'{DOCTYPE}<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>Replay</title><style>{STYLE}</style></head><body><h1>Replay</h1>{said}"
-        f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p><small>{escape(NOTES)}</small></p></body></html>\n"
-    )
-
-
-def _table_row(row: Sequence[str]) -> str:
-    name, label, *cells = map(escape, row)
-    kind = ' class="ours"' if name.startswith("ours") else ""
-    values = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f"<tr{kind}><td>{name}<small>{label}</small></td>{values}</tr>"

@@ -8,6 +8,7 @@ import msgspec
 
 from longhold.core.log.entries import (
     AnyEntry,
+    CacheBroke,
     Dreamt,
     Ended,
     Noted,
@@ -27,7 +28,6 @@ from longhold.core.tools.history.records import Record, record_of
 from longhold.core.view import View, fold
 from longhold.core.view.window import Window
 from longhold.insight.calls import CallReport, explain_calls, sum_calls, totals
-from longhold.insight.cost import bill
 from longhold.insight.explain import ExplainedTurn, explain
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
 from longhold.insight.pages.tables import (
@@ -42,7 +42,7 @@ from longhold.insight.pages.tables import (
     fair_limit,
     sanitise,
 )
-from longhold.insight.remedies import is_avoidable
+from longhold.insight.read_session import sum_session
 from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
 
 LINE_CHARS = 600
@@ -93,6 +93,7 @@ def session_data(
 ) -> SessionData:
     """Convert a history into the tables of its page. All texts are sanitised."""
     view, calls, timeline = fold(history), explain_calls(history), follow_context(history)
+    figures = sum_session(history, calls)
     turns, reader = explain(history), _MessageReader(view)
     messages = reader.rows(history, settings)
     times = [entry.at for entry in history if entry.at]
@@ -118,19 +119,15 @@ def session_data(
         last_at=round(max(times, default=0.0), TIME_DIGITS),
         entries=len(history),
         window=window,
-        totals=totals(calls),
-        avoidable_usd=round(sum(map(_avoidable_usd, calls)), USD_DIGITS),
-        estimated_usd=round(bill(history).total.tally.unrecorded_usd, USD_DIGITS),
-        hit_share=round(sum_calls(calls).hit_share, 4),
+        totals=totals(calls) | {"calls": figures.calls, "usd": figures.usd},
+        avoidable_usd=round(figures.lost_usd, USD_DIGITS),
+        estimated_usd=round(figures.unrecorded_usd, USD_DIGITS),
+        hit_share=round(figures.hit_share, 4),
         cut_messages=sum(row.chars > len(row.text) for row in messages),
         problems=tuple(sanitise(line, LINE_CHARS) for line in problems),
         categories=categories,
         tables=tables,
     )
-
-
-def _avoidable_usd(call: CallReport) -> float:
-    return call.tally.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
 
 
 def _first_words(turns: Sequence[ExplainedTurn]) -> str:
@@ -179,6 +176,7 @@ def _turn(turn: ExplainedTurn, states: dict[int, str]) -> TurnRow:
 
 def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Iterator[ChangeRow]:
     times = {entry.n: round(entry.at, TIME_DIGITS) for entry in history}
+    expected = {entry.n for entry in history if isinstance(entry, CacheBroke) and entry.expected}
     for turn in turns:
         for act in turn.acts:
             yield ChangeRow(
@@ -187,6 +185,7 @@ def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Ite
                 kind=act.kind,
                 text=sanitise(act.text, LINE_CHARS),
                 saved=act.saved_tokens,
+                is_expected=act.n in expected,
             )
 
 

@@ -76,6 +76,8 @@ class ChangeRow:
     kind: str
     text: str
     saved: int
+    is_expected: bool = False
+    """A cache break that one of our own changes explains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,14 @@ Nothing is validated: a replay counts prompts past the window, so they are bille
 objects reused from the previous prompt are not measured again.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from longhold.core.messages import JsonObject, Usage
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.protocol import Request
 from longhold.core.request.billing.api_request import ApiMessage, ApiRequest
-from longhold.core.request.billing.cache import PromptCache
-from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.cache import PromptCache, SimulatorClock
 from longhold.core.request.billing.edits import EditContext, apply_edits, edits_of
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, take_apart
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
@@ -28,6 +28,8 @@ class PromptBill:
     usage: Usage
     moved: bool
     """True if the prompt does not start with the whole previous prompt of the same source."""
+    read_by: Counter[str] = field(default_factory=Counter)
+    """Tokens read from the cache: `frame` (system prompt and tools), `results`, `text`."""
     cleared: frozenset[str] = frozenset()
     """Tool uses whose results the provider cleared on request."""
 
@@ -69,7 +71,12 @@ class PromptBiller:
         count, end = self._ends.get(source, (0, b""))
         moved = bool(count) and (len(prompt.chain) < count or prompt.chain[count - 1] != end)
         self._ends[source] = len(prompt.chain), prompt.chain[-1]
-        return PromptBill(usage=plan.usage(), moved=moved, cleared=_find_cleared(read, edited))
+        return PromptBill(
+            usage=plan.usage(),
+            moved=moved,
+            read_by=_split_read(edited, plan.read_tokens),
+            cleared=_find_cleared(read, edited),
+        )
 
     def _pieces(self, index: int, message: JsonObject, measure: PieceMeter) -> list[PromptPiece]:
         blocks = ApiMessage(message["role"], message["content"]).blocks()
@@ -80,6 +87,18 @@ class PromptBiller:
         ]
         self._known[index : index + 1] = [(message, pieces)]
         return pieces
+
+
+def _split_read(pieces: list[PromptPiece], tokens: int) -> Counter[str]:
+    found = Counter[str]()
+    for piece in pieces:
+        if tokens <= 0:
+            break
+        kind = "results" if piece.type == "tool_result" else "text"
+        share = min(piece.tokens, tokens)
+        found["frame" if piece.tier != "messages" else kind] += share
+        tokens -= share
+    return found
 
 
 def _find_cleared(read: list[PromptPiece], edited: list[PromptPiece]) -> frozenset[str]:

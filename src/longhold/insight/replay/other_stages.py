@@ -31,15 +31,6 @@ ASKED = "Summarise the conversation so far, so that the work can go on from the 
 GONE = "[cleared]"
 
 
-def truncate() -> Stage:
-    async def stage(engine: Engine) -> None:
-        over = engine.fullness().used_tokens - _line(engine)
-        if over > 0:
-            _drop(engine, _select_oldest(engine, over))
-
-    return stage
-
-
 def sliding_window(messages: int = WINDOW_MESSAGES) -> Stage:
     async def stage(engine: Engine) -> None:
         _drop(engine, _select_before(engine, messages))
@@ -51,15 +42,6 @@ def mask_results(keep_rounds: int = KEPT_RESULTS) -> Stage:
     async def stage(engine: Engine) -> None:
         rounds = [item for item in engine.view.items if isinstance(item, Round) and item.results]
         _clear(engine, (result for one in rounds[:-keep_rounds] for result in one.results))
-
-    return stage
-
-
-def clear_results(keep: int = KEPT_RESULTS) -> Stage:
-    async def stage(engine: Engine) -> None:
-        if engine.fullness().used_tokens > _line(engine):
-            rounds = (item for item in engine.view.items if isinstance(item, Round))
-            _clear(engine, [result for one in rounds for result in one.results][:-keep])
 
     return stage
 
@@ -94,17 +76,6 @@ def _select_before(engine: Engine, messages: int) -> list[Item]:
         last = items.pop()
         count += 2 if isinstance(last, Round) and last.results else 1
     return items
-
-
-def _select_oldest(engine: Engine, tokens: int) -> list[Item]:
-    """Return the oldest items that together have this many tokens, never the newest item."""
-    weigh, found, freed = engine.make_weigher(), [], 0.0
-    for item in engine.view.items[:-1]:
-        if freed >= tokens:
-            break
-        found.append(item)
-        freed += weigh(item.measure)
-    return found
 
 
 def _drop(engine: Engine, items: Iterable[Item]) -> None:

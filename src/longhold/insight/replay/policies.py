@@ -16,7 +16,6 @@ from longhold.insight.replay.session_replay import (
     BuildStages,
     ReplayStages,
     play_session,
-    stages_without_model,
     standard_stages,
 )
 
@@ -99,11 +98,6 @@ def _other(
 
 OTHERS = (
     _other("send_everything", "everything stays in"),
-    _other(
-        "truncate",
-        "the oldest messages go at 80 % of the window",
-        _use_stage(other_stages.truncate),
-    ),
     _other("sliding_window", "the newest 40 messages", _use_stage(other_stages.sliding_window)),
     _other(
         "summarise_keep_20",
@@ -114,11 +108,6 @@ OTHERS = (
         "mask_results",
         "results of the newest 10 answers stay",
         _use_stage(other_stages.mask_results),
-    ),
-    _other(
-        "clear_but_ten",
-        "at 80 % of the window all results but ten go",
-        _use_stage(other_stages.clear_results),
     ),
     _other(
         "provider_clearing",
@@ -138,23 +127,6 @@ OURS = (
         label="ours with more weight on what may be needed again",
         changes={"cost": {"need_weight": 80.0}},
     ),
-    Policy(
-        name="ours_window_line",
-        label="ours, room made at the window's own line",
-        changes={"window": {"auto_line": ""}},
-    ),
-    Policy(name="ours_no_model", label="ours, no calls of its own", build=stages_without_model),
-)
-BEFORE = Policy(
-    name="ours_0_1_0",
-    label="ours with the defaults of 0.1.0",
-    changes={
-        "window": {"auto_line": ""},
-        "clear": {"warm_share": 0.0, "line_room": 0.1},
-        "cost": {"need_weight": 0.0},
-        "notes": {"model_when": "always", "growth_tokens": 5_000},
-        "budget": {"own_share": 0.0},
-    },
 )
 WITHOUT = tuple(
     Policy(
@@ -162,7 +134,15 @@ WITHOUT = tuple(
     )
     for rule, changes in RULES.items()
 )
-POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, BEFORE, *WITHOUT)}
+BY_WEIGHT = tuple(
+    Policy(
+        name=f"ours_need_{weight}",
+        label=f"ours, a missing result counts as {weight} calls",
+        changes={"cost": {"need_weight": float(weight)}},
+    )
+    for weight in (2, 4, 12)
+)
+POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, *WITHOUT, *BY_WEIGHT)}
 DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
 """Compared by default, in addition to the recording."""
 

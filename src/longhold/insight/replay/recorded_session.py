@@ -19,10 +19,10 @@ from longhold.core.log.unique_answers import UniqueAnswer, answers_of
 from longhold.core.messages import Message, ToolResult, ToolUse, message_to_wire, text_of
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
+from longhold.core.policy.candidates import weight
 from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.tokens import TokenCounter, encode
-from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.window import infer_window
 from longhold.insight.transcripts.formats import is_log, open_transcript
@@ -90,7 +90,7 @@ class RecordedSession:
                     grown, counted = grown + growth, counted + between
                 before, between, is_whole = usage.prompt_tokens, 0, True
             is_whole = is_whole and not isinstance(entry, Compacted | Cleared | Snipped)
-            between += _count_tokens(entry, meter)
+            between += count_tokens(entry, meter)
         scale = capabilities(self.model).tokenizer_scale
         low, high = DENSITIES
         return min(high, max(low, grown / counted / scale)) if counted else 1.0
@@ -144,7 +144,7 @@ def _text(entry: AnyEntry) -> str:
     return ""
 
 
-def _count_tokens(entry: AnyEntry, meter: PieceMeter) -> int:
+def count_tokens(entry: AnyEntry, meter: PieceMeter) -> int:
     match entry:
         case Said(content=content):
             message = Message("user", content)

@@ -17,8 +17,7 @@ import msgspec
 
 from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restored, Said
 from longhold.core.messages import JsonObject, Text, ToolUse, text_of
-from longhold.core.messages.measure import Measure, measure_text
-from longhold.core.stages.clear.candidates import weight
+from longhold.core.messages.measure import Measure
 from longhold.core.tools.describe import Describe, Described, description_of
 from longhold.core.tools.protocol import ToolKind
 from longhold.core.tools.recovered import restored_head
@@ -28,8 +27,6 @@ from longhold.insight.replay.recorded_session import RecordedSession
 
 SERVED_SHARE = 0.9
 """Share of lines that the earlier result must hold; less means that the file changed."""
-AGES = (5, 10, 20, 40, 80)
-"""Ages, in calls, at which the rates are counted."""
 READ = "read "
 _NUMBER = re.compile(r"^\s*\d+(→|\t|\||:)")
 """Line numbers of read tools. They are removed because edits above shift them."""
@@ -127,44 +124,6 @@ def _serves(earlier: SeenResult, later: SeenResult) -> bool:
     if later.kind != "read":
         return earlier.text == later.text
     return len(later.lines & earlier.lines) >= SERVED_SHARE * len(later.lines)
-
-
-def regret(entries: Iterable[AnyEntry]) -> tuple[int, int]:
-    """Count hidden results that a later call needed, once each, and their tokens."""
-    view, needs, shown = View(), Needs(), set[str]()
-    count = tokens = 0
-    for entry in entries:
-        view.apply(entry)
-        if isinstance(entry, Ran):
-            shown.add(entry.tool_use_id)
-        if (need := needs.follow(entry)) is None or need.result.tool_use_id not in shown:
-            continue
-        id = need.result.tool_use_id
-        owner = view.round_of(id)
-        result = owner.result_of(id) if owner and view.item_of(owner.id) else None
-        if result is None or result.cleared is not None:
-            shown.remove(id)
-            count += 1
-            tokens += round(weight(measure_text(need.result.text)))
-    return count, tokens
-
-
-def rates(sessions: Iterable[Iterable[AnyEntry]]) -> dict[str, dict[int, tuple[int, int]]]:
-    """Count by kind and age: results needed later than that age, and all that reached it."""
-    counted: dict[str, dict[int, tuple[int, int]]] = defaultdict(
-        lambda: dict.fromkeys((0, *AGES), (0, 0))
-    )
-    for entries in sessions:
-        needs, oldest = Needs(), dict[str, int]()
-        for entry in entries:
-            if (need := needs.follow(entry)) is not None:
-                oldest[need.result.tool_use_id] = need.age
-        for one in needs.results():
-            by_age = counted[one.kind]
-            for age, (needed, all_) in by_age.items():
-                if needs.calls - one.call > age:
-                    by_age[age] = needed + (oldest.get(one.tool_use_id, -1) > age), all_ + 1
-    return dict(counted)
 
 
 NEWEST_SOURCES = 8

@@ -1,12 +1,13 @@
 """The result of one session under one policy, and totals over many sessions."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
 from longhold.core.log.entries import AnyEntry, Cleared, Compacted
 from longhold.core.messages import JsonObject
 from longhold.core.messages.usage import Tally
+from longhold.core.models.prices import Cost
 from longhold.insight.replay.regret import ASKED_AGAIN, CLEARED
 
 USD_DIGITS = 4
@@ -32,6 +33,9 @@ class ReplayResult:
     needed_tokens: Counter[str] = field(default_factory=Counter)
     needed_usd: float = 0.0
     """The cost of fetching them again."""
+    paid: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Dollars of the conversation's calls: for `frame`, `text` and `results` read from the cache; for
+    the rest of the prompt where it was `new`, `moved` (a change of ours) or `expired`; for `output`."""
     stopped: str = ""
 
     def add_call(self, call: Tally, gauged_tokens: int) -> None:
@@ -53,6 +57,14 @@ class ReplayResult:
         if isinstance(entry, Cleared):
             self.cleared.append((len(self.prompts), entry))
         self.compactions += isinstance(entry, Compacted)
+
+    def add_paid(self, cost: Cost, read_by: Mapping[str, int], why: str) -> None:
+        """Add a call's price by cause; `why`: what made the tokens unread that were not read."""
+        tokens = sum(read_by.values())
+        for kind, read in read_by.items():
+            self.paid[kind] += cost.read * read / tokens
+        self.paid[why] += cost.write_5m + cost.write_1h + cost.uncached
+        self.paid["output"] += cost.output
 
     def add_need(self, kind: str, tokens: int, usd: float) -> None:
         self.needed[kind] += 1
@@ -106,6 +118,7 @@ class PolicyFigures(Figures):
     own_usd: float
     own_usd_by_layer: dict[str, float]
     own_calls: int
+    paid: dict[str, float]
 
     def to_json(self) -> JsonObject:
         return super().to_json() | {"sent": self.tally.prompt_tokens}
@@ -137,7 +150,15 @@ def total(results: Iterable[ReplayResult]) -> PolicyFigures:
         own_usd=round(all_own.usd, USD_DIGITS),
         own_usd_by_layer={name: round(one.usd, USD_DIGITS) for name, one in own.items()},
         own_calls=all_own.calls,
+        paid=sum_dollars(result.paid for result in found),
     )
+
+
+def sum_dollars(paid: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for cause, usd in ((cause, usd) for one in paid for cause, usd in one.items()):
+        found[cause] = found.get(cause, 0.0) + usd
+    return {cause: round(usd, USD_DIGITS) for cause, usd in sorted(found.items())}
 
 
 ALIKE_SHARE = 0.05

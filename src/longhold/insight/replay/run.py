@@ -16,6 +16,7 @@ from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import price_call
 from longhold.errors import LongholdError
+from longhold.insight.replay.limit import least_cost
 from longhold.insight.replay.policies import NO_LAYERS, POLICIES, Policy, no_stages
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording
 from longhold.insight.replay.result import (
@@ -24,6 +25,7 @@ from longhold.insight.replay.result import (
     PolicyFigures,
     ReplayResult,
     standings,
+    sum_dollars,
     total,
 )
 from longhold.insight.replay.session_replay import play_session
@@ -82,6 +84,7 @@ class FileReplay:
     """Recorded tokens, priced in dollars for the model of the replay."""
     reproduced: ReplayResult | None = None
     results: Mapping[str, ReplayResult] = field(default_factory=dict)
+    at_best: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,8 @@ class ReplayReport:
     windows: tuple[int, ...]
     as_recorded: RecordedFigures
     policies: dict[str, PolicyFigures]
+    at_best: dict[str, float] = field(default_factory=dict)
+    """The least that any policy could have paid, in dollars by cause; see `limit`."""
     by_session: tuple[dict[str, object], ...] = ()
 
     def document(self) -> dict[str, object]:
@@ -131,6 +136,7 @@ def replay_file(
         prompts=[answer.usage.prompt_tokens for answer in recording.answers],
         recorded=sum(paid, Tally()),
         reproduced=_reproduce(recording) if reproduces else None,
+        at_best=least_cost(recording, model, lifetime),
         results={
             name: POLICIES[name].play(
                 recording, model=model, lifetime=lifetime, window_tokens=window
@@ -159,7 +165,6 @@ def replay(
     policies: Sequence[Policy],
     options: ReplayOptions,
     *,
-    executor: Executor | None = None,
     advance: Callable[[int], None] = lambda count: None,
 ) -> ReplayReport:
     """Play recordings under each policy; `advance` is called with the bytes done."""
@@ -167,9 +172,7 @@ def replay(
     names = [policy.name for policy in policies]
     shares = _split_policies(names, len(files))
     jobs = [(path, share, place == 0) for path in files for place, share in enumerate(shares)]
-    if executor is not None:
-        found = _run_in_pool(executor, jobs, options, advance, len(shares))
-    elif len(jobs) == 1:
+    if len(jobs) == 1:
         found = [replay_file(files[0], names, options)]
     else:
         # Spawned, because a fork of a process with threads can deadlock.
@@ -227,6 +230,7 @@ def _summarise_files(found: Sequence[FileReplay], names: Sequence[str]) -> Repla
         windows=tuple(sorted({one.window_tokens for one in played})),
         as_recorded=_sum_recorded(played),
         policies={name: total(one.results[name] for one in played) for name in names},
+        at_best=sum_dollars(one.at_best for one in played),
         by_session=tuple(_session(one) for one in sorted(played, key=lambda one: one.path.name)),
     )
 
@@ -238,7 +242,9 @@ def _session(one: FileReplay) -> dict[str, object]:
         "calls": len(one.prompts),
         "recorded_usd": round(one.recorded.usd, USD_DIGITS),
         "read_ratio": _read_ratio(simulated, one.recorded.cache_read_tokens),
+        "at_best_usd": round(sum(one.at_best.values()), USD_DIGITS),
         "usd": {name: round(r.total.usd, USD_DIGITS) for name, r in one.results.items()},
+        "regret_usd": {name: round(r.needed_usd, USD_DIGITS) for name, r in one.results.items()},
         "stopped": {name: r.stopped for name, r in one.results.items() if r.stopped},
     }
 

@@ -6,6 +6,7 @@ only with `as_recorded`.
 """
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,11 +34,11 @@ from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.messages import JsonObject, Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.prices import price_call
-from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.lifetime import latch_lifetime
+from longhold.core.models.prices import price_call, prices
+from longhold.core.policy.candidates import weight
+from longhold.core.request.billing.cache import SimulatorClock
+from longhold.core.request.lifetime import latch_lifetime, lifetime_seconds
 from longhold.core.settings import Settings
-from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.compact.owner import CompactionHooks
 from longhold.core.stages.compact.segment import Segment, kept_rounds, shown_paths
 from longhold.core.stages.compact.summary import HEADINGS
@@ -62,7 +63,10 @@ JOB_SECONDS = 60.0
 ASKING_TOKENS = 150
 """Output tokens of an answer that only calls a tool."""
 CHARS_PER_TOKEN = 4
-SUMMARY = "\n\n".join(f"## {n}. {title}\nAs the log says." for n, title in HEADINGS.items())
+WRITTEN = "As the log says."
+NO_NOTES = re.compile(rf"^_[^\n]+_$(?!\n\n{WRITTEN})", re.MULTILINE)
+"""The description of a section of the notes that nothing was written into."""
+SUMMARY = "\n\n".join(f"## {n}. {title}\n{WRITTEN}" for n, title in HEADINGS.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,14 +116,6 @@ def standard_stages(
     )
 
 
-def stages_without_model(
-    engine: Engine, spill: Spill, ask: AskFork, hooks: CompactionHooks, background: Background
-) -> ReplayStages:
-    """Build the layers as for a program that has no model client."""
-    layers = build_layers(spill, hooks=hooks, background=background)
-    return ReplayStages(stages=layers.stages, after_turn=layers.after_turn)
-
-
 class _NothingShared(FileRecords):
     """Hides what other sessions learnt, so that a replay gives the same figures everywhere."""
 
@@ -158,6 +154,7 @@ class SessionReplay:
         self._numbers: dict[int, int] = {}
         self._responses: set[str] = set()
         self._is_open = False
+        self._called_at: float | None = None
         self._regrets = Regrets(
             recording, lambda: self.engine.view, lambda n: self._numbers.get(n, 0)
         )
@@ -290,9 +287,20 @@ class SessionReplay:
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
+        self._explain(bill, usage)
         paid = price_call(self.engine.model, usage)
         self.result.add_call(paid, self.engine.fullness().used_tokens)
         return usage
+
+    def _explain(self, bill: PromptBill, usage: Usage) -> None:
+        """Book the call's price by cause. What a pause made cold is not the change's cost."""
+        now, model = self._clock.now(), self.engine.model
+        lives = lifetime_seconds(model, self.engine.settings.cache.lifetime)
+        is_cold = self._called_at is not None and now - self._called_at > lives
+        self._called_at = now
+        if listed := prices(model):
+            why = "expired" if is_cold else "moved" if bill.moved else "new"
+            self.result.add_paid(listed.price(usage), bill.read_by, why)
 
     def _count(self, bill: PromptBill) -> None:
         limit = self.engine.settings.window.limit_tokens
@@ -315,6 +323,10 @@ class SessionReplay:
             model, source = self.engine.model, request.source
             self.engine.report(Forked(source=source, model=model, usage=usage, turn=number + 1))
             self.result.add_own_call(source, price_call(model, usage))
+        for draft in request.knows if request.source == "notes" else ():
+            # A model leaves text in each section; an untouched page could not stand in for history.
+            page = draft.path.read_text("utf-8")
+            draft.path.write_text(NO_NOTES.sub(rf"\g<0>\n\n{WRITTEN}", page), encoding="utf-8")
         text = SUMMARY if request.source == "compact" else "Done."
         return ForkReply(
             text=text,

@@ -86,7 +86,7 @@ class _Reader:
         self._writer = writer
         self._account = writer.account
         self._dialogue = Dialogue(writer)
-        self._model = ""
+        self._model, self._began = "", 0.0
         self._round: _Round | None = None
         self._usage: Usage | None = None
         """Usage that arrived before its answer."""
@@ -98,7 +98,7 @@ class _Reader:
         self._is_framed = False
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        at = seconds(record.get("timestamp"))
+        at = self._began = seconds(record.get("timestamp")) or self._began
         match record:
             case {"type": "response_item", "payload": dict(item)}:
                 yield from self._item(item, at)

@@ -4,6 +4,7 @@ import gzip
 import importlib
 import math
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import IO, Protocol, cast
 
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.reading import LOG_STARTS, open_to_read
+from longhold.core.settings.installation import load_plugins
 from longhold.core.view import View
 from longhold.errors import TranscriptError
 from longhold.session.importing.json_records import decode_record, number_lines
@@ -41,7 +43,7 @@ Progress = Callable[[int], None]
 
 
 class Format(Protocol):
-    """The interface of each format's module."""
+    """The interface of each format's module, and of a plug-in for `longhold.transcripts`."""
 
     NAME: str
 
@@ -75,10 +77,11 @@ class Transcript:
 
 
 def load_format(name: str) -> Format:
-    if name not in FORMATS:
-        raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
-    module = importlib.import_module(_MODULES[name])
-    return cast(Format, module)
+    if name in FORMATS:
+        return cast(Format, importlib.import_module(_MODULES[name]))
+    if found := load_plugins("transcripts", name).get(name):
+        return cast(Format, found)
+    raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
 
 
 def is_log(path: Path) -> bool:
@@ -118,12 +121,18 @@ def _origin(first: bytes) -> tuple[str, str]:
             continue
         inner = record.get("payload")
         fields = record | inner if isinstance(inner, dict) else record
-        is_head = record.get("type") in ("session", "session_meta")
+        is_head = record.get("type") in ("session", "session_meta") or "instructions" in record
         session = session or str(fields.get("sessionId") or (is_head and fields.get("id")) or "")
-        directory = directory or str(fields.get("cwd") or "")
+        directory = directory or str(fields.get("cwd") or "") or _told_directory(line)
         if session and directory:
             break
     return session, directory
+
+
+def _told_directory(line: bytes) -> str:
+    """Return the directory that old Codex files record only in the text for the model."""
+    told = re.search(rb"<environment_context>.{0,200}?<cwd>([^<]{1,4096})</cwd>", line)
+    return told[1].decode(errors="replace") if told else ""
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
@@ -178,14 +187,15 @@ def _recognise(path: Path, first: bytes) -> Format:
     for name in FORMATS:
         if (format := load_format(name)).sniff(first):
             return format
+    for plugin in load_plugins("transcripts").values():
+        if plugin.sniff(first):
+            return cast(Format, plugin)
     if b"\0" in first:  # only now: a crash can leave zeroes in a transcript too
         raise TranscriptError(path, "is a binary file, not a transcript")
     if first.startswith(LOG_STARTS):
-        raise TranscriptError(path, "is a log of Longhold's own: name it to a command, or load it")
+        raise TranscriptError(path, "is a Longhold log: pass it to a command, or load it")
     listed = ", ".join(FORMATS)
-    raise TranscriptError(
-        path, f"unrecognised format; expected one of {listed}, or a log of Longhold's"
-    )
+    raise TranscriptError(path, f"unrecognised format; expected one of {listed}, or a Longhold log")
 
 
 def _lines(

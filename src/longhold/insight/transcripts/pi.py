@@ -192,7 +192,7 @@ class _Reader:
         self._writer = writer
         self._account = writer.account
         self._dialogue = Dialogue(writer)
-        self._model = ""
+        self._model, self._thinking = "", ""
         self._starts: dict[str | int, int] = {}
         """By an entry's id and by its position: the number of the first log entry made from it."""
 
@@ -214,6 +214,8 @@ class _Reader:
                 yield from self._compacted(record, summary, at)
             case {"type": "session" | "model_change", "modelId": str(model)}:
                 yield from self._switched(model, at)
+            case {"type": "thinking_level_change", "thinkingLevel": str(level)}:
+                self._thinking = level
             case {"type": "session_info", "name": str(name)}:
                 yield self._writer.write(Titled(title=name), at)
             case {"type": str(kind)} if kind not in ("message", "compaction"):
@@ -273,6 +275,7 @@ class _Reader:
             model=model,
             stop_reason=_STOP_REASONS.get(reason, reason),
             usage=_usage(message.get("usage")),
+            thinking=self._thinking,
             origin=origin,
         )
 

@@ -165,7 +165,7 @@ function charts(session, openCall) {
       series: order.map((k) => ({ fill: colours[k], stroke: colours[k], width: 1, spanGaps: true, points: { show: false } })),
       draw: (u) => {
         horizontal(u, limit, css("--bad"), `window ${tokens(limit)}`);
-        if (session.window.auto) horizontal(u, session.window.auto_tokens, css("--warn"), `room is made ${tokens(session.window.auto_tokens)}`);
+        if (session.window.auto) horizontal(u, session.window.auto_tokens, css("--warn"), `${session.format === "longhold" ? "room is made" : `${session.format} compacts`} ${tokens(session.window.auto_tokens)}`);
         let compacted, other;
         for (const change of session.changes) {
           if (change.kind === "compacted") compacted = vertical(u, xOf(change.n), css("--ink"), "compacted", 27, compacted);

@@ -34,6 +34,7 @@ const live = {
 };
 
 function listView(rows) {
+  byId("search").placeholder = "Search titles, projects and models";
   query.listeners.clear();
   const known = (key, format) => (row) => (row[key] == null ? "" : format(row[key]));
   const made = table({
@@ -41,7 +42,8 @@ function listView(rows) {
     text: (row) => `${row.title} ${row.name} ${row.format} ${row.model} ${row.directory}`,
     columns: [
       { key: "title", label: "session", show: (row) => [lines(row.title || row.name), el("span", { class: "quiet wide" }, row.title ? row.name : "")] },
-      { key: "format", label: "agent", nowrap: true, wide: true }, { key: "model", label: "model", wide: true },
+      { key: "directory", label: "project", nowrap: true, wide: true, show: (row) => el("span", { title: row.directory }, row.directory.split("/").pop().slice(-24)) },
+      { key: "format", label: "agent", nowrap: true, wide: true }, { key: "model", label: "model", nowrap: true, wide: true, show: (row) => row.model.replace(/^.*\/|^claude-/g, "").replace(/-\d{8}$/, "").slice(0, 24) },
       { key: "last_at", label: "last", nowrap: true, wide: true, num: true, show: (row) => when(row.last_at) },
       { key: "calls", label: "calls", num: true, wide: true, show: known("calls", count) }, { key: "hit_share", label: "cached", num: true, wide: true, show: known("hit_share", percent) },
       { key: "compactions", label: "compactions", num: true, wide: true, show: known("compactions", count) },

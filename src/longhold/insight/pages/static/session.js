@@ -132,7 +132,7 @@ function tablesOf(session) {
   return {
     changes: table({
       rows: session.changes, text: (row) => `${row.kind} ${row.text}`, opens: open,
-      columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true, show: (row) => el("span", { class: `tag ${["failed", "cachebroke"].includes(row.kind) ? "bad" : ""}` }, CHANGES[row.kind] || row.kind) }, { key: "text", label: "", show: (row) => lines(row.text) }, { key: "saved", label: "saved", num: true, show: (row) => (row.saved ? tokens(row.saved) : "") }, ...(page.can_undo ? [{ key: "n", label: "expected, saved until the next", num: true, wide: true, show: (row) => (decisionsOf(session)[row.n] || []).map(money).join(", ") }] : []), ...(page.can_undo ? [{ key: "n", label: "", show: (row) => (UNDOABLE.includes(row.kind) ? undoButton(session, row) : "") }] : [])],
+      columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true, show: (row) => el("span", { class: `tag ${row.is_expected ? "warn" : ["failed", "cachebroke"].includes(row.kind) ? "bad" : ""}` }, row.is_expected ? "expected break" : CHANGES[row.kind] || row.kind) }, { key: "text", label: "", show: (row) => lines(row.text) }, { key: "saved", label: "saved", num: true, show: (row) => (row.saved ? tokens(row.saved) : "") }, ...(page.can_undo ? [{ key: "n", label: "expected, saved until the next", num: true, wide: true, show: (row) => (decisionsOf(session)[row.n] || []).map(money).join(", ") }] : []), ...(page.can_undo ? [{ key: "n", label: "", show: (row) => (UNDOABLE.includes(row.kind) ? undoButton(session, row) : "") }] : [])],
     }),
     calls: table({
       rows: session.calls, at_once: 25, text: (row) => `${row.model} ${row.source} ${row.cause} ${row.detail}`, opens: (row) => openCall(session, row),
@@ -177,6 +177,7 @@ function filters(made) {
 
 function sessionView(data) {
   let session = withRows(data);
+  byId("search").placeholder = "Search everything";
   query.listeners.clear();
   const made = tablesOf(session);
   let plots = charts(session, (call) => openCall(session, call));

@@ -195,15 +195,28 @@ _SAID = "the user said:"
 _STILL_PLANNING = "User chose to stay in plan mode"
 
 
-def refusal(block: ToolResult, record: JsonObject) -> str | None:
+_REJECTED = "User rejected tool use"
+_SERVER_TOOL = "mcp__"
+
+
+def refusal(block: ToolResult, record: JsonObject, tool: str) -> str | None:
     """Return the user's words when refusing a call, "" if none; None if it was not refused."""
-    has_own_result = not isinstance(record.get("toolUseResult", ""), str)
-    if not block.is_error or has_own_result:
-        return None
     text = text_of(block.content)
+    if not block.is_error or not _is_marked(record, tool):
+        return None
     if text.startswith(_REFUSED):
         return text.partition(_SAID)[2].strip()
     return text.strip() if text.startswith(_STILL_PLANNING) else None
+
+
+def _is_marked(record: JsonObject, tool: str) -> bool:
+    """True if the record itself says that the user refused, because a result can say anything."""
+    result = record.get("toolUseResult")
+    if result == _REJECTED or record.get("toolDenialKind") == "user-rejected":
+        return True
+    # Older records repeat the result, which a server writes for its tools.
+    repeats = (f"Error: {_REFUSED}", f"Error: {_STILL_PLANNING}")
+    return isinstance(result, str) and result.startswith(repeats) and _SERVER_TOOL not in tool
 
 
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
@@ -256,8 +269,9 @@ class _Reader:
         self._standing = Standing()
         self._queue = MessageQueue()
         self._side_calls = SideCalls(writer)
-        self._uses: set[str] = set()
-        self._answer_to = ""
+        self._uses: dict[str, str] = {}
+        """The tool's name by the id of each tool use."""
+        self._answer_to, self._thinking = "", ""
         self._last_piece = 0
         self._waiting: list[str] = []
         """Tool uses of the last answer without a result."""
@@ -364,7 +378,7 @@ class _Reader:
         if response != self._answer_to:
             yield from self._side_calls.write(_time(record))
             yield from self._write_delivered()
-        self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
+        self._called(response, {b.id: b.name for b in content if isinstance(b, ToolUse)})
         entry = self._writer.replied(
             response,
             content,
@@ -372,19 +386,20 @@ class _Reader:
             model=model,
             stop_reason=str(message.get("stop_reason") or ""),
             usage=self._writer.account.usage(message.get("usage")),
+            thinking=self._thinking,
             origin=str(record.get("uuid") or ""),
         )
         self._last_piece = entry.n
         self._standing.add(entry.n)
         yield entry
 
-    def _called(self, response: str, ids: list[str]) -> None:
+    def _called(self, response: str, names: dict[str, str]) -> None:
         """Remember the tools that an answer called. Only the last answer can wait for results."""
         if response != self._answer_to:
             self._answer_to = response
             self._waiting.clear()
-        self._waiting += ids
-        self._uses.update(ids)
+        self._waiting += names
+        self._uses.update(names)
 
     def _user(self, record: JsonObject, content: Content, *, hidden: bool) -> Iterator[AnyEntry]:
         if record.get("isCompactSummary"):
@@ -393,6 +408,7 @@ class _Reader:
         if record.get("isVisibleInTranscriptOnly"):
             self._skip("transcript-only")
             return
+        self._thinking = _thinking_level(record.get("thinkingMetadata")) or self._thinking
         yield from self._side_calls.write(_time(record))
         results, rest = split_results(content)
         self._queue.show(tuple(rest))
@@ -414,7 +430,7 @@ class _Reader:
             block,
             at=_time(record),
             origin=str(record.get("uuid") or ""),
-            refused=refusal(block, record),
+            refused=refusal(block, record, self._uses.get(block.tool_use_id, _SERVER_TOOL)),
         )
 
     def _write_delivered(self) -> Iterator[AnyEntry]:
@@ -523,6 +539,21 @@ class _Reader:
         ends = raw if isinstance(raw, dict) else {}
         head, tail = str(ends.get("headUuid")), str(ends.get("tailUuid"))
         return self._place.get(head, 0), self._place.get(tail, 0)
+
+
+HIGH_THINKING_TOKENS = 31_999
+
+
+def _thinking_level(metadata: Json) -> str:
+    match metadata:
+        case {"disabled": True} | {"maxThinkingTokens": 0}:
+            return "off"
+        case {"maxThinkingTokens": int(tokens)}:
+            # The client's level "high" was this budget before it recorded budgets.
+            return "high" if tokens == HIGH_THINKING_TOKENS else f"{tokens} tokens"
+        case {"level": str(level)}:
+            return "off" if level == "none" else level
+    return ""
 
 
 def _api_error(error: Json) -> str:
