@@ -8,97 +8,136 @@ import importlib
 import io
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import click
 
-from longhold.errors import LongholdError, StoreError
+from longhold.errors import ConfigError, LongholdError, StoreError
 
 COMMANDS = {
-    "agents": "List a session's agents, find their logs, stop one.",
-    "cache": "Show how well the prompt cache was used, and why it broke.",
-    "chat": "Talk to the agent.",
-    "compact": "Summarise a session (`--preview` to look first).",
-    "config": "List every setting with its value, source and reason.",
-    "context": "Show what fills the context window.",
-    "cost": "Show what was spent on what, and what resuming would cost.",
-    "demo": "Watch the agent fix a small repository, offline.",
-    "doctor": "Check this installation and say how to fix what is broken.",
-    "dream": "Tidy the project's memories in one commit.",
-    "explain": "Show turn by turn what changed the context and what that saved.",
-    "export": "Write a session in another format.",
-    "gateway": "Manage the context of clients that know nothing of Longhold.",
-    "history": "Search all sessions, or the whole history of one, or open a part of it.",
-    "install": "Add Longhold to a client: status line, history and memory, kept words.",
-    "inspect": "Write a page about a session: context, cache, money, changes.",
-    "import": "Import another agent's transcript as a session.",
-    "keep": "Keep what a compaction of Claude Code's or pi's is about to lose.",
+    "Look back": {
+        "report": "Show what your sessions cost, and what would have saved most.",
+        "cost": "Show what was spent on what.",
+        "context": "Show what fills the context window.",
+        "cache": "Show how well the prompt cache was used, and why it broke.",
+        "explain": "Show turn by turn what changed the context and what that saved.",
+        "history": "Search all sessions, or the whole history of one, or open a part of it.",
+        "inspect": "Write a page about a session: context, cache, money, changes.",
+        "serve": "Show sessions live in the browser, on this machine only.",
+        "replay": "Show what another policy would have cost on sessions you already have.",
+        "status": "Show in one line how full, how warm and how expensive a session is.",
+    },
+    "Change what the model sees": {
+        "compact": "Summarise a session (`--preview` to look first).",
+        "undo": "Undo a change to what the model sees, or re-apply it.",
+        "pin": "Keep messages word for word through every compaction.",
+    },
+    "Manage the agent you use": {
+        "wrap": "Run a command with its context managed.",
+        "gateway": "Manage the context of any client of the Anthropic or OpenAI API.",
+        "install": "Add Longhold to a client: status line, history, memory, compaction hook.",
+    },
+    "Work with Longhold's agent": {
+        "chat": "Talk to the agent.",
+        "run": "Give the agent one task and let it work.",
+        "memory": "Show, search, edit, tidy, undo and export memories.",
+        "sessions": "List, import, export, copy, branch and delete sessions.",
+        "trust": "Review what a project wants to run or allow, and trust it.",
+    },
+    "Set up": {
+        "config": "List every setting with its value, source and reason.",
+        "doctor": "Check this installation and say how to fix what is broken.",
+        "simulator": "Serve a local API with a faithful prompt cache.",
+        "demo": "Watch the agent fix a small repository, offline.",
+    },
+}
+"""Commands by purpose, with the first sentence of their help, in modules `cli/<name>_command.py`."""
+
+HIDDEN = {
+    "keep": "Keep what a compaction by Claude Code or pi is about to lose.",
     "mcp": "Offer a session's history, notes and memories to an MCP client.",
-    "memory": "Show, search, edit, undo and export memories.",
-    "model": "List models, install local ones, test one.",
-    "notes": "Show, edit or rebuild a session's notes.",
-    "pin": "Keep messages word for word through every compaction.",
-    "redo": "Re-apply an undone change.",
-    "replay": "Show what another policy would have cost on sessions you already have.",
-    "report": "Show what your sessions cost, and what would have saved most.",
-    "run": "Give the agent one task and let it work.",
-    "serve": "Show sessions live in the browser, on this machine only.",
-    "sessions": "List, branch, delete and prune sessions.",
-    "store": "Move, check and migrate where sessions are kept.",
-    "simulator": "Serve a local API with a faithful prompt cache.",
     "statusline": "Print a status line for Claude Code from what it sends on stdin, or for a FILE.",
-    "status": "Show in one line how full, how warm and how dear a session is.",
-    "trust": "Review what a project wants to run or allow, and trust it.",
-    "undo": "Undo a change to what the model sees.",
     "worker": "Run jobs on sessions in a database: resumed turns, memories, notes.",
-    "wrap": "Run a command with its context managed.",
 }
-"""Commands with the first sentence of their help, in modules `cli/<name>_command.py`."""
+"""Commands that other programs start: clients by what `install` wrote, deployments by a unit file."""
 
-
-JOBS = {
-    "Look back": (
-        *("report", "cost", "context", "cache", "explain", "history", "inspect", "serve"),
-        *("replay", "status"),
-    ),
-    "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
-    "Work with it": (
-        *("chat", "run", "agents", "sessions", "memory", "dream"),
-        *("gateway", "wrap", "mcp", "install", "statusline", "keep"),
-    ),
-    "Look after it": (
-        *("config", "doctor", "model", "trust", "store", "worker", "simulator", "demo"),
-    ),
+NEEDS = {
+    "gateway": "gateway",
+    "wrap": "gateway",
+    "serve": "serve",
+    "simulator": "simulator",
+    "worker": "fleet",
 }
-"""Commands by purpose; a command without a group is listed last."""
+"""Which extra a command needs, where a missing package is in more than one of them."""
 
+READING = (
+    *("report", "cost", "context", "cache", "explain", "history", "inspect", "replay"),
+    "statusline",
+)
+"""Commands that also work on Windows: they read sessions and start no other program."""
 
 MARKS = (".git", "AGENTS.md", "CLAUDE.md")
 """Files that make a directory and those below it a project."""
 
 
-class _Commands(click.Group):
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called.
+
+    `table` maps a name to the first sentence of its help and to `module:attribute`.
+    """
+
+    def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **given: Any) -> None:
+        super().__init__(*args, **given)
+        self._table = table
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return sorted(self._table)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command = importlib.import_module(f"longhold.cli.{name}_command").command
+        if name not in self._table:
+            close = get_close_matches(name, self._table, n=1)
+            of = f"{ctx.command_path} "
+            hint = f"Did you mean `{of}{close[0]}`?" if close else f"`{of}--help` lists them."
+            raise click.UsageError(f"there is no command {name!r}. {hint}")
+        module, _, attribute = self._table[name][1].partition(":")
+        command = getattr(importlib.import_module(f"longhold.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        grouped = {name for names in JOBS.values() for name in names}
-        other = tuple(name for name in sorted(COMMANDS) if name not in grouped)
-        for job, names in (JOBS | ({"Other": other} if other else {})).items():
-            with formatter.section(job):
-                formatter.write_dl([(name, COMMANDS[name]) for name in names if name in COMMANDS])
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (help, _) in self._table.items()])
+
+
+class _Commands(LazyGroup):
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if sys.platform == "win32" and name in self._table and name not in READING:
+            raise ConfigError(
+                f"`longhold {name}` does not work on Windows, but in WSL it does."
+                f" On Windows: {', '.join(READING)}"
+            )
+        return super().get_command(ctx, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for purpose, commands in COMMANDS.items():
+            with formatter.section(purpose):
+                formatter.write_dl(list(commands.items()))
+
+
+def every_command() -> dict[str, str]:
+    """Return all commands, hidden ones included, with the first sentence of their help."""
+    shown = {name: help for commands in COMMANDS.values() for name, help in commands.items()}
+    return dict(sorted((shown | HIDDEN).items()))
 
 
 @click.group(
-    cls=_Commands, epilog="Try: longhold report", context_settings={"max_content_width": 100}
+    cls=_Commands,
+    table={name: (help, f"{name}_command:command") for name, help in every_command().items()},
+    epilog="Try: longhold report",
+    context_settings={"max_content_width": 100},
 )
 @click.version_option(package_name="longhold", message="longhold %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -109,10 +148,10 @@ def cli(debug: bool) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line with `words`, by default the process's arguments, and exit."""
     words = sys.argv[1:] if words is None else words
-    if not words and _is_at_work():
-        words = ["chat"]
     try:
-        cli.main(list(words), standalone_mode=False)
+        if not words and _is_at_work():
+            words = ["chat"]
+        cli.main(list(words), prog_name="longhold", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _complain("Stopped.")
         sys.exit(130)
@@ -123,7 +162,15 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except (LongholdError, OSError) as error:
+    except (LongholdError, OSError, ModuleNotFoundError) as error:
+        from longhold.core.settings.installation import missing_extra
+
+        if isinstance(error, ModuleNotFoundError):
+            name = next((word for word in words if word in every_command()), "longhold")
+            problem = missing_extra(error, NEEDS.get(name, ""), f"`longhold {name}`")
+            if problem is None:
+                raise
+            error = problem
         if "--debug" in words:
             _complain(traceback.format_exc())
         _complain(f"longhold: {_message(error)}")
@@ -132,6 +179,8 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _is_at_work() -> bool:
     """Return whether a bare `longhold` means `chat`: at a terminal, in a project."""
+    if sys.platform == "win32":
+        return False
     here = Path.cwd()
     is_project = any((at / name).exists() for at in (here, *here.parents) for name in MARKS)
     return is_project and sys.stdin.isatty() and sys.stdout.isatty()
@@ -146,5 +195,7 @@ def _complain(text: str) -> None:
 def _message(error: LongholdError | OSError) -> str:
     if isinstance(error, LongholdError):
         return str(error)
+    if isinstance(error, FileNotFoundError) and not error.filename:  # as Path.cwd() raises it
+        return "the current directory no longer exists; change to another one"
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; check the path and its permissions"

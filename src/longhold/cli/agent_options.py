@@ -4,8 +4,8 @@ The agent itself is imported when one is started, so that a screen can be there 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -16,6 +16,8 @@ import click
 from longhold.cli.options import base_url
 from longhold.cli.output import show_notice
 from longhold.core.settings import Mode, Settings, load_settings
+from longhold.core.settings.installation import load_plugins
+from longhold.core.settings.reading import user_home
 
 if TYPE_CHECKING:
     from longhold.agent.agent import Agent
@@ -74,26 +76,25 @@ class AgentOptions:
 
         system, settings = self.system_prompt(), load_settings(Path.cwd())
         name, address = self.model or settings.model.name, self.base_url or settings.model.base_url
-        with ExitStack() as stack:
-            if self.offline:
-                if listener is not None:
-                    listener(OFFLINE)
-                model = await asyncio.to_thread(stack.enter_context, offline_model())
-            else:
-                model = await asyncio.to_thread(
-                    open_model, name, base_url=address or None, is_typed=bool(self.model)
-                )
-            async with running_agent(
-                model,
-                settings,
-                resume=self.resume,
-                mode=self.mode,
-                ask=ask,
-                system=system,
-                source=source,
-                listener=listener,
-            ) as agent:
-                yield agent
+        if self.offline:
+            if listener is not None:
+                listener(OFFLINE)
+            model: Model = offline_model()
+        else:
+            model = await asyncio.to_thread(
+                open_model, name, base_url=address or None, is_typed=bool(self.model)
+            )
+        async with running_agent(
+            model,
+            settings,
+            resume=self.resume,
+            mode=self.mode,
+            ask=ask,
+            system=system,
+            source=source,
+            listener=listener,
+        ) as agent:
+            yield agent
 
 
 def agent_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -117,14 +118,13 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-@contextmanager
-def offline_model(test_command: str = "") -> "Iterator[Model]":
-    from longhold.core.models import open_model
-    from longhold.simulator import run_simulator
+def offline_model(test_command: str = "") -> "Model":
+    """Return a model that follows a fixed plan. It needs no server, key or extra."""
     from longhold.simulator.brains.digest import TEST_COMMAND, DigestBrain
+    from longhold.simulator.in_process import SimulatedModel
+    from longhold.simulator.simulation import Simulation
 
-    with run_simulator(DigestBrain(test_command or TEST_COMMAND)) as server:
-        yield open_model(OFFLINE_MODEL, base_url=server.url, api_key="offline")
+    return SimulatedModel(OFFLINE_MODEL, Simulation(DigestBrain(test_command or TEST_COMMAND)))
 
 
 @asynccontextmanager
@@ -141,13 +141,17 @@ async def running_agent(
     listener: Callable[[str], None] | None = show_notice,
 ) -> "AsyncIterator[Agent]":
     from longhold.agent.build import build_agent
+    from longhold.agent.tools.standard import STANDARD
+    from longhold.core.log.stores import default_store
     from longhold.core.models import open_model
 
+    user_home()  # because tools need it, and could only fail one by one
     fallback = settings.model.fallback
     agent = await build_agent(
         model,
+        tools=(*STANDARD, *load_plugins("tools").values()),
         directory=directory,
-        resume=resume,
+        resume=default_store().find(resume, by_prefix=True).id if resume else "",
         mode=mode,
         ask=ask,
         settings=settings,

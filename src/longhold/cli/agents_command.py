@@ -1,9 +1,8 @@
-"""`longhold agents`: the agents of a session, their states and logs."""
+"""`longhold sessions agents`: the agents of a session, their states and logs."""
 
 import click
 
-from longhold.agent.subagents import receipts as notices
-from longhold.agent.subagents.registry import AgentRegistry, Known
+from longhold.agent.subagents.registry import AgentRegistry, Known, render_line
 from longhold.agent.subagents.supervisor import Wish, request_file
 from longhold.cli import options
 from longhold.cli.output import report
@@ -18,11 +17,11 @@ from longhold.errors import ConfigError, LogLocked
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
 
 
-@click.command(epilog="Example: longhold agents newest")
+@click.command(epilog="Example: longhold sessions agents newest")
 @click.argument("session", default="newest")
 @click.option("--stop", "stopped", metavar="AGENT", help="Stop an agent, by its id or name.")
 @click.option(
-    "--background", "sent_back", metavar="AGENT", help="Let the session go on without waiting."
+    "--background", "sent_back", metavar="AGENT", help="Let the session continue without waiting."
 )
 @click.option("--log", "shown", metavar="AGENT", help="Print where an agent's log is.")
 @options.as_json
@@ -32,7 +31,7 @@ def command(
     """List a session's agents, find their logs, stop one.
 
     SESSION is an id, a file, or `newest`, the default. `longhold explain SESSION/AGENT` shows what
-    an agent of ours did, as do `context` and `history`. Only you can start a stopped one again.
+    a Longhold agent did, as do `context` and `history`. Only you can restart a stopped agent.
     """
     opened = open_target(session)
     known = AgentRegistry().follow(opened.history).known
@@ -43,7 +42,7 @@ def command(
         report(as_json, theirs, [_foreign_line(one) for one in theirs] or [none])
         return
     store = default_store()
-    found = store.find(opened.name)
+    found = store.find(opened.name, by_prefix=True)
     if named:
         one = _find_agent(known, named)
         said = _log_of(found, one)
@@ -53,7 +52,7 @@ def command(
             said = _send_back(found, one)
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
-    lines = [clean_text(notices.line(one)) for one in known.values()]
+    lines = [clean_text(render_line(one)) for one in known.values()]
     report(as_json, [_as_json(one, _log_of(found, one)) for one in known.values()], lines)
 
 
@@ -101,7 +100,7 @@ def _send_back(found: StoredSession, one: Known) -> str:
             f"only the machine that runs {found.id} sends its agents to the background"
         )
     _request(found, one, "background")
-    return f"{one.id} goes on in the background if its session is running."
+    return f"{one.id} continues in the background if its session is running."
 
 
 def _request(found: FoundSession, one: Known, wish: Wish) -> None:

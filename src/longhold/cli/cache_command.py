@@ -80,12 +80,14 @@ def _verdict(name: str, calls: list[CallReport], total: Tally) -> Iterator[str]:
     found: defaultdict[str, list[float]] = defaultdict(list)
     for call in calls:
         if call.cause:
-            found[cause_of(call.cause).words].append(max(0.0, call.tally.lost_usd))
+            found[cause_of(call.cause, is_expected=call.is_expected).words].append(
+                max(0.0, call.tally.lost_usd)
+            )
     if not found:
         yield "Nothing was lost: every call read what the one before had cached."
         return
     lost = sum(map(sum, found.values()))
-    yield f"{dollars(lost)} of {dollars(total.usd)}, {percent(lost, total.usd)}, was lost by cold calls and breaks:"
+    yield f"{dollars(lost)} of {dollars(total.usd)}, {percent(lost, total.usd)}, was lost to cold calls and breaks:"
     for words, usd in sorted(found.items(), key=lambda item: -sum(item[1])):
         yield f"  {dollars(sum(usd)):>11}  {pluralize(len(usd), 'time')}: {words}"
 

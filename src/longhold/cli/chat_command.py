@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from longhold.agent.terminal.chat import Chat
+from longhold.agent.terminal.prompt_commands import load_prompts
 from longhold.agent.terminal.screen import Screen
 from longhold.agent.terminal.slash import SessionMove
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
 from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import say
 from longhold.cli.slash_table import SLASH
-from longhold.core.messages.text import human_size
+from longhold.core.log.entries import Configured, Framed, Switched
+from longhold.core.log.stores import default_store
 from longhold.core.models.capabilities import known_models
-from longhold.core.models.local import CATALOG, installed_path
 from longhold.core.settings import home, load_settings
+from longhold.core.settings.installation import install_words
 from longhold.core.settings.project import project_root, slug
 from longhold.core.settings.reading import ANTHROPIC, OPENAI, save_key, set_value
 from longhold.errors import AuthenticationFailed
@@ -30,10 +32,6 @@ if TYPE_CHECKING:
     from longhold.agent.permissions import AskUser
 
 
-_GOOD_FOR = {
-    "smollm2": "small talk and one-line edits",
-    "qwen-coder": "small edits and questions about code",
-}
 KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE = (
     "A key for Claude",
     "A key for OpenAI",
@@ -50,39 +48,33 @@ async def _choose_model(
         screen.say("`longhold config set model.offline false` lets you choose again.", "dim")
         return replace(chosen, offline=True, model="", base_url="")
     screen.say("There is no key for the model yet. Your choice is remembered.", "notice")
-    local = {f"A local model: {name}, {_describe_model(name)}": name for name in CATALOG}
-    rows = [KEY_CLAUDE, KEY_OPENAI, SERVER, *local, OFFLINE]
+    rows = [KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE]
     picked = await screen.choose("Who answers?", rows)
     row = rows[picked] if picked is not None else ""
     if row in (KEY_CLAUDE, KEY_OPENAI):
         return await _with_key(screen, chosen, is_claude=row == KEY_CLAUDE, error=error)
     if row == SERVER:
         return await _with_server(screen, chosen)
-    if row in local:
-        return await _with_local(screen, chosen, local[row])
     if row == OFFLINE:
         set_value(home() / "settings.toml", "model.offline", "true")
         return replace(chosen, offline=True, model="", base_url="")
     raise error
 
 
-def _describe_model(name: str) -> str:
-    where = (
-        "installed"
-        if installed_path(name)
-        else f"{human_size(CATALOG[name].size_bytes)} to download"
-    )
-    return f"{where}, good for {_GOOD_FOR[name]}"
+async def ask_key(screen: Screen, variable: str) -> bool:
+    """Ask for a provider's key and save it. Return whether the user gave one."""
+    key = (await screen.secret("Key (it is not shown): ")).strip()
+    if key:
+        save_key(variable, key)
+        screen.say(f"Saved in {home() / 'keys.json'}, readable by you alone.", "dim")
+    return bool(key)
 
 
 async def _with_key(
     screen: Screen, chosen: AgentOptions, *, is_claude: bool, error: AuthenticationFailed
 ) -> AgentOptions:
-    key = (await screen.secret("Key (it is not shown): ")).strip()
-    if not key:
+    if not await ask_key(screen, ANTHROPIC if is_claude else OPENAI):
         raise error
-    save_key(ANTHROPIC if is_claude else OPENAI, key)
-    screen.say(f"Saved in {home() / 'keys.json'}, readable by you alone.", "dim")
     if is_claude:
         return chosen
     return _remember(chosen, next(name for name in known_models() if name.startswith("gpt-")))
@@ -95,24 +87,14 @@ async def _with_server(screen: Screen, chosen: AgentOptions) -> AgentOptions:
     return _remember(chosen, name)
 
 
-async def _with_local(screen: Screen, chosen: AgentOptions, name: str) -> AgentOptions:
-    from longhold.cli import cli
-
-    if installed_path(name) is None:
-        words = ["model", "install", name]
-        await screen.hand_over(lambda: cli.main(words, standalone_mode=False))
-    return _remember(chosen, f"local/{name}")
-
-
 def _remember(chosen: AgentOptions, name: str) -> AgentOptions:
     set_value(home() / "settings.toml", "model.name", name)
     return replace(chosen, model="", base_url="")
 
 
-MISSING = (
-    "Talking line by line: pip install 'longhold[terminal]' for a live screen, --plain for silence."
-)
 HISTORY = "input-history"
+_OPENING = (Configured, Framed, Switched)
+"""Entries that every session begins with."""
 
 
 @click.command(epilog="Example: longhold chat --offline")
@@ -128,7 +110,8 @@ def command(chosen: AgentOptions, is_plain: bool) -> None:
 
 
 async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
-    helps = {name: each.help for name, each in SLASH.items()}
+    commands = load_prompts(Path.cwd()) | SLASH
+    helps = {name: each.help for name, each in sorted(commands.items())}
     screen = _make_screen(helps, is_plain=is_plain, is_offline=chosen.offline)
 
     @asynccontextmanager
@@ -149,8 +132,12 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
                 )
                 agent = await stack.enter_async_context(_open_agent(there, screen, ask))
             yield agent
+        if not move.resume and all(
+            isinstance(entry, _OPENING) for entry in agent.session.view.history
+        ):
+            default_store().delete(agent.session.id)  # opened and closed, so nothing to resume
 
-    await screen.run(Chat(screen, open_session, SLASH).run(SessionMove(resume=chosen.resume)))
+    await screen.run(Chat(screen, open_session, commands).run(SessionMove(resume=chosen.resume)))
 
 
 def _open_agent(
@@ -173,7 +160,8 @@ def _make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> 
                 has_colours=has_colours(),
                 shows_suggestions=not is_offline,
             )
-        say(MISSING, err=True)
+        how = install_words("terminal")
+        say(f"Plain screen. For a live one: {how}. --plain hides this hint.", err=True)
     from longhold.agent.terminal.plain_screen import PlainScreen
     from longhold.cli.run_command import show
 

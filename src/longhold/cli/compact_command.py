@@ -13,10 +13,9 @@ from typing import Any
 
 import click
 
-from longhold.agent.compaction_hooks import CompactionEvents
 from longhold.agent.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from longhold.agent.permissions import Gate, Places, load_permissions
-from longhold.agent.restoring import restoring_over
+from longhold.agent.restoring import CompactionEvents, restoring_over
 from longhold.agent.tools.read import READ
 from longhold.cli import options
 from longhold.cli.export_command import write_out
@@ -119,7 +118,7 @@ class CompactArguments:
     is_flag=True,
     help="Only show what would be done. With --model this makes a call, which costs.",
 )
-@click.option("--focus", default="", help="What a model's summary should focus on.")
+@click.option("--focus", default="", help="Focus of a model's summary.")
 @click.option(
     "--from", "start", type=options.message_number, metavar="ID", help="Only from this message on."
 )
@@ -146,7 +145,7 @@ def command(**words: Any) -> None:
 
     TARGET is a session's id, `newest`, or a file. A session is compacted in place; `longhold undo`
     restores it. A file is never changed: the result is written to --out, in the file's format, or
-    with --for as a new session of a client, which stands beside the old one.
+    with --for as a new session of a client, next to the old one.
     """
     arguments = CompactArguments(**words)
     arguments.check()
@@ -209,7 +208,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
         if arguments.is_session and not (arguments.is_written or arguments.is_preview):
             log = open_for_writing(arguments.target.name)
             session = stack.enter_context(
-                Session.over(
+                Session._over(
                     log,
                     arguments.settings,
                     hooks=lambda engine: CompactionHooks(after=_events(arguments, engine).after),
@@ -354,8 +353,8 @@ def preview_lines(shown: Preview) -> Iterator[str]:
     )
     if shown.unseen_tokens:
         yield (
-            f"unseen   {tokens(shown.unseen_tokens)} of both: what the provider counted beyond the "
-            "history, such as system prompt and tools"
+            f"unseen   {tokens(shown.unseen_tokens)} of both are not history: the provider also counted "
+            "system prompt and tools"
         )
     yield from _price_lines(shown)
     gone = shown.gone

@@ -2,26 +2,24 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from longhold.cli import options
 from longhold.cli.output import report_all
-from longhold.cli.target import CommandTarget, calibrate, open_targets
+from longhold.cli.target import OURS, CommandTarget, calibrate, open_targets
 from longhold.core.messages.text import bar, clean_text, shorten_path, tokens
-from longhold.core.policy.advice import window_at_cost
-from longhold.core.settings import WindowSettings, load_settings
+from longhold.core.settings import load_settings
 from longhold.core.view.gauge import replay
-from longhold.core.view.window import infer_window
-from longhold.insight.context import Context, ContextPart, describe
+from longhold.core.view.window import Window
+from longhold.insight.context import Context, ContextPart, describe, session_window
 
 INNER_PARTS = 6
 NAME_COLUMNS, NARROW_NAME_COLUMNS, WIDE_COLUMNS = 44, 22, 80
 """Width of names in a terminal of `WIDE_COLUMNS` and in a narrower one."""
-FIGURE_COLUMNS, BAR_COLUMNS = 26, 16
-"""Width of the figures between a name and its bar, and of the bar."""
+FIGURE_COLUMNS, BAR_COLUMNS, WHOLE_BAR_COLUMNS = 26, 16, 60
+"""Width of the figures between a name and its bar, of the bar, and of the window's bar."""
 
 
 @click.command(epilog="Example: longhold context newest")
@@ -40,8 +38,7 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
 
 def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
     view, gauge = replay(opened.history, calibrate())
-    settings = replace(load_settings(Path.cwd()), window=window_settings(opened, model))
-    window = window_at_cost(model or view.model, settings, view.frame)
+    window = session_window(opened.format, view, load_settings(Path.cwd()), model or "")
     context = describe(view, gauge, window)
     document = {
         "target": opened.name,
@@ -55,13 +52,6 @@ def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterato
     return document, lines(opened, context)
 
 
-def window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
-    """Return the settings; without `model`, with the window that the transcript proves."""
-    settings = load_settings(Path.cwd()).window
-    proved = 0 if model else infer_window(target.history)
-    return replace(settings, limit_tokens=settings.limit_tokens or proved)
-
-
 def lines(target: CommandTarget, context: Context) -> Iterator[str]:
     window, used = context.window, context.used_tokens
     basis = "reported by the provider" if context.is_reported else "estimated"
@@ -71,18 +61,29 @@ def lines(target: CommandTarget, context: Context) -> Iterator[str]:
         f"{context.model or 'unknown model'}   {tokens(used)} of {tokens(window.limit_tokens)} tokens"
         f" ({basis}, at most {tokens(context.margin_tokens)} more)"
     )
-    yield f"[{bar(used / window.limit_tokens, 60)}]"
-    yield f"{context.percent_left} % left until room is made at {tokens(window.base_tokens)}"
-    yield _marks(context)
+    columns = shutil.get_terminal_size().columns
+    yield f"[{bar(used / window.limit_tokens, min(WHOLE_BAR_COLUMNS, columns - 4))}]"
+    line = _line_words(target.format, window)
+    at = f"{line} at {tokens(window.base_tokens)}" if window.auto else line
+    yield f"{context.percent_left} % left until {at}"
+    if target.format == OURS:
+        yield _marks(context)
     yield ""
     whole = max(used, sum(max(0, part.tokens) for part in context.parts), 1)
-    name, bars = _columns()
+    name, bars = _columns(columns)
     for part in context.parts:
         yield from _part_lines(part, whole, name, bars)
     free, beyond = max(0, window.base_tokens - used), window.limit_tokens - window.base_tokens
-    yield f"{'free until room is made':<{name}} {tokens(free):>8}"
-    yield f"{'beyond that line':<{name}} {tokens(beyond):>8}"
+    yield f"{f'free until {line}'[:name]:<{name}} {tokens(free):>8}"
+    if beyond:
+        yield f"{'beyond that line':<{name}} {tokens(beyond):>8}"
     yield from target.problem_lines()
+
+
+def _line_words(format: str, window: Window) -> str:
+    if not window.auto:
+        return "the window is full"
+    return "room is made" if format == OURS else f"{format} compacts"
 
 
 def _marks(context: Context) -> str:
@@ -90,9 +91,9 @@ def _marks(context: Context) -> str:
     line = {
         "ok": "below every line",
         "warning": "past the warning line",
-        "error": "past the error line: nearly full",
-        "auto": "past the auto line: room would be made now",
-        "blocking": "past the blocking line: nothing more fits before room is made",
+        "error": "past the error level: nearly full",
+        "auto": "past the compaction threshold: space would be freed now",
+        "blocking": "past the blocking level: nothing more fits until space is freed",
     }[context.level]
     return (
         f"warning {tokens(window.warning_tokens)} · auto {tokens(window.auto_tokens)}"
@@ -100,9 +101,9 @@ def _marks(context: Context) -> str:
     )
 
 
-def _columns() -> tuple[int, int]:
-    columns = shutil.get_terminal_size().columns
-    name = NAME_COLUMNS if columns >= WIDE_COLUMNS else NARROW_NAME_COLUMNS
+def _columns(columns: int) -> tuple[int, int]:
+    narrow = max(1, min(NARROW_NAME_COLUMNS, columns - FIGURE_COLUMNS))
+    name = NAME_COLUMNS if columns >= WIDE_COLUMNS else narrow
     return name, min(BAR_COLUMNS, max(0, columns - name - FIGURE_COLUMNS))
 
 

@@ -1,7 +1,6 @@
-"""`longhold cost`: the cost of sessions, and the cost of resuming an idle one."""
+"""`longhold cost`: the cost of sessions."""
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,29 +8,11 @@ import click
 from longhold.cli import options
 from longhold.cli.output import format_recorded, report_all, say
 from longhold.cli.target import OURS, CommandTarget, open_targets
-from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import is_own
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject
-from longhold.core.messages.text import ago, clean_line, dollars, percent, pluralize, tokens
+from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
 from longhold.core.messages.usage import Tally
-from longhold.core.policy.advice import (
-    FRAME_TOKENS,
-    SUMMARY_TOKENS,
-    Option,
-    ResumeAdvice,
-    cold_resume_advice,
-)
-from longhold.core.policy.cost_model import expect
-from longhold.core.request.lifetime import Lifetime, seconds_of
-from longhold.core.settings import ClearSettings, load_settings
-from longhold.core.stages.clear.candidates import Candidates, weight
-from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT
-from longhold.core.stages.clear.policy import STAND_IN_WEIGHT
-from longhold.core.tools.describe import build_describe
-from longhold.core.view import View
-from longhold.core.view.gauge import replay
-from longhold.insight.calls import CallReport, explain_calls, last_of_conversation
 from longhold.insight.cost import Bill, CostItem, bill
 
 TOP_TURNS = 5
@@ -43,13 +24,11 @@ SAID_CHARS = 60
 @options.targets
 @options.as_json
 def command(targets: tuple[str, ...], as_json: bool) -> None:
-    """Show what was spent on what, and what resuming would cost.
+    """Show what was spent on what.
 
     TARGETS are session ids, files or directories; by default this project's newest session. Costs
     by model and kind of token, by source (the conversation, sub-agents, summaries), the most
-    expensive turns, and the cost without a cache. For an idle session whose cache has expired: the
-    cost of sending everything, of clearing first and of compacting first. `longhold report` adds
-    up all sessions.
+    expensive turns, and the cost without a cache. `longhold report` adds up all sessions.
     """
     found = [_describe(opened) for opened in open_targets(targets)]
     report_all(as_json, [(document, lines) for document, lines, _ in found])
@@ -61,14 +40,7 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
 def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
     history = opened.view.history
     found, days = bill(history), default_store().shared(Path.cwd()).ledger.by_day()
-    calls = explain_calls(history)
-    last = last_of_conversation(calls)
-    since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
-    idle_seconds = max(0.0, time.time() - since)
-    advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
     lines = list(bill_lines(opened.name, found, days if opened.format == OURS else {}))
-    if advice and advice.is_cold:
-        lines += _advice_lines(since, advice)
     document = {
         "target": opened.name,
         "bill": found.to_json(),
@@ -77,9 +49,6 @@ def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
         "own_share": found.own_share,
         "unrecorded_usd": found.total.tally.unrecorded_usd,
         "days": {day: spent.to_json() for day, spent in days.items()},
-        "idle_seconds": idle_seconds if since else None,
-        "resume": advice,
-        "cheapest": advice.cheapest if advice else None,
     }
     return document, lines, found.total.tally
 
@@ -148,7 +117,7 @@ def _own_line(found: Bill) -> str:
         return ""
     layers = ", ".join(f"{item.name} {dollars(item.tally.usd)}" for item in own)
     return (
-        f"of that on the engine's own calls {dollars(found.own.tally.usd)}"
+        f"of that on overhead calls {dollars(found.own.tally.usd)}"
         f" ({found.own_share:.1%}, {pluralize(found.own.tally.calls, 'call')}): {layers}"
     )
 
@@ -168,51 +137,3 @@ def _kinds(item: CostItem) -> list[str]:
         about = f"~{tokens(used.unrecorded_output)}"
         lines.append(f"  {'output not recorded':<24} {about:>8}")
     return lines
-
-
-def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
-    def line(name: str, option: Option) -> str:
-        return (
-            f"  {name:<16} {tokens(option.prompt_tokens):>8}  {dollars(option.now_usd):>11} for the next"
-            f" call, {dollars(option.per_call_usd)} for each after"
-        )
-
-    return [
-        "",
-        f"the last call was {ago(since)}: the cache is cold. Resuming:",
-        line("send all", advice.send_all),
-        line("clear first", advice.clear_first),
-        line("compact first", advice.compact_first),
-        f"  cheapest over the expected calls: {advice.cheapest.replace('_', ' ')}",
-    ]
-
-
-def _advice(
-    history: Sequence[AnyEntry], calls: int, last: CallReport, idle_seconds: float
-) -> ResumeAdvice | None:
-    """Return None for a model without a known price."""
-    view, gauge = replay(history)
-    used, total = gauge.size_tokens(view.total), weight(view.total)
-    scale = used / total if total > 0 else 1.0
-    known = round(weight(view.frame.measure) * scale) if view.frame else FRAME_TOKENS
-    frame = min(known, used)
-    lifetime: Lifetime = "1h" if last.lifetime == "1h" else "5m"
-    return cold_resume_advice(
-        used,
-        min(round(_freed_weight(view, load_settings().clear) * scale), used - frame),
-        SUMMARY_TOKENS,
-        view.model or last.model,
-        idle_seconds,
-        lifetime,
-        frame_tokens=frame,
-        lives_seconds=seconds_of(last.lifetime),
-        forecast=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
-    )
-
-
-def _freed_weight(view: View, settings: ClearSettings) -> float:
-    smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
-    candidates = Candidates(build_describe(settings.also), smallest=smallest)
-    candidates.follow(view)
-    batch = candidates.batch(settings.keep_results)
-    return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

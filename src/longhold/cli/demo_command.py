@@ -2,8 +2,7 @@
 
 An agent with the digest brain fixes bugs on the simulator with a small window. History is compacted
 by a model on request, then from the notes. The same work runs again with a window that fills up and
-is summarised. Two more sessions show memory: recall, a dream that merges a duplicate, and its undo.
-All figures come from the logs.
+is summarised. All figures come from the logs.
 """
 
 import asyncio
@@ -35,22 +34,16 @@ from longhold.core.log.entries import (
     Compacted,
     Forked,
     Noted,
-    Recalled,
-    Remembered,
     Replied,
     Restored,
     Spilled,
 )
 from longhold.core.log.spending import sum_spending
-from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.dream import dream
-from longhold.core.memory.paths import memory_directory
-from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import JsonObject, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.messages.text import bar, clean_line, exact_dollars, human_size, percent, tokens
 from longhold.core.models import Model
-from longhold.core.settings import BudgetSettings, Settings, home
+from longhold.core.settings import Settings
 from longhold.core.turn.loop import Stopped
 
 T = TypeVar("T")
@@ -136,6 +129,7 @@ def _demo_settings(*, is_filled: bool) -> Settings:
 
 
 COLUMNS = 100
+LINE_CHARS = 2_000  # `say` cuts for a terminal only
 TASK_CHARS = 70
 DONE = ("cleared ", "compacted ")
 """Openings of notices from layers that report their own work."""
@@ -145,14 +139,15 @@ DONE = ("cleared ", "compacted ")
 class DemoLines:
     """Shows the work in one rewritten line, and the first work of each layer in its own line."""
 
-    _stages: StageLines = field(default_factory=StageLines)
+    _stages: StageLines = field(default_factory=lambda: StageLines(LINE_CHARS))
     _said: set[str] = field(default_factory=set)
 
     def say(self, line: str) -> None:
         if sys.stderr.isatty():
             rewrite_line(" " * COLUMNS)
             rewrite_line("")
-        say(clean_line(line, COLUMNS), err=True, dim=True)
+            line = clean_line(line, COLUMNS)
+        say(line, err=True, dim=True)
 
     def notice(self, line: str) -> None:
         if line.startswith(DONE):
@@ -191,7 +186,6 @@ def _last_screen(found: JsonObject) -> list[str]:
         f"{len(found['tasks'])} tasks, {found['answers']} answers, "
         f"{sum(found['tool_calls'].values())} tool calls",
         *_layer_lines(found),
-        *memory_lines(found["memory"]),
         f"log       {found['entries']} entries, all of it kept; "
         + (f"BROKEN: {broken}" if broken else "no API rule broken"),
         "",
@@ -214,23 +208,9 @@ def _layer_lines(found: JsonObject) -> list[str]:
         f"cleared   {layers['cleared_results']} old results left the view where that was free or paid",
         f"compacted {len(made)} times; the model's call read {percent(first['prefix_read_share'], 1)} of "
         f"its prompt from the cache: {tokens(first['before_tokens'])} → {tokens(first['after_tokens'])}",
-        f"notes     updated {notes['updates']} times, and stood in for "
-        f"{notes['compacted']} summaries without a call",
+        f"notes     updated {notes['updates']} times, and replaced "
+        f"{notes['compacted']} {'summary' if notes['compacted'] == 1 else 'summaries'} without a call",
     ]
-
-
-def memory_lines(found: JsonObject) -> list[str]:
-    undone = "every byte restored" if found["undo_is_exact"] else "NOT ALL RESTORED"
-    learnt, recalled = found["learnt"], found["recalled"]
-    return [
-        f"memory    learnt {', '.join(learnt) or 'nothing'}; the next session recalled "
-        f"{'it' if recalled == learnt else ', '.join(recalled) or 'nothing'}",
-        f"dream     {found['memories']} memories became {found['after_dream']} ({found['dream']}); undone: {undone}",
-    ]
-
-
-LEARNT = "Remember that releases go out on Tuesday nights, after the backup has finished."
-ASKED = "When do releases go out, and what has to be finished before the backup?"
 
 
 @click.command(epilog="Example: longhold demo --keep /tmp/demo")
@@ -251,8 +231,6 @@ def command(keep: Path | None, as_json: bool) -> None:
     with ExitStack() as stack:
         place = keep.resolve() if keep else Path(stack.enter_context(TemporaryDirectory()))
         found = _run_tasks(place, shown, is_filled=False)
-        with _home_at(place / "home"):
-            found["memory"] = asyncio.run(memory_demo(place / "shop"))
         if shown is not None:
             shown.say("the same once more, letting the window fill and summarising it")
         filled = Path(stack.enter_context(TemporaryDirectory()))
@@ -276,7 +254,8 @@ def _home_at(place: Path) -> Iterator[None]:
 
 
 def _run_tasks(place: Path, shown: DemoLines | None, *, is_filled: bool) -> JsonObject:
-    with _home_at(place / "home"), offline_model(shlex.join(TEST_WORDS)) as model:
+    model = offline_model(shlex.join(TEST_WORDS))
+    with _home_at(place / "home"):
         project = _write_project(place)
         before = _test(project)
         found = asyncio.run(_work(model, project, shown, is_filled=is_filled))
@@ -369,45 +348,3 @@ def _prefix_read(before: Sequence[AnyEntry]) -> float:
     last = [e.usage for e in _of(Replied, before) if e.usage and e.n < forks[-1].n][-1]
     left = last.cache_read_tokens + last.cache_write_tokens
     return round(min(1.0, forks[-1].usage.cache_read_tokens / left), 4) if left else 0.0
-
-
-async def memory_demo(project: Path) -> JsonObject:
-    # In two short chats the default share for overhead would not pay for the memory calls.
-    settings = replace(Settings(), budget=BudgetSettings(own_share=0.0))
-    learning = replace(settings, memory=replace(settings.memory, extract="always"))
-    first = await _session(learning, project, LEARNT)
-    second = await _session(settings, project, ASKED)
-    return {
-        "learnt": [name for entry in _of(Remembered, first) for name in entry.names],
-        "recalled": [name for entry in _of(Recalled, second) for name in entry.names],
-        **_run_dream(project, settings),
-    }
-
-
-async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[AnyEntry]:
-    with offline_model() as model:
-        async with running_agent(
-            model, settings, directory=project, mode="bypass", listener=None
-        ) as agent:
-            await _do(agent, prompt, None)
-    return agent.session.view.history
-
-
-def _run_dream(project: Path, settings: Settings) -> JsonObject:
-    with MemoryStore(memory_directory(home(), project), settings.memory) as store:
-        first = store.memories()[0]
-        again = replace(first, file="releases-again.md", name="Releases")
-        change = MemoryChange(file=again.file, text=again.text, expected="")
-        store.commit([change], by="person", why="noted twice")
-        before = {file: store.read(file) for file in store.versions()}
-        done = dream(store, settings.dream, repository=project)
-        dreamt = len(store.versions())
-        store.undo()
-        after = {file: store.read(file) for file in store.versions()}
-    return {
-        "memories": len(before),
-        "after_dream": dreamt,
-        "dream": done.line,
-        "diff": done.diff,
-        "undo_is_exact": after == before,
-    }

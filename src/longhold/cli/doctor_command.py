@@ -1,6 +1,5 @@
 """`longhold doctor`: check this installation and print fixes."""
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -17,10 +16,12 @@ from longhold.agent.permissions import load_permissions
 from longhold.cli import options
 from longhold.cli.output import report
 from longhold.core.messages.text import human_size
-from longhold.core.models.local import CATALOG, installed_path
 from longhold.core.settings import home, load_settings
+from longhold.core.settings.installation import EXTRAS, install_words, is_installed
 from longhold.core.settings.private_files import private_directory
+from longhold.core.tools.environment import find_program
 from longhold.errors import LongholdError
+from longhold.insight.clients.install import CLIENTS, find_programs, plan
 
 LEAST_FREE_BYTES = 500_000_000
 """With less, the spilled results of one long session can fill the disk."""
@@ -46,11 +47,11 @@ class Finding:
 def command(as_json: bool) -> None:
     """Check this installation and say how to fix what is broken.
 
-    Looks at settings, keys, extras, programs, disk and permissions, and sends a request through a
-    gateway to a provider that is made up. The exit code is 1 if something is broken; what is
-    merely missing is optional.
+    Looks at settings, keys, extras, programs, disk, permissions and the clients, and sends a request through a
+    gateway to a simulated provider. The exit code is 1 if something is broken. Missing optional
+    parts do not change it.
     """
-    checks = (_python, _disk, _settings, _programs, _extras, _keys, _local_models, _gateway)
+    checks = (_python, _disk, _settings, _programs, _extras, _keys, _clients, _gateway)
     findings = [finding for check in checks for finding in check()]
     report(as_json, findings, (finding.line() for finding in findings))
     if any(finding.state == "broken" for finding in findings):
@@ -80,24 +81,15 @@ def _keys() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    for extra, module in (
-        ("anthropic", "anthropic"),
-        ("openai", "openai"),
-        ("simulator", "bpe_openai"),
-        ("gateway", "httptools"),
-        ("local", "xllamacpp"),
-        ("mcp", "mcp"),
-        ("recall", "wordllama"),
-        ("terminal", "prompt_toolkit"),
-    ):
-        found = importlib.util.find_spec(module)
+    for extra in EXTRAS:
+        found = is_installed(extra)
         detail = "installed" if found else "not installed"
-        fix = f"pip install 'longhold[{extra}]'"
+        fix = install_words(extra)
         yield _finding(f"extra {extra}", found, detail, fix, otherwise="missing")
 
 
 def _gateway() -> Iterator[Finding]:
-    if not all(map(importlib.util.find_spec, ("starlette", "httptools", "httpx2"))):
+    if not is_installed("gateway"):
         return
     from longhold.gateway.self_check import why_not_managed
 
@@ -109,11 +101,22 @@ def _gateway() -> Iterator[Finding]:
     yield _finding("gateway", not reason, reason or "a request was managed", fix)
 
 
-def _local_models() -> Iterator[Finding]:
-    for name in CATALOG:
-        path, fix = installed_path(name), f"longhold model install {name}"
-        detail = str(path or "not installed")
-        yield _finding(f"local model {name}", path, detail, fix, otherwise="missing")
+def _clients() -> Iterator[Finding]:
+    """Check what is installed in clients: a program that is gone fails in every session there."""
+    for client in CLIENTS:
+        fix = f"longhold install {client}"
+        try:
+            programs, changes = find_programs(client), plan(client)
+        except (LongholdError, OSError) as error:
+            yield _finding(f"in {client}", False, str(error), "correct that file")
+            continue
+        if gone := [program for program in programs if not Path(program).exists()]:
+            yield _finding(f"in {client}", False, f"runs {gone[0]}, which is gone", fix)
+        elif programs:
+            detail = f"installed, runs {programs[0]}"
+            yield _finding(
+                f"in {client}", not changes, detail, f"{fix} updates it", otherwise="missing"
+            )
 
 
 def _programs() -> Iterator[Finding]:
@@ -123,7 +126,7 @@ def _programs() -> Iterator[Finding]:
         ("rg", "faster searching", "missing"),
     )
     for program, use, otherwise in programs:
-        path, fix = shutil.which(program), f"install {program}: {use}"
+        path, fix = find_program(program), f"install {program}: {use}"
         yield _finding(program, path, path or "not found", fix, otherwise=otherwise)
 
 

@@ -9,7 +9,10 @@ import msgspec
 from longhold.cli import options
 from longhold.cli.output import report_all
 from longhold.cli.target import CommandTarget, open_targets
+from longhold.core.memory.backlog import find_waiting
 from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
+from longhold.core.policy.decide import describe_rule
+from longhold.core.settings import home
 from longhold.insight.explain import Act, ExplainedTurn, explain
 
 
@@ -32,6 +35,7 @@ def _describe(opened: CommandTarget) -> tuple[object, Iterator[str]]:
     return document, chain(
         (f"{opened.name}  ({opened.format})",),
         (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)),
+        (one.line for one in (find_waiting(home(), opened.name),) if one is not None),
         opened.problem_lines(),
     )
 
@@ -52,12 +56,16 @@ def _lines(number: int, turn: ExplainedTurn) -> list[str]:
         facts.append(dollars(turn.spent.usd))
     if turn.errors:
         facts.append(pluralize(turn.errors, "error"))
-    return [f"{number:>3}  {said}", f"     {' · '.join(facts)}", *map(_act, turn.acts)]
+    acts = (line for act in turn.acts for line in _act(act))
+    return [f"{number:>3}  {said}", f"     {' · '.join(facts)}", *acts]
 
 
-def _act(act: Act) -> str:
+def _act(act: Act) -> Iterator[str]:
     saved = ""
     if act.saved_tokens:
         saved = f"  {'saved' if act.saved_tokens > 0 else 'added'} {tokens(abs(act.saved_tokens))}"
     times = f" ({act.times} times)" if act.times > 1 else ""
-    return f"     [{act.n}] {act.kind}{times}: {act.text}{saved}"
+    yield f"     [{act.n}] {act.kind}{times}: {act.text}{saved}"
+    if act.rule:
+        yield f"         {describe_rule(act.rule)}"
+        yield from (f"           not {one}" for one in act.lost)

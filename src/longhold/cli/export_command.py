@@ -1,4 +1,4 @@
-"""`longhold export`: write what the model sees of a session in another format."""
+"""`longhold sessions export`: write what the model sees of a session in another format."""
 
 import uuid
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from longhold.insight.resume import client_session
 from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format, losses
 
 
-@click.command(epilog="Example: longhold export newest --to anthropic > request.json")
+@click.command(epilog="Example: longhold sessions export newest --to anthropic > request.json")
 @options.session
 @click.option(
     "--to",
@@ -33,7 +33,7 @@ from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, 
 def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     """Write a session in another format.
 
-    SESSION is an id, the start of one, `newest`, or a file. Written is what the model sees of it.
+    SESSION is an id, the start of one, `newest`, or a file. The file contains what the model sees.
     """
     target = open_target(session)
     id = str(uuid.uuid5(uuid.NAMESPACE_URL, decode_path(target.name)))

@@ -1,21 +1,26 @@
 """`longhold gateway`: manage the context of clients that do not know Longhold."""
 
+import os
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
-from starlette.applications import Starlette
 
 from longhold.cli import options as shared
 from longhold.cli.output import report
-from longhold.cli.serve_command import list_sessions, read_session
+from longhold.cli.serve_command import known_sessions, list_sessions, read_session
 from longhold.core.log.handover import GATEWAY
 from longhold.core.settings import home, load_settings
+from longhold.core.settings.private_files import keep_secret
 from longhold.errors import ConfigError
-from longhold.gateway.planner import Planner
-from longhold.gateway.proxy import UPSTREAMS
-from longhold.gateway.server import DASHBOARD, DEFAULT_PORT, GatewayOptions, serve
-from longhold.insight.pages.app import application
 from longhold.insight.pages.followed import FollowedSessions
+
+if TYPE_CHECKING:  # an extra
+    from starlette.applications import Starlette
+
+    from longhold.gateway.planner import Planner
+
+DEFAULT_PORT = 8788
 
 
 @click.command(epilog="Example: longhold gateway --port 8788")
@@ -28,19 +33,30 @@ from longhold.insight.pages.followed import FollowedSessions
     default="",
     help="What clients must send as x-longhold-token.",
 )
+@click.option(
+    "--drain",
+    default=0.0,
+    metavar="SECONDS",
+    help="After SIGTERM, serve this much longer while /longhold/ready fails.",
+)
 @shared.as_json
-def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> None:
-    """Manage the context of clients that know nothing of Longhold.
+def command(host: str, port: int, upstream: str, token: str, drain: float, as_json: bool) -> None:
+    """Manage the context of any client of the Anthropic or OpenAI API.
 
     Point a client at it: ANTHROPIC_BASE_URL=http://127.0.0.1:8788, and for OpenAI's API
     OPENAI_BASE_URL=http://127.0.0.1:8788/v1. GET /longhold/stats reports what each session cost
     and what it would have cost without. `longhold wrap` does all of this for one command.
     """
+    from longhold.gateway.proxy import UPSTREAMS  # needs an extra
+    from longhold.gateway.server import DASHBOARD, Drain, GatewayOptions, serve
 
     if upstream and not upstream.startswith(("http://", "https://")):
         raise ConfigError(f"--upstream: {upstream!r} is not an address; give http://… or https://…")
     upstreams = dict.fromkeys(UPSTREAMS, upstream) if upstream else UPSTREAMS
-    options = GatewayOptions(upstreams=upstreams, token=token, pages=dashboard)
+    key = os.environ.get("LONGHOLD_KEY") or keep_secret(home() / "gateway.key")
+    options = GatewayOptions(
+        upstreams=upstreams, token=token, pages=dashboard, key=key, drain=Drain(drain)
+    )
 
     def started(url: str) -> None:
         where = upstream or "the provider's own API"
@@ -52,11 +68,14 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
     serve(host, port, options, started=started)
 
 
-def dashboard(planner: Planner, key: str, port: int) -> Starlette:
+def dashboard(planner: "Planner", key: str, port: int) -> "Starlette":
+    from longhold.insight.pages.app import application
+
     settings = load_settings()
     sessions = FollowedSessions(
         lambda: (one for one in list_sessions([home()]) if one.name.startswith(GATEWAY)),
         partial(read_session, settings=settings),
+        known={id: row for id, row in known_sessions([home()]).items() if row.calls},
         billed=planner.figures,
     )
     return application(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +9,15 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import json_out, progress_bar, report, say, text_out
-from longhold.cli.target import NEWEST, CommandTarget, open_target
+from longhold.cli.output import (
+    json_out,
+    print_marked,
+    progress_bar,
+    report,
+    say,
+    text_out,
+)
+from longhold.cli.target import NEWEST, CommandTarget, find_path, open_target
 from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import ViewChange
 from longhold.core.log.stores import default_store
@@ -19,9 +25,11 @@ from longhold.core.messages import block_to_wire
 from longhold.core.messages.text import clean_document, clean_text, pluralize
 from longhold.core.settings import load_settings
 from longhold.core.tools.history.history import History, is_shown
+from longhold.core.tools.history.pages import find_matches
+from longhold.core.tools.history.question import parse_question
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
 from longhold.errors import LongholdError
-from longhold.insight.session_files import agent_roots, default_roots, find_sessions, newest_session
+from longhold.insight.session_files import agent_roots, default_roots, find_by_id, find_sessions
 from longhold.insight.session_search import FoundSessions, search_sessions
 from longhold.insight.words import SessionWords
 
@@ -50,12 +58,12 @@ def command(
     """Search all sessions, or the whole history of one, or open a part of it.
 
     With a QUERY alone, or with directories or several files as TARGETS, sessions are found: of
-    Claude Code, Codex, pi and Longhold, each with the record that answers best. With one TARGET
-    (a session's id, `newest`, or a file), the records of that session. QUERY is a question in
-    plain words; "a phrase" must stand in what is found, file:PATH and kind:KIND (user, answer,
-    error, edit, command, read, …) narrow it. Found are messages, answers, tool results and
-    summaries, also those since cleared, collapsed or compacted. --id prints what it opens exactly
-    as it was; of an answer also the results of its calls.
+    Claude Code, Codex, pi and Longhold, each with the record that answers best. With one TARGET (a
+    session's id, `newest`, or a file), the records of that session. QUERY is a question in plain
+    words; "a phrase" must occur in each result. file:PATH and kind:KIND (user, answer, error, edit,
+    command, read, …) narrow the search. The search covers messages, answers, tool results and
+    summaries, also those since cleared, collapsed or compacted. --id prints a record exactly as it
+    was, and for an answer also the results of its calls.
     """
     targets, query = _split_words(words, is_opening=id is not None, file=file)
     if id is None and not query.strip() and not file:
@@ -96,13 +104,13 @@ def _is_target(word: str) -> bool:
             return True
     with suppress(LongholdError):
         return default_store().find(word).id == word
-    return False
+    return len(find_by_id(word)) == 1
 
 
 def _search_all(
     targets: tuple[str, ...], query: str, *, agent: str, skip: int, as_json: bool
 ) -> None:
-    roots = [_place(name) for name in targets] or default_roots(agent)
+    roots = [find_path(name) for name in targets] or default_roots(agent)
     files = find_sessions(roots)
     with closing(SessionWords()) as words:
         changed = words.stale(files)
@@ -111,35 +119,30 @@ def _search_all(
             with progress_bar(sum(file.bytes for file in changed), label) as advance:
                 words.refresh(files, advance or (lambda _: None))
         found = search_sessions(words, files, query, agent=agent, skip=skip)
-    report(as_json, found, map(clean_document, _session_lines(found, query)))
-    if not as_json and not found.total:
+    if as_json:
+        json_out(found)
+        return
+    _print_sessions(found, query)
+    if not found.total:
         say(f"Nothing matches in {pluralize(len(files), 'session')}.", err=True)
-    elif not as_json and found.reached < found.total:
-        say(f"{found.total - found.reached} more with --skip {found.reached}", err=True)
+    elif found.reached < found.total:
+        say(f"\n{found.total - found.reached} more sessions: add --skip {found.reached}")
 
 
-def _place(name: str) -> Path:
-    path = Path(name)
-    if path.exists():
-        return path
-    if name == NEWEST and (newest := newest_session(Path.cwd())):
-        return newest
-    return default_store().files(name).find(name).path
-
-
-def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
+def _print_sessions(found: FoundSessions, query: str) -> None:
+    """Print each session with its best line, the matching words in bold, and how to read on."""
+    question = parse_question(query)
     for place, session in enumerate(found.hits):
+        when = f"{datetime.fromtimestamp(clamp_time(session.at)):%Y-%m-%d %H:%M}"
+        names = f"{when}  {session.agent}  {session.directory}  {session.title}"
         if place:
-            yield ""
-        when = (
-            f"{datetime.fromtimestamp(clamp_time(session.hit.at)):%Y-%m-%d %H:%M}  "
-            if session.hit
-            else ""
-        )
-        yield f"{when}{session.agent}  {clean_text(session.directory)}  {clean_text(session.title)}".rstrip()
-        yield f"  #{session.n} {f'{session.hit.kind}: {session.hit.snippet}' if session.hit else ''}"
-        more = f" has {pluralize(session.records, 'record')}" if session.records > 1 else ""
-        yield f"  longhold history {shlex.quote(session.path)} {shlex.quote(query)}{more}"
+            say()
+        say(clean_text(names).rstrip())
+        if session.hit:
+            say(f"  #{session.n} {session.hit.kind}: ", nl=False)
+            print_marked(session.hit.snippet, find_matches(session.hit.snippet, question))
+        more = f"{pluralize(session.records, 'record')}: " if session.records > 1 else ""
+        say(f"  {more}longhold history {shlex.quote(session.path)} {shlex.quote(query)}")
 
 
 def _history(target: CommandTarget) -> History:

@@ -1,4 +1,4 @@
-"""`longhold import`: import another agent's transcript as a session."""
+"""`longhold sessions import`: import another agent's transcript as a session."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,16 +21,16 @@ from longhold.session.importing.transcript_writer import ImportAccount
 SHOWN_LINES = 5
 
 
-@click.command(epilog="Example: longhold import ~/.claude/projects/my-project/1234.jsonl")
+@click.command(epilog="Example: longhold sessions import ~/.claude/projects/my-project/1234.jsonl")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--again", is_flag=True, help="Import it although it is there already.")
+@click.option("--again", is_flag=True, help="Import a file that was imported before.")
 @options.as_json
 def command(file: Path, again: bool, as_json: bool) -> None:
     """Import another agent's transcript as a session.
 
     Formats: Claude Code, Codex and pi sessions, Anthropic and OpenAI message lists, plain or
-    gzipped. Transcripts of sub-agents beside a Claude Code transcript are imported with it. The
-    file itself is never changed. One that was imported and has not changed since is not imported
+    gzipped. Transcripts of sub-agents next to a Claude Code transcript are imported with it. The
+    file itself is never changed. A file that has not changed since its import is not imported
     twice.
     """
     store = default_store()

@@ -7,15 +7,14 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.context_command import window_settings
 from longhold.cli.output import report, say
 from longhold.cli.target import NEWEST, CommandTarget, open_target
 from longhold.core.log.reading import open_to_read
 from longhold.core.messages.text import human_size, pluralize
-from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import PageSettings, Settings, load_settings
 from longhold.core.settings.private_files import write_private
 from longhold.errors import LongholdError, TranscriptError
+from longhold.insight.context import session_window
 from longhold.insight.pages.html import DOCTYPE, render, row_of
 from longhold.insight.pages.session_data import SessionData, session_data
 from longhold.insight.session_files import SessionFile, find_sessions
@@ -33,7 +32,7 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
     --json prints its data instead.
     """
     if html is None and not as_json:
-        raise click.UsageError("say where the page goes: --html FILE; --json prints its data")
+        raise click.UsageError("name the file for the page: --html FILE; --json prints its data")
     settings = load_settings()
     found = list(_sessions(target, settings))
     if html is not None:
@@ -55,7 +54,7 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
         return
     files = sorted(find_sessions([path]), key=read_modified, reverse=True)
     if not files:
-        raise TranscriptError(path, "holds no session; name a file or another directory")
+        raise TranscriptError(path, "contains no session; name a file or another directory")
     most = settings.page.sessions
     if len(files) > most:
         say(f"{len(files):,} sessions; the page has the newest {most} (page.sessions)", err=True)
@@ -73,7 +72,7 @@ def write_page(path: Path, page: bytes) -> None:
     if path.exists():
         with open_to_read(path, "page") as file:
             if file.read(len(DOCTYPE)) not in (DOCTYPE.encode(), b""):
-                raise TranscriptError(path, "is there and is not a page; choose another name")
+                raise TranscriptError(path, "exists and is not a page; choose another name")
     write_private(path, page)
 
 
@@ -92,11 +91,7 @@ def page_data(
         id=id or opened.name,
         name=opened.name,
         format=opened.format,
-        window=window_at_cost(
-            opened.view.model,
-            replace(settings, window=window_settings(opened, None)),
-            opened.view.frame,
-        ),
+        window=session_window(opened.format, opened.view, settings),
         settings=page or settings.page,
         problems=opened.problem_lines(),
     )

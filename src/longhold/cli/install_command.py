@@ -4,23 +4,26 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import ask_yes_no, json_out, say
+from longhold.core.settings.installation import install_words, is_installed
 from longhold.insight.clients.install import CLIENTS, plan
 
-RESTART = "The client reads this when it starts; `--undo` takes it out again."
+RESTART = "The client reads this when it starts; `--undo` removes it."
 
 
 @click.command(epilog="Example: longhold install claude-code")
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option("--undo", is_flag=True, help="Take out what an earlier install put in.")
+@click.option("--undo", is_flag=True, help="Remove what an earlier install added.")
 @click.option("--yes", is_flag=True, help="Do not ask before files are changed.")
 @options.as_json
 def command(client: str, undo: bool, yes: bool, as_json: bool) -> None:
-    """Add Longhold to a client: status line, history and memory, kept words.
+    """Add Longhold to a client: status line, history, memory, compaction hook.
 
-    Shown first is what would change in which file. Claude Code gets a status line (context, cache
-    warmth, money, what was avoidable), an MCP server with the history and the project's memories,
-    and a hook that keeps what a compaction is about to lose. Codex gets the server. pi gets an
-    extension with a status line, a search of the history, and what a compaction left out.
+    The command first shows what would change in which file. Claude Code gets a status line
+    (context, cache warmth, money, what was avoidable), an MCP server with the history and the
+    project's memories, and a hook that keeps what a compaction is about to lose. Codex gets the
+    server. pi gets an extension with a status line, a search of the history, and what a compaction
+    left out. Run it again to repair it after Longhold has moved. --undo restores the files as they
+    were.
     """
     changes = plan(client, undo=undo)
     for change in changes:
@@ -28,11 +31,13 @@ def command(client: str, undo: bool, yes: bool, as_json: bool) -> None:
         for line in change.lines:
             say(f"  {line}", err=as_json)
     if not changes:
-        say("Nothing of Longhold is there." if undo else "It is there already.", err=as_json)
+        say("Longhold is not installed there." if undo else "It is there already.", err=as_json)
     elif not yes:
         ask_yes_no("Change these files?", is_required=True, err=as_json)
     for change in changes:
-        change.apply()
+        change.apply(undo=undo)
+    if not undo and client != "pi" and not is_installed("mcp"):
+        say(f"The history server is left out; it needs: {install_words('mcp')}", err=as_json)
     if changes and not undo:
         say(RESTART, err=as_json)
     if as_json:

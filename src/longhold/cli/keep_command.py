@@ -12,11 +12,11 @@ from longhold.insight.clients.claude_code import keep, read_input
 @click.command(epilog="Example: longhold install claude-code")
 @click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
 def command(file: Path | None) -> None:
-    """Keep what a compaction of Claude Code's or pi's is about to lose.
+    """Keep what a compaction by Claude Code or pi is about to lose.
 
     Before it, Claude Code learns what its summary must keep: names in use and the user's words.
-    After it, the model is given what the summary left out all the same. Claude Code says on stdin
-    which it is; of a FILE, what its last compaction left out is printed.
+    After it, the model gets what the summary still left out. Claude Code names the event on stdin.
+    With a FILE, the command prints what its last compaction left out.
     """
     given = {"transcript_path": str(file)} if file else read_input(sys.stdin.buffer.read())
     if said := keep(given):

@@ -4,8 +4,6 @@ import asyncio
 
 import click
 
-from longhold.agent.mcp.link import load_sdk
-
 
 @click.command(epilog="Example: longhold mcp --session newest")
 @click.option(
@@ -20,7 +18,6 @@ def command(session: str, write: bool) -> None:
     The client starts this command itself and talks to it over stdin and stdout. It can search the
     session, open any part of it, and read its notes and the project's memories.
     """
-    load_sdk()
-    from longhold.insight.mcp_server import SessionServer  # needs the package that was checked
+    from longhold.insight.mcp_server import SessionServer  # needs an extra
 
     asyncio.run(SessionServer(session, can_write=write).serve())

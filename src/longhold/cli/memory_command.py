@@ -1,11 +1,13 @@
 """`longhold memory`: show, search, edit, undo and export memories, and answer proposals."""
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -19,14 +21,18 @@ from longhold.agent.subagents.memory_scopes import (
 from longhold.cli import options
 from longhold.cli.output import json_out, report, say
 from longhold.core.log.stores import default_store
+from longhold.core.memory.backlog import Backlog
+from longhold.core.memory.budget import MemoryBudget, learning_directory
 from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
+from longhold.core.memory.dream import DreamReport, dream
 from longhold.core.memory.inbox import Inbox, Proposal
+from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
 from longhold.core.memory.paths import INDEX, check_memory_name, memory_place, team_directory
-from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.store import SHARED, MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.messages.text import ago, clean_text, list_some
-from longhold.core.settings import home, load_settings
+from longhold.core.settings import Settings, home, load_settings
 from longhold.core.settings.private_files import write_private
 
 SHOWN_COMMITS = 20
@@ -38,8 +44,10 @@ MOST = 10**NUMBER_DIGITS - 1
 
 
 @contextmanager
-def memory_store() -> Iterator[MemoryStore]:
-    with _open_store(*_chosen_agent()) as store:
+def memory_store(*, creates: bool = False) -> Iterator[MemoryStore]:
+    """Open the memories. A project without any gets a directory for them only if `creates`."""
+    with ExitStack() as stack:
+        store = stack.enter_context(_open_store(*_chosen_agent(), stack, creates=creates))
         store.adopt()
         for file, problem in store.problems.items():
             say(f"{clean_text(file)} was left out: {clean_text(problem)}", err=True)
@@ -52,11 +60,13 @@ def _chosen_agent() -> tuple[str, Scope | None]:
     return given.get("agent", ""), given.get("scope")
 
 
-def _open_store(agent: str, scope: Scope | None) -> MemoryStore:
+def _open_store(agent: str, scope: Scope | None, stack: ExitStack, *, creates: bool) -> MemoryStore:
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
     if not agent:
         commits = None if limits.directory else default_store().shared(here).memory
         place = memory_place(commits, home(), here, limits.directory)
+        if not creates and not place.exists():
+            place = Path(stack.enter_context(TemporaryDirectory()))
         return MemoryStore(place, limits, commits=commits)
     scopes = scopes_of(agent, here, home())
     if scope is None and len(scopes) > 1:
@@ -67,14 +77,43 @@ def _open_store(agent: str, scope: Scope | None) -> MemoryStore:
 
 
 @click.group(epilog="Example: longhold memory log")
-@click.option("--agent", default="", metavar="NAME", help="Those of a kind of agent.")
-@click.option("--scope", type=click.Choice(SCOPES), help="Which, if it has several.")
+@click.option("--agent", default="", metavar="NAME", help="Use the memories of this kind of agent.")
+@click.option("--scope", type=click.Choice(SCOPES), help="The scope, if the agent has several.")
 def command(agent: str, scope: Scope | None) -> None:
-    """Show, search, edit, undo and export memories.
+    """Show, search, edit, tidy, undo and export memories.
 
     They are the current project's, or with --agent those that a kind of agent keeps for itself.
     Each command prints JSON with --json.
     """
+
+
+@command.command(epilog="Example: longhold memory status")
+@options.as_json
+def status(as_json: bool) -> None:
+    """Show what is known, what memory spent, and what waits to be searched or answered."""
+    with memory_store() as store:
+        learning = learning_directory(home(), store.root)
+        spending = MemoryBudget(
+            directory=learning / "spent", share=store.limits.share, clock=time.time
+        )
+        waiting, proposed = Backlog(learning / "waiting").list(), Inbox(store).waiting()
+        last = DreamLock(store.root).look().last
+        known = len(store.versions())
+        lines = [
+            f"{known} memories; {len(proposed)} proposals wait for you (longhold memory inbox)",
+            spending.line,
+            f"last dream: {ago(last) if last else 'none yet'}",
+            *(one.line for one in waiting),
+        ]
+        document = {
+            "memories": known,
+            "proposals": len(proposed),
+            "spent_usd": spending.spent_usd(),
+            "allowed_usd": spending.allowed_usd(),
+            "last_dream": last,
+            "waiting": waiting,
+        }
+        report(as_json, document, lines)
 
 
 @command.command(epilog="Example: longhold memory log deploys.md")
@@ -156,7 +195,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     """Edit FILE, or a new one, in $EDITOR."""
     name = check_memory_name(file)
-    with memory_store() as store:
+    with memory_store(creates=True) as store:
         expected = store.version(name)
         new = Memory(file=name, name=Path(name).stem, description="one line to find it by")
         before = store.read(name) if expected else new.text
@@ -192,12 +231,14 @@ def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
 
 @command.command(epilog="Example: longhold memory share deploys.md")
 @click.argument("file")
-@click.option("--convention", is_flag=True, help="Feedback on how everyone here works.")
+@click.option(
+    "--convention", is_flag=True, help="Share feedback as a convention for everyone here."
+)
 @options.as_json
 def share(file: str, convention: bool, as_json: bool) -> None:
     """Move FILE to the team's memories in the repository.
 
-    Nothing that a session does puts one there. What is about a person stays private.
+    Sessions never do this themselves. Memories about a person cannot be shared.
     """
     with memory_store() as store:
         if store.limits.team == "off":
@@ -206,7 +247,7 @@ def share(file: str, convention: bool, as_json: bool) -> None:
         if any(one.file == file for one in team.memories()):
             raise MemoryRefused(f"the team has a memory {file!r} already; change that one")
         written = team.write(replace(memory, evidence=()), is_convention=convention)
-        reason = f"shared with the team as {written.relative_to(team.root.parent.parent)}"
+        reason = f"{SHARED} as {written.relative_to(team.root.parent.parent)}"
         gone = MemoryChange(file=file, text=None, expected=store.version(file), reason=reason)
         done = store.commit([gone], by="person", why=f"{file} shared")
         report(as_json, done, [f"{written} is the team's; commit it with the repository."])
@@ -318,3 +359,58 @@ def _proposal_lines(box: Inbox, one: Proposal) -> list[str]:
     source = ", after untrusted input" if one.is_outside else ""
     head = f"{one.id:>5}  {ago(one.at)}  {one.by}{source}: {clean_text(one.why)}"
     return [head, box.diff(one).rstrip()]
+
+
+@command.command("dream", epilog="Example: longhold memory dream --dry-run")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--model", help="Use this model; without one only safe changes are made.")
+@options.base_url
+@options.as_json
+def dream_now(dry_run: bool, model: str | None, base_url: str, as_json: bool) -> None:
+    """Tidy the project's memories in one commit.
+
+    Merges duplicates, marks memories that a newer one contradicts, repairs links, lists sources
+    that changed, sorts the index. With a model also reviews the sessions since the last dream.
+    `longhold memory undo` undoes the commit; Ctrl-C stops it without a trace.
+    """
+    settings = load_settings(Path.cwd())
+    if model is not None:
+        address = base_url or settings.model.base_url
+        done = asyncio.run(_dream_with_model(model, address, settings, is_trial=dry_run))
+    else:
+        done = _dream_alone(settings, is_trial=dry_run)
+    report(as_json, done, [f"{done.diff}{_dream_summary(done, dry_run)}"])
+
+
+def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
+    repository = team_directory(Path.cwd()).parent.parent
+    with memory_store() as store:
+        if is_trial:
+            return dream(store, settings.dream, repository=repository, is_trial=True)
+        lock = DreamLock(store.root)
+        if dead := lock.release_dead():
+            say(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
+        with lock.hold(is_by_hand=True):
+            return dream(store, settings.dream, repository=repository)
+
+
+async def _dream_with_model(
+    name: str, base_url: str, settings: Settings, *, is_trial: bool
+) -> DreamReport:
+    """Dream in a separate session, so that its calls are recorded and billed like any others."""
+    from longhold.cli.agent_options import running_agent
+    from longhold.core.log.entries import Titled
+    from longhold.core.models import open_model
+
+    model = open_model(name, base_url=base_url or None, is_typed=True)
+    async with running_agent(model, settings, source="dream") as agent:
+        agent.engine.record(Titled(title="memory dream (dry run)" if is_trial else "memory dream"))
+        return await agent.dream(is_trial=is_trial)
+
+
+def _dream_summary(done: DreamReport, dry_run: bool) -> str:
+    left = "".join(f"\nLeft out: {clean_text(file)}, {why}." for file, why in done.dropped.items())
+    if dry_run:
+        return f"Would do: {done.line}.{left}"
+    undo = f" To undo it: longhold memory undo {done.commit.id}" if done.commit else ""
+    return f"{done.line.capitalize()}.{undo}{left}"

@@ -1,4 +1,4 @@
-"""`longhold notes`: show, edit or rebuild a session's notes."""
+"""`longhold sessions notes`: show, edit or rebuild a session's notes."""
 
 from pathlib import Path
 
@@ -14,30 +14,31 @@ from longhold.core.settings import home
 from longhold.core.stages.notes.file import (
     NAME,
     NotesFile,
+    NotesPage,
     NotesToRead,
     last_noted,
     load_page,
     make_edit_entry,
     merge_edits,
     notes_of,
+    read_page,
     rebuild_page,
 )
-from longhold.core.stages.notes.page import NotesPage, read_page
 from longhold.core.stages.notes.update import template
 from longhold.errors import LogLocked, LongholdError
 
 
-@click.command(epilog="Example: longhold notes newest")
+@click.command(epilog="Example: longhold sessions notes newest")
 @options.session
-@click.option("--edit", is_flag=True, help="Edit them in $EDITOR; what you write is kept.")
-@click.option("--rebuild", is_flag=True, help="Write the generated lines anew from the log.")
+@click.option("--edit", is_flag=True, help="Edit them in $EDITOR. Updates keep your text.")
+@click.option("--rebuild", is_flag=True, help="Rewrite the generated lines from the log.")
 @options.as_json
 def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
     """Show, edit or rebuild a session's notes.
 
-    SESSION is an id or `newest`. Lines between comments are generated from the log; everything
-    else was written by a model or a person and is never overwritten. For a session without notes
-    they are generated, and for another agent's file, which is never written to.
+    SESSION is an id or `newest`. Lines between comments are generated from the log; everything else
+    was written by a model or a person and is never overwritten. Notes are generated for a session
+    that has none, and for another agent's file, which is never changed.
     """
     if Path(session).exists():
         if edit or rebuild:
@@ -46,9 +47,9 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
         return
     store = default_store()
     if not isinstance(store, FileStore):
-        _run_over_store(store, store.find(session), edit, rebuild, as_json)
+        _run_over_store(store, store.find(session, by_prefix=True), edit, rebuild, as_json)
         return
-    found = store.find(session)
+    found = store.find(session, by_prefix=True)
     file = NotesFile(found.directory, template(home()))
     history = load(found.path).entries
     if rebuild:

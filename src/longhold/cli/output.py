@@ -7,7 +7,7 @@ reorder text.
 import dataclasses
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,15 @@ _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069
 def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print untrusted text, made safe for a terminal; `style` applies to the line."""
     click.secho(clean_document(str(text)), err=err, nl=nl, **style)
+
+
+def print_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
+    """Print a line of untrusted text with some parts in bold."""
+    shown, at = "", 0
+    for start, stop in spans:
+        shown += clean_text(text[at:start]) + click.style(clean_text(text[start:stop]), bold=True)
+        at = stop
+    click.echo(shown + clean_text(text[at:]))
 
 
 def show_notice(notice: str) -> None:
@@ -102,14 +111,15 @@ def format_recorded(usd: float, *, estimated_usd: float, output: int, summaries:
     if not output and not summaries:
         return dollars(usd)
     missing = format_unrecorded(output, summaries)
-    return f"about {dollars(usd + estimated_usd)}: {dollars(usd)} recorded, and {missing}"
+    estimated = f"about {dollars(estimated_usd)} for {missing}"
+    return f"about {dollars(usd + estimated_usd)}: {dollars(usd)} as recorded, {estimated}"
 
 
 def format_unrecorded(output: int, summaries: int) -> str:
     missing = [f"~{tokens(output)} output tokens"] if output else []
     if summaries:
         missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")
-    return f"{' and '.join(missing)} that {'was' if missing == ['a summary'] else 'were'} not"
+    return f"{' and '.join(missing)} that the client did not record"
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from longhold.core.view import View
 def command(session: str, ids: tuple[int, ...], off: bool, as_json: bool) -> None:
     """Keep messages word for word through every compaction.
 
-    IDS are numbers of messages of SESSION, as `longhold history` and `longhold explain` show
-    them: 12 or '#12'. A message that was compacted away comes back at the end of the view.
-    Without IDS, list what is pinned.
+    IDS are message numbers of SESSION, as `longhold history` and `longhold explain` show them: 12
+    or '#12'. A message that was compacted away comes back at the end of the view. Without IDS, list
+    what is pinned.
     """
     if not ids:
         if off:

@@ -1,17 +1,16 @@
 """`longhold replay`: what another policy would have cost on existing sessions."""
 
-import importlib
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
 from longhold.cli import options
-from longhold.cli.output import progress_bar, report, say
+from longhold.cli.output import progress_bar, report
+from longhold.cli.target import find_path
 from longhold.core.messages.text import clean_text, dollars, percent, pluralize, tokens
-from longhold.errors import ConfigError, TranscriptError
+from longhold.core.request.billing.tokens import is_estimated
+from longhold.core.settings.installation import install_words
+from longhold.errors import TranscriptError
 from longhold.insight.replay.policies import POLICIES, select_policies
 from longhold.insight.replay.result import Figures, PolicyFigures, PolicyStanding, standings
 from longhold.insight.replay.run import AS_RECORDED, ReplayOptions, ReplayReport
@@ -27,88 +26,53 @@ WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14, 15)
 
 
 @click.command(epilog="Example: longhold replay ~/.claude/projects/my-project --policy ours")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--policy", "names", multiple=True, help="Only this one; may be repeated; or all.")
-@click.option("--model", default="", help="Whose prices and window; by default the recorded one's.")
-@click.option("--lifetime", type=click.Choice(["5m", "1h"]), help="Of the cache; else as recorded.")
-@click.option("--window", type=click.IntRange(min=1), help="Tokens; else what the sessions show.")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGETS...")
+@click.option("--policy", "names", multiple=True, help="Policy to replay, or all; may be repeated.")
 @click.option(
-    "--executor",
-    "executor",
-    default="",
-    metavar="NAME",
-    help="Who computes: a Dask scheduler (tcp://…) or module:function; else processes here.",
+    "--model", default="", help="Model whose prices and window apply; default: as recorded."
 )
 @click.option(
-    "--html", "page", type=click.Path(path_type=Path), help="Write a page of it to this file."
+    "--lifetime",
+    type=click.Choice(["5m", "1h"]),
+    help="Lifetime of the cache; default: as recorded.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    help="Window in tokens; default: what the sessions show.",
 )
 @options.as_json
 def command(
-    files: tuple[Path, ...],
+    targets: tuple[str, ...],
     names: tuple[str, ...],
     model: str,
     lifetime: str | None,
     window: int | None,
-    executor: str,
-    page: Path | None,
     as_json: bool,
 ) -> None:
     """Show what another policy would have cost on sessions you already have.
 
-    FILES are transcripts of Claude Code, Codex or pi, logs of Longhold, or directories of them. Each
-    is played again call by call, at its own pace, with a simulated cache; nothing is sent anywhere.
+    TARGETS are transcripts of Claude Code, Codex or pi, logs of Longhold, directories of them, or
+    ids of sessions. Each is played again call by call, at its own pace, with a simulated cache; nothing is sent anywhere.
     """
+    files = [find_path(target) for target in targets]
     found = find_sessions(files)
     if not found:
-        raise TranscriptError(files[0], "holds no session; name a transcript or a directory")
+        raise TranscriptError(files[0], "contains no session; name a transcript or a directory")
     wanted = ReplayOptions(model=model, lifetime=lifetime or "", window_tokens=window or 0)
     policies = select_policies(names)
     label = f"Replaying {pluralize(len(found), 'session')} under {len(policies)} policies"
     size = sum(file.path.stat().st_size for file in found)
-    with progress_bar(size, label, floor=0) as advance, named_executor(executor) as pool:
-        done = replay_all(
-            [file.path for file in found],
-            policies,
-            wanted,
-            advance=advance or (lambda _: None),
-            executor=pool,
-        )
-    if page:
-        from longhold.cli.inspect_command import write_page  # needed only for a page
-        from longhold.insight.pages.html import render_replay
-
-        write_page(page, render_replay(list(_verdict(done)), HEADS, list(rows(done))).encode())
-        say(f"{page} is the page of this replay; open it in a browser", err=True)
+    with progress_bar(size, label, floor=0) as advance:
+        paths = [file.path for file in found]
+        done = replay_all(paths, policies, wanted, advance=advance or (lambda _: None))
     report(as_json, done.document(), _lines(done))
-
-
-@contextmanager
-def named_executor(name: str) -> Iterator[Executor | None]:
-    if not name:
-        yield None
-    elif "://" in name:
-        try:
-            distributed = importlib.import_module("distributed")
-        except ImportError as error:
-            raise ConfigError(f"--executor {name}: pip install distributed ({error})") from error
-        with distributed.Client(name) as client, client.get_executor() as made:
-            yield made
-    else:
-        module, _, function = name.partition(":")
-        try:
-            make = getattr(importlib.import_module(module), function)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ConfigError(
-                f"--executor {name}: {error}; give module:function or a scheduler's address"
-            ) from error
-        with make() as made:
-            yield made
 
 
 def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
     yield (
         AS_RECORDED.replace("_", " "),
-        "what the recorded usage says",
+        "the recorded usage",
         *_cells(done.as_recorded),
         "",
     )
@@ -162,8 +126,12 @@ def _verdict(done: ReplayReport) -> Iterator[str]:
             f"{pluralize(done.broken_records, 'record')} could not be read;"
             f" {done.skipped_records:,} are of kinds that no model sees"
         )
+    if is_estimated():
+        yield f"token counts are estimates; for exact ones: {install_words('simulator')}"
     if (ratio := done.as_recorded.read_ratio) is not None:
         yield f"the simulator reads {percent(ratio, 1)} of what was recorded as read from the cache"
+    if best := sum(done.at_best.values()):
+        yield f"at best {dollars(best)}: new tokens once, and nothing read that was not needed"
     for name, stands in standings(done.policies).items():
         yield from _standing(name, stands, done.policies)
 

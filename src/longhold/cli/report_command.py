@@ -4,16 +4,20 @@ import csv
 import io
 import re
 import time
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 import click
 
 from longhold.cli import options
 from longhold.cli.output import encoded_out, format_unrecorded, progress_bar, report, say
+from longhold.core.messages import Json
 from longhold.core.messages.text import (
     clean_line,
     clean_text,
@@ -26,29 +30,35 @@ from longhold.core.messages.text import (
 from longhold.core.messages.usage import Tally
 from longhold.insight.report import (
     DIMENSIONS,
+    IN_ORDER,
     SpendingGroup,
     SpendingReport,
     make_report,
     spending_json,
 )
-from longhold.insight.session_files import SessionFile, default_roots, find_sessions
+from longhold.insight.session_files import ID_CHARS, SessionFile, default_roots, find_sessions
 from longhold.insight.session_index import SessionIndex, open_index
 
 RECENT_DAYS = 30
 """Days covered by default; without a path, older sessions need --since."""
 SHOWN = {"day": 14, "project": 8, "model": 8, "agent": 6, "source": 6, "session": 10}
 """Rows per table in the overview; --by shows all of one."""
-NAME_CHARS, TITLE_CHARS = 44, 50
+NUMBERS_WIDTH = 39
+"""Columns that the figures of a row take; the name has the rest of the line."""
+LEAST_NAME, MOST_WIDTH = 20, 110
 DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
 @click.command(epilog="Example: longhold report --since 7d --by project")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--since", default="", help="From this day on: 2026-01-31, 7d, 4w, or all.")
-@click.option("--by", type=click.Choice(DIMENSIONS), help="Only this table, all of it.")
+@click.option("--by", type=click.Choice(DIMENSIONS), help="Print only this table, in full.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table (--by, or days) as CSV.")
 @click.option(
-    "--html", "page", type=click.Path(path_type=Path), help="Write a page of it to this file."
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    help="Write the report as a page to this file.",
 )
 @options.as_json
 def command(
@@ -62,12 +72,18 @@ def command(
     """Show what your sessions cost, and what would have saved most.
 
     Without PATHS: the sessions of Claude Code, Codex, pi and Longhold where they keep them, of the
-    last 30 days. PATHS are directories or files. Sub-agents and summaries are counted in. What was
-    read is kept in an index under Longhold's home; the next time only what changed is read.
+    last 30 days. PATHS are directories or files. Sub-agents and summaries are included. Costs are
+    API list prices, also for sessions under a subscription; `--by block` and `--by week` show the
+    five-hour windows and the weeks that subscriptions count. An index in Longhold's home keeps what
+    was read, so that the next report reads only what changed.
     """
+    if as_csv and (as_json or page):
+        raise click.UsageError("--csv prints one table; leave out --json and --html")
     roots = list(paths) or default_roots()
-    found = _report(roots, _first_day(since or ("all" if paths else f"{RECENT_DAYS}d")))
-    if not found.sessions and not paths and not since:
+    first_day = _first_day(since or ("all" if paths else f"{RECENT_DAYS}d"))
+    found = _report(roots, first_day)
+    if not found.sessions and not paths and not since and found.newest_day:
+        say(f"Nothing in the last {RECENT_DAYS} days, so this covers all sessions.", err=True)
         found = _report(roots, "")
     if as_csv:
         encoded_out(_csv(found, by or "day"))
@@ -83,7 +99,7 @@ def _write_page(out: Path, document: dict[str, Any], verdict: list[str]) -> None
     from longhold.insight.pages.html import render_report, report_data
 
     write_page(out, render_report(report_data(document, verdict)).encode())
-    say(f"{out} is the page of this report; open it in a browser", err=True)
+    say(f"{out} contains the report; open it in a browser", err=True)
 
 
 def _report(roots: Sequence[Path], since: str) -> SpendingReport:
@@ -113,46 +129,66 @@ def _first_day(since: str) -> str:
         return date.fromisoformat(since).isoformat()
     except ValueError:
         raise click.UsageError(
-            f"--since {since!r} is no day; give one such as 2026-01-31, 7d, 4w or all"
+            f"--since {since!r} is not a day; give one such as 2026-01-31, 7d, 4w or all"
         ) from None
 
 
 def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
+    """Yield the tables, and last what matters most, so that it is on the screen."""
     if not found.sessions:
-        yield "No session with calls was found. Looked in:"
-        yield from (f"  {clean_text(str(root))}" for root in roots)
-        yield "Name a directory or files, or give --since all."
+        yield from _explain_nothing(found, roots)
         return
-    yield from _verdict(found)
     for name in (by,) if by else SHOWN:
         groups = found.groups[name]
         if by or len(groups) > 1 or name == "session":
             yield from _table(name, groups, len(groups) if by else SHOWN[name])
+            yield ""
+    for agent, count in found.without_usage.items():
+        yield f"{pluralize(count, f'{agent} session')} without usage: the cost is unknown and not included"
     if found.unreadable:
-        count = pluralize(len(found.unreadable), "file")
-        yield f"\n{count} could not be read as sessions; --json lists them"
+        files = pluralize(len(found.unreadable), "file")
+        yield f"{files} could not be read as sessions; --json lists them"
+    for line in _verdict(found):
+        if line.startswith("\n"):
+            yield ""
+        yield from wrap(line.removeprefix("\n"), _width(), subsequent_indent="    ")
+
+
+def _width() -> int:
+    return min(get_terminal_size().columns, MOST_WIDTH)
+
+
+def _explain_nothing(found: SpendingReport, roots: Sequence[Path]) -> Iterator[str]:
+    if found.newest_day:
+        yield f"No session in these days. The newest is of {found.newest_day}; give --since all."
+        return
+    for agent, count in found.without_usage.items():
+        yield f"{pluralize(count, f'{agent} session')} without usage: the cost is unknown."
+    yield "No session with recorded usage was found. Looked in:"
+    yield from (f"  {clean_text(str(root))}" for root in roots)
+    yield "Name a directory or files."
 
 
 def _verdict(found: SpendingReport) -> Iterator[str]:
     total = found.total
     about = "About " if total.unrecorded_usd else ""
     yield (
-        f"{about}{dollars(total.estimated_usd)} in {pluralize(found.days, 'day')}: "
+        f"{about}{dollars(total.estimated_usd)} at API list prices in {pluralize(found.days, 'day')}: "
         f"{pluralize(found.sessions, 'session')}, {pluralize(total.calls, 'call')}, "
         f"{tokens(total.total_tokens)} tokens"
     )
     if about:
         missing = format_unrecorded(total.unrecorded_output, total.unrecorded_calls)
-        yield f"  {dollars(total.usd)} recorded, and {missing}"
+        yield f"  {dollars(total.usd)} as recorded, about {dollars(total.unrecorded_usd)} for {missing}"
     if total.unpriced_calls:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
-        reasons = ", ".join(f"{dollars(loss.usd)} because {loss.words}" for loss in avoidable)
         share = percent(found.avoidable_usd, total.estimated_usd)
-        yield f"{dollars(found.avoidable_usd)} of it, {share}, was avoidable: {reasons}."
+        yield f"{dollars(found.avoidable_usd)} of it, {share}, was avoidable:"
+        yield from (f"  {dollars(loss.usd)} because {loss.words}" for loss in avoidable)
     else:
-        yield "Nothing of it was avoidable by keeping the cache warm."
+        yield "None of it was avoidable by keeping the cache warm."
     if found.remedies:
         yield "\nWhat would have saved most"
     for number, remedy in enumerate(found.remedies, 1):
@@ -160,33 +196,44 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
 
 
 def _table(name: str, groups: Sequence[SpendingGroup], most: int) -> Iterator[str]:
-    in_order = name in ("day", "month")
-    shown = groups[-most:] if in_order else groups[:most]
-    yield f"\n{f'by {name}':<{NAME_CHARS}} {'cost':>9} {'avoidable':>10} {'calls':>7} {'tokens':>8}"
+    shown = groups[-most:] if name in IN_ORDER else groups[:most]
+    width = max(LEAST_NAME, _width() - NUMBERS_WIDTH)
+    yield f"{f'by {name}':<{width}} {'cost':>9} {'avoidable':>10} {'calls':>7} {'tokens':>8}"
     for group in shown:
         spent = group.spending
-        place = shorten_path(clean_text(group.name), NAME_CHARS)
         avoidable = dollars(spent.lost_usd) if spent.lost_usd else ""
         yield (
-            f"{place:<{NAME_CHARS}} {dollars(spent.estimated_usd):>9} {avoidable:>10}"
+            f"{_name(group, width):<{width}} {dollars(spent.estimated_usd):>9} {avoidable:>10}"
             f" {spent.calls:>7,} {tokens(spent.total_tokens):>8}"
-            f"  {clean_line(group.title, TITLE_CHARS)}"
-        ).rstrip()
+        )
     if rest := len(groups) - len(shown):
-        yield f"{rest:,} {'earlier' if in_order else 'more'}; --by {name} lists all"
+        yield f"{rest:,} {'earlier' if name in IN_ORDER else 'more'}; --by {name} lists all"
+
+
+def _name(group: SpendingGroup, width: int) -> str:
+    if not group.path:
+        return shorten_path(clean_text(group.name), width)
+    return clean_line(f"{group.name[:ID_CHARS]}  {group.title}", width)
 
 
 def _csv(found: SpendingReport, by: str) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([by, "usd", *spending_json(Tally())])
+    about = ("title", "directory", "path") if by == "session" else ()
+    writer.writerow([by, *about, "usd", *spending_json(Tally())])
     for group in found.groups[by]:
-        spent = group.spending
-        writer.writerow([_cell(group.name), spent.estimated_usd, *spending_json(spent).values()])
+        figures = (group.spending.estimated_usd, *spending_json(group.spending).values())
+        names = (group.name, *(getattr(group, column) for column in about))
+        writer.writerow([*map(_cell, names), *(_round(figure) for figure in figures)])
     return out.getvalue().encode("utf-8", "replace")
+
+
+def _round(figure: Json) -> Json:
+    return round(figure, 6) if isinstance(figure, float) else figure
 
 
 def _cell(name: str) -> str:
     """Keep a terminal from obeying an untrusted name, and a spreadsheet from evaluating it."""
     name = clean_text(name).strip()
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@") else name
+    begins = unicodedata.normalize("NFKC", name[:1])
+    return f"'{name}" if begins in ("=", "+", "-", "@") else name

@@ -1,6 +1,5 @@
 """`longhold serve`: live pages about sessions in the browser, on this machine only."""
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -14,12 +13,11 @@ from longhold.cli.output import report
 from longhold.cli.report_command import fresh_index
 from longhold.cli.target import open_target
 from longhold.core.settings import Settings, load_settings
-from longhold.errors import ConfigError
 from longhold.insight.pages.followed import FollowedSessions, ListedSession, ReadSession
 from longhold.insight.pages.html import SessionRow
 from longhold.insight.pages.tables import sanitise
+from longhold.insight.report import SessionSummary, summarise
 from longhold.insight.session_files import default_roots, find_sessions, index_path
-from longhold.insight.session_index import select_below
 from longhold.insight.transcripts.claude_code.agents import session_name
 
 TITLE_CHARS = 200
@@ -32,13 +30,12 @@ TITLE_CHARS = 200
 def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     """Show sessions live in the browser, on this machine only.
 
-    PATHS are files or directories of sessions; without any, those of Claude Code, Codex, pi and
-    Longhold where they keep them. Files are followed while they grow. The address that is printed holds a key: who has it can read.
+    PATHS are files or directories of sessions; by default those of Claude Code, Codex, pi and
+    Longhold, where they keep them. Files are followed while they grow. The printed address contains
+    a key: anyone who has it can read the sessions.
     """
-    try:
-        from longhold.insight.pages.app import serve
-    except ImportError as error:
-        raise ConfigError(f"{error}; install it with: pip install 'longhold[serve]'") from error
+    from longhold.insight.pages.app import serve  # needs an extra
+
     settings, roots = load_settings(), list(paths) or default_roots()
     sessions = FollowedSessions(
         lambda: list_sessions(list(paths) or default_roots()),
@@ -69,37 +66,25 @@ def _id(path: str) -> str:
 
 
 def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
-    scope, values = select_below(roots)
     with fresh_index(find_sessions(roots)) as index:
-        return {
-            _id(row["path"]): _row_of(row)
-            for row in index.rows(f"{_ROWS} AND {scope} {_BY}", values)
-        }
+        found = summarise(index, roots)
+    return {_id(path): _row_of(path, known) for path, known in found.items() if known.calls}
 
 
-_ROWS = """
-SELECT path, agent, session, directory, title, model, max(at) AS at, count(*) AS calls,
-    sum(usd + unrecorded_usd) AS usd, sum(lost_usd * NOT is_expected) AS lost_usd,
-    total(cache_read_tokens)
-        / max(1, sum(input_tokens + cache_read_tokens + cache_write_tokens)) AS hit_share
-FROM sessions JOIN calls ON sessions.id = calls.file WHERE NOT is_copy
-"""
-_BY = "GROUP BY sessions.id"
-
-
-def _row_of(row: sqlite3.Row) -> SessionRow:
+def _row_of(path: str, known: SessionSummary) -> SessionRow:
     return SessionRow(
-        id=_id(row["path"]),
-        name=row["session"],
-        format=row["agent"],
-        title=sanitise(row["title"], TITLE_CHARS),
-        model=row["model"],
-        directory=row["directory"],
-        last_at=row["at"],
-        calls=row["calls"],
-        usd=row["usd"],
-        lost_usd=row["lost_usd"],
-        hit_share=row["hit_share"],
+        id=_id(path),
+        name=known.session,
+        format=known.agent,
+        title=sanitise(known.title, TITLE_CHARS),
+        model=known.model,
+        directory=known.directory,
+        last_at=known.last_at,
+        calls=known.calls,
+        usd=known.usd,
+        lost_usd=known.avoidable_usd,
+        hit_share=known.hit_share,
+        compactions=known.compactions,
     )
 
 

@@ -1,33 +1,59 @@
-"""`longhold sessions`: list, branch, delete and prune sessions."""
+"""`longhold sessions`: list, branch, delete and prune sessions, and the commands on their logs."""
 
 import os
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
 import click
 
-from longhold.cli import options
+from longhold.cli import LazyGroup, options
 from longhold.cli.output import ask_yes_no, report, say
 from longhold.core.log.cursor import clamp_time
-from longhold.core.log.results import DAY_SECONDS
-from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession, sweep_session
+from longhold.core.log.store import (
+    FileStore,
+    FoundSession,
+    Store,
+    StoredSession,
+    list_expired,
+    sweep_session,
+)
 from longhold.core.log.stores import default_store
-from longhold.core.messages.text import dollars, pluralize
-from longhold.core.settings import SpillSettings, load_settings
+from longhold.core.messages.text import clean_text, dollars, pluralize, shorten
+from longhold.core.models.capabilities import canonical_name
+from longhold.core.settings import SpillSettings, home, load_settings
+from longhold.core.settings.project import project_root
 from longhold.errors import LogLocked
 from longhold.insight.report import SessionSummary, summarise
-from longhold.insight.session_files import OURS, find_sessions, index_path
+from longhold.insight.session_files import ID_CHARS, OURS, agent_roots, find_sessions, index_path
 from longhold.insight.session_index import open_index
 from longhold.insight.words import SessionWords
 
+LEAST_WIDTH = 80
+PARTS = {
+    "agents": ("List a session's agents, find their logs, stop one.", "agents_command:command"),
+    "check": ("Read every session and report damage.", "store_command:check"),
+    "copy": ("Copy sessions from one store to another.", "store_command:copy"),
+    "export": ("Write a session in another format.", "export_command:command"),
+    "forget": ("Erase a person's data for good.", "store_command:forget"),
+    "import": ("Import another agent's transcript as a session.", "import_command:command"),
+    "migrate": ("Make or update the tables of a database.", "store_command:migrate"),
+    "notes": ("Show, edit or rebuild a session's notes.", "notes_command:command"),
+}
 
-@click.command(epilog="Example: longhold sessions --all")
-@click.option("--all", "everywhere", is_flag=True, help="List those of every project.")
+
+@click.group(
+    cls=LazyGroup,
+    table=PARTS,
+    invoke_without_command=True,
+    epilog="Example: longhold sessions --all",
+)
+@click.pass_context
+@click.option("--all", "everywhere", is_flag=True, help="List the sessions of every project.")
 @click.option("--branch", metavar="ID", help="Copy a session under a new id.")
 @click.option(
     "--upto",
@@ -44,6 +70,7 @@ from longhold.insight.words import SessionWords
 @click.option("--yes", is_flag=True, help="Do not ask before deleting.")
 @options.as_json
 def command(
+    context: click.Context,
     everywhere: bool,
     branch: str | None,
     upto: int | None,
@@ -52,23 +79,26 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """List, branch, delete and prune sessions.
+    """List, import, export, copy, branch and delete sessions.
 
-    Without an option, list those of this project, newest first: when each was last answered,
-    whose it is, the model, and what it cost (~ where some of that is an estimate).
+    Without an option, the command lists this project's sessions of Longhold, Claude Code, Codex and
+    pi, newest first: the time of the last answer, the client, the model, and the cost (~ if partly
+    estimated).
     """
+    if context.invoked_subcommand:
+        return
     store = default_store()
     if upto is not None and not branch:
         raise click.UsageError("--upto goes with --branch")
     if branch:
-        with store.branch(branch, upto=upto) as log:
+        with store.branch(store.find(branch, by_prefix=True).id, upto=upto) as log:
             facts = {"branched": log.header.session, "from": log.header.parent}
             report(as_json, facts, ["  ".join(f"{key}: {value}" for key, value in facts.items())])
     elif delete:
-        _report_removed(_remove(store, [store.find(delete)], yes), 0, as_json)
+        _report_removed(_remove(store, [store.find(delete, by_prefix=True)], yes), 0, as_json)
     elif prune:
         settings = load_settings(Path.cwd())
-        removed = _remove(store, _find_expired(store, settings.log.retention_days), yes)
+        removed = _remove(store, list_expired(store, settings.log.retention_days), yes)
         swept = 0
         if isinstance(store, FileStore):
             store.sweep()
@@ -78,11 +108,6 @@ def command(
         for line in store.unreadable() if isinstance(store, FileStore) else ():
             say(line, err=True)
         _list(store, None if everywhere else Path.cwd(), as_json)
-
-
-def _find_expired(store: Store, retention_days: int) -> list[StoredSession]:
-    oldest = time.time() - retention_days * DAY_SECONDS
-    return [found for found in store.sessions() if retention_days and found.modified < oldest]
 
 
 def _remove(store: Store, doomed: Sequence[StoredSession], yes: bool) -> list[str]:
@@ -124,6 +149,7 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
     facts = session_facts(list(paths.values())) if paths else {}
     found = [
         {
+            **asdict(session_summary(paths.get(session.id), facts)),
             "id": session.id,
             "title": store.title(session),
             "modified": session.modified,
@@ -131,13 +157,37 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
             "directory": session.header.directory,
             "parent": session.header.parent,
             "path": str(paths.get(session.id, "")),
-            **asdict(session_summary(paths.get(session.id), facts)),
         }
         for session in sessions
     ]
+    found += _list_foreign(directory)
+    found.sort(key=lambda fields: -(clamp_time(fields["last_at"]) or fields["modified"]))
     lines = [_line(fields, everywhere) for fields in found]
     where = "" if everywhere else " in this project; --all lists every project's"
     report(as_json, found, lines or [f"No sessions{where}."])
+
+
+def _list_foreign(directory: Path | None) -> list[dict[str, Any]]:
+    """List the sessions of other agents, of one project or of all."""
+    from longhold.cli.report_command import fresh_index
+
+    roots = [root for agent, places in agent_roots().items() if agent != OURS for root in places]
+    files = {index_path(file.path): file for file in find_sessions(roots)}
+    with fresh_index(list(files.values())) as index:
+        facts = summarise(index, roots)
+    here = {str(directory.resolve()), str(project_root(directory))} if directory else set()
+    return [
+        {
+            **asdict(known),
+            "id": known.session or file.path.stem,
+            "modified": file.modified,
+            "bytes": file.bytes,
+            "parent": "",
+            "path": path,
+        }
+        for path, known in facts.items()
+        if (file := files.get(path)) and (directory is None or known.directory in here)
+    ]
 
 
 def session_summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
@@ -154,11 +204,15 @@ def session_facts(paths: list[Path]) -> dict[str, SessionSummary]:
 
 
 def _line(fields: dict[str, Any], everywhere: bool) -> str:
+    """Describe a session in one line of the terminal. Other agents' ids are shortened."""
     at = datetime.fromtimestamp(clamp_time(fields["last_at"]) or fields["modified"])
     cost = dollars(fields["usd"]) if fields["calls"] else ""
-    model = fields["model"].removeprefix("claude-")
-    return (
-        f"{fields['id']}  {at:%Y-%m-%d %H:%M}  {fields['agent']:<11} {model:<20.20} "
-        f"{'~' if fields['is_estimated'] else ' '}{cost:<11} {fields['title']}"
-        + (f"  {fields['directory']}" if everywhere else "")
-    ).rstrip()
+    model = canonical_name(fields["model"]).removeprefix("claude-")
+    is_own = not fields["path"] or Path(fields["path"]).is_relative_to(home())
+    id = fields["id"] if is_own else fields["id"][:ID_CHARS]
+    where = f"{fields['directory']}  " if everywhere else ""
+    line = (
+        f"{id:<{ID_CHARS}}  {at:%Y-%m-%d %H:%M}  {fields['agent']:<11} {model:<12.12} "
+        f"{'~' if fields['is_estimated'] else ' '}{cost:<9} {where}{fields['title']}"
+    )
+    return shorten(clean_text(line).rstrip(), max(get_terminal_size().columns, LEAST_WIDTH))

@@ -10,7 +10,7 @@ from longhold.cli.target import open_target
 from longhold.core.log.entries import Replied
 from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models import open_model
-from longhold.simulator import Brain, SimulatorSettings, serve
+from longhold.simulator import Brain, SimulatorSettings
 from longhold.simulator.brains.by_name import ModelBrain, ReplayBrain, brain_by_name
 
 
@@ -21,7 +21,7 @@ from longhold.simulator.brains.by_name import ModelBrain, ReplayBrain, brain_by_
     "--brain",
     default="digest",
     show_default=True,
-    help="What answers: digest, echo, scripted:PATH, replay:SESSION, or a model (local/smollm2).",
+    help="What answers: digest, echo, scripted:PATH, replay:SESSION, or a model (claude-haiku-5-5).",
 )
 @options.as_json
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
@@ -31,6 +31,7 @@ def command(host: str, port: int, brain: str, as_json: bool) -> None:
     ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each request read
     from the cache, wrote to it and cost.
     """
+    from longhold.simulator.server import serve  # needs an extra
 
     def started(url: str) -> None:
         line = f"{url} answers with the {brain} brain; Ctrl-C stops it."

@@ -4,6 +4,7 @@ Commands that change the view record an entry, which /undo reverts.
 """
 
 import asyncio
+import hashlib
 import io
 import re
 import time
@@ -17,8 +18,12 @@ from typing import get_args
 import click
 
 from longhold.agent.hooks import load_hooks
+from longhold.agent.mcp.servers import load_servers
+from longhold.agent.permissions.sources import SettingsSection, load_permissions
+from longhold.agent.terminal.prompt_commands import load_prompts
 from longhold.agent.terminal.slash import KEYS, SessionMove, SlashContext, help_lines
 from longhold.cli import cli
+from longhold.cli.chat_command import KEY_CLAUDE, KEY_OPENAI, ask_key
 from longhold.cli.compact_command import edited_text, preview_lines, seam_lines
 from longhold.cli.context_command import lines as context_lines
 from longhold.cli.cost_command import bill_lines
@@ -31,15 +36,17 @@ from longhold.core.log.spending import ASIDE
 from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
 from longhold.core.log.titles import NOTHING_SAID
+from longhold.core.memory.memory import Memory
 from longhold.core.messages import text_of
 from longhold.core.messages.text import clean_line, clean_text, dollars, tokens
 from longhold.core.models import open_model
-from longhold.core.models.capabilities import known_models
-from longhold.core.policy.advice import window_at_cost
+from longhold.core.models.capabilities import is_simulated, known_models
+from longhold.core.policy.threshold import window_at_cost
 from longhold.core.settings import Mode, home
-from longhold.core.settings.reading import set_value
+from longhold.core.settings.reading import ANTHROPIC, OPENAI, set_value
 from longhold.core.stages.compact.draft import CompactionDraft
 from longhold.core.stages.compact.owner import manual_request
+from longhold.core.stages.space import foresee
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.fork import ForkRequest
 from longhold.core.turn.pin import list_pinned, unpin
@@ -52,22 +59,25 @@ from longhold.insight.transcripts.formats import FORMATS
 from longhold.session.preview import natural_seams, preview
 from longhold.session.scratch_session import edit_draft
 
+NAME_WORDS, NAME_CHARS = 6, 40
 LARGE_SHARE = 0.25
 """A category that fills this share of the window gets advice."""
 _ADVICE = {
     "tool results": "/compact summarises what was read and run; old results are cleared when it pays",
     "user messages": "long pastes fit better in a file that the model reads in part",
     "answers": "/compact summarises what was answered",
-    "thinking": "/compact lets old thinking go",
+    "thinking": "/compact removes old thinking",
     "tools": "servers with many tools can be taken out of the settings (`longhold doctor`)",
-    "instructions": "AGENTS.md is sent with every call; what is rarely needed fits a file of its own",
-    "images and documents": "/drop N lets messages with images leave the view",
+    "instructions": "AGENTS.md is sent with every call; move rarely needed parts to another file",
+    "images and documents": "/drop N removes messages with images from the view",
 }
 
 
 async def help(context: SlashContext, rest: str) -> None:
     keys = [f"{name:<10}{what}" for name, what in KEYS]
-    context.screen.say("\n".join((*help_lines(SLASH), "", *keys)))
+    prompts = load_prompts(Path.cwd())
+    lines = help_lines({**SLASH, **{name: prompts[name] for name in prompts if name not in SLASH}})
+    context.screen.say("\n".join((*lines, "", *keys)))
 
 
 async def context(context: SlashContext, rest: str) -> None:
@@ -76,7 +86,9 @@ async def context(context: SlashContext, rest: str) -> None:
     view, gauge = replay(history)
     found = describe(view, gauge, session.fullness().window)
     target = CommandTarget(name=session.id, format=OURS, history=history)
-    context.screen.say("\n".join((*context_lines(target, found), *suggestions(found))))
+    decided = foresee(context.agent.engine, session._layers.parts).lines()
+    lines = (*context_lines(target, found), "", "before the next call:", *decided)
+    context.screen.say("\n".join((*lines, *suggestions(found))))
 
 
 def suggestions(found: Context) -> Iterator[str]:
@@ -92,8 +104,12 @@ def suggestions(found: Context) -> Iterator[str]:
 
 
 async def cost(context: SlashContext, rest: str) -> None:
-    session = context.agent.session
-    context.screen.say("\n".join(bill_lines(session.id, bill(session.view.history), {})))
+    session, memory = context.agent.session, context.agent.memory
+    lines = [*bill_lines(session.id, bill(session.view.history), {})]
+    if is_simulated(context.agent.model.name):
+        lines.append("Simulated: nobody pays this.")
+    lines += [memory.budget.line, *(one.line for one in memory.backlog.list())] if memory else []
+    context.screen.say("\n".join(lines))
 
 
 async def cache(context: SlashContext, rest: str) -> None:
@@ -113,7 +129,7 @@ async def history(context: SlashContext, rest: str) -> None:
 
 async def notes(context: SlashContext, rest: str) -> None:
     options = ("--edit",) if rest == "edit" else ()
-    await _command_line(context, "notes", context.agent.session.id, *options)
+    await _command_line(context, "sessions", "notes", context.agent.session.id, *options)
 
 
 async def memory(context: SlashContext, rest: str) -> None:
@@ -124,16 +140,53 @@ async def memory(context: SlashContext, rest: str) -> None:
     await _command_line(context, "memory", *(rest.split() or ["show"]))
 
 
+async def remember(context: SlashContext, rest: str) -> None:
+    if not rest:
+        raise ConfigError("/remember needs the text to keep")
+    words = "-".join(re.findall(r"[a-z0-9]+", rest.lower())[:NAME_WORDS]) or "memory"
+    name = f"{words[:NAME_CHARS]}-{hashlib.sha256(rest.encode()).hexdigest()[:6]}"
+    memory = Memory(file=f"{name}.md", name=name, description=clean_line(rest), body=rest)
+    edit = ("memory", "edit", memory.file, "--why", "the user said so", "--text", memory.text)
+    await _command_line(context, *edit)
+
+
+async def login(context: SlashContext, rest: str) -> None:
+    keys = {KEY_CLAUDE: ANTHROPIC, KEY_OPENAI: OPENAI}
+    picked = await context.screen.choose("Which key?", list(keys))
+    if picked is not None and await ask_key(context.screen, list(keys.values())[picked]):
+        context.screen.say("It is used from the next session on; /clear begins one.")
+
+
+async def permissions(context: SlashContext, rest: str) -> None:
+    gate = context.agent.gate
+    lines = [f"mode   {gate.in_force}: {_MODES[gate.in_force]}"]
+    lines += [f"allow  {rule}" for rule in gate.rules.allow]
+    lines += [f"deny   {rule}" for rule in gate.rules.deny]
+    lines += _name_untrusted(load_permissions(Path.cwd()).untrusted)
+    context.screen.say("\n".join(map(clean_text, lines)))
+
+
+async def mcp(context: SlashContext, rest: str) -> None:
+    found = context.agent.toolkit.mcp
+    lines = [
+        f"{offer.server}: {', '.join(offer.names) or 'no tools'}"
+        for offer in (found.offers if found else ())
+    ]
+    lines += _name_untrusted(load_servers(Path.cwd()).untrusted)
+    context.screen.say("\n".join(map(clean_text, lines)) or "No MCP server is connected.")
+
+
+def _name_untrusted(sections: Sequence[SettingsSection]) -> list[str]:
+    return [f"not trusted yet: {clean_text(str(each.file))}; `longhold trust`" for each in sections]
+
+
 async def hooks(context: SlashContext, rest: str) -> None:
     plan = load_hooks(Path.cwd())
     lines = [
         f"{hook.event:<18} {clean_text(hook.matcher) or 'any':<16} {clean_text(hook.command)}"
         for hook in plan.hooks
     ]
-    lines += [
-        f"not trusted yet: {clean_text(str(each.file))}; `longhold trust`"
-        for each in plan.untrusted
-    ]
+    lines += _name_untrusted(plan.untrusted)
     context.screen.say("\n".join(lines) or "No hook is configured.")
 
 
@@ -142,7 +195,9 @@ async def export(context: SlashContext, rest: str) -> None:
     if not file:
         raise ConfigError(f"/export needs a new file, and may name a format: {', '.join(FORMATS)}")
     options = ("--to", format.strip()) if format else ()
-    await _command_line(context, "export", context.agent.session.id, "--out", file, *options)
+    await _command_line(
+        context, "sessions", "export", context.agent.session.id, "--out", file, *options
+    )
 
 
 async def _command_line(context: SlashContext, *words: str) -> None:
@@ -165,14 +220,14 @@ def _run(words: tuple[str, ...]) -> None:
         return
 
 
-QUESTION = "Compact? y = yes, e = edit first, p N… = pin messages and draft anew, else no: "
+QUESTION = "Compact? y = yes, e = edit first, p N… = pin messages and draft again, else no: "
 _PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
 
 
 def number(text: str) -> int:
     text = text.strip().removeprefix("#")
     if text and not text.isdecimal():
-        raise ConfigError(f"{text!r} is no number; /explain and /history show them")
+        raise ConfigError(f"{text!r} is not a number; /explain and /history show them")
     return int(text or 0)
 
 
@@ -219,11 +274,11 @@ async def _preview(context: SlashContext, words: CompactWords) -> None:
     """Draft a compaction, show its effect, and let the user accept, edit, pin or discard it."""
     agent, screen, began = context.agent, context.screen, time.monotonic()
     request = manual_request(words.focus, start=words.start, end=words.end)
-    stage = agent.session.layers.compact
+    stage = agent.session._layers.compact
     while True:
         agent.abort.clear()
         with screen.working(agent.abort.set, what="drafting a summary"):
-            draft = await run_unless_aborted(agent.abort, stage.draft(agent.engine, request))
+            draft = await run_unless_aborted(agent.abort, stage.load().draft(agent.engine, request))
         if draft is None:
             _report_done(context, None)
             return
@@ -238,7 +293,7 @@ async def _preview(context: SlashContext, words: CompactWords) -> None:
         screen.say("Nothing was changed.")
         return
     seconds = time.monotonic() - began
-    _report_done(context, await stage.commit(agent.engine, draft, request, seconds=seconds))
+    _report_done(context, await stage.load().commit(agent.engine, draft, request, seconds=seconds))
 
 
 def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
@@ -343,7 +398,7 @@ async def resume(context: SlashContext, rest: str) -> SessionMove | None:
     mode = context.agent.gate.mode
     store = default_store()
     if rest:
-        return SessionMove(resume=store.find(rest).id, mode=mode)
+        return SessionMove(resume=store.find(rest, by_prefix=True).id, mode=mode)
     own = context.agent.session.id
     found = [
         each
@@ -370,7 +425,7 @@ def _session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
 
 
 BESIDE = (
-    "A question of the user's beside the work; neither it nor the answer becomes part of the "
+    "A side question from the user; neither it nor the answer becomes part of the "
     "conversation. Answer briefly, from what you know of the conversation, without tools.\n\n"
 )
 
@@ -379,7 +434,7 @@ async def ask(context: SlashContext, rest: str) -> None:
     if not rest:
         raise ConfigError("/ask needs a question")
     asked, stop = ForkRequest(say=BESIDE + rest, source=ASIDE), asyncio.Event()
-    with context.screen.working(stop.set, what="answering beside"):
+    with context.screen.working(stop.set, what="answering"):
         reply = await run_unless_aborted(stop, context.agent.ask(asked))
     if reply is None:
         context.screen.say("Stopped.")
@@ -404,6 +459,7 @@ _MODES = {
     "plan": "read and plan only",
     "bypass": "ask nothing",
 }
+_CYCLE = ("ask", "accept_edits", "plan")
 
 
 async def agents(context: SlashContext, rest: str) -> None:
@@ -433,6 +489,8 @@ async def jobs(context: SlashContext, rest: str) -> None:
 async def mode(context: SlashContext, rest: str) -> None:
     gate, screen = context.agent.gate, context.screen
     names: tuple[Mode, ...] = get_args(Mode)
+    if rest == "next":
+        rest = _CYCLE[(_CYCLE.index(gate.mode) + 1) % len(_CYCLE)] if gate.mode in _CYCLE else "ask"
     if rest not in names:
         picked = await screen.choose("Mode", [f"{name:<14}{_MODES[name]}" for name in names])
         if picked is None:

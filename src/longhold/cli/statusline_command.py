@@ -1,6 +1,5 @@
 """`longhold statusline`: the status line of Claude Code and pi."""
 
-import sys
 import time
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import click
 from longhold.cli.output import say
 from longhold.core.messages.text import clean_text
 from longhold.insight.clients import claude_code, pi
+from longhold.insight.clients.known_status import read_stdin
 
 
 @click.command(epilog="Example: longhold install claude-code")
@@ -16,11 +16,10 @@ from longhold.insight.clients import claude_code, pi
 def command(file: Path | None) -> None:
     """Print a status line for Claude Code from what it sends on stdin, or for a FILE.
 
-    It shows how full the context is, how long the cache stays warm, what was spent, and what of
+    It shows how full the context is, how long the cache stays warm, what was spent, and how much of
     that was avoidable.
     """
     if file:
         say(clean_text(pi.status_line(file, time.time())))
         return
-    given = claude_code.read_input(sys.stdin.buffer.read())
-    say(clean_text(claude_code.status_line(given, time.time())))
+    say(clean_text(claude_code.status_line(claude_code.read_input(read_stdin()), time.time())))

@@ -1,12 +1,14 @@
-"""`longhold store`: copy sessions between stores, check them, and show or run migrations."""
+"""`longhold sessions copy|check|forget|migrate`: copy, check and erase sessions, run migrations."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from longhold.cli import options
-from longhold.cli.output import report, say
+from longhold.cli.output import ask_yes_no, report, say
 from longhold.core.log.entries import Ran, Spilled, Swept
 from longhold.core.log.results import sha256_of
 from longhold.core.log.store import Store
@@ -17,20 +19,15 @@ from longhold.core.log.stores import (
     open_store,
     read_store_name,
 )
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import erase_memories
 from longhold.core.messages.text import clean_text, pluralize
+from longhold.core.settings import home, load_settings
 from longhold.core.view import fold
 from longhold.errors import ConfigError, LongholdError, SessionExists
 
 
-@click.group(epilog="Example: longhold store check --json")
-def command() -> None:
-    """Move, check and migrate where sessions are kept.
-
-    LONGHOLD_STORE names the store that every other command uses; without it, sessions are files.
-    """
-
-
-@command.command(epilog="Example: longhold store copy default postgresql://localhost/longhold")
+@click.command(epilog="Example: longhold sessions copy default postgresql://localhost/longhold")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @click.argument("sessions", nargs=-1)
@@ -38,16 +35,18 @@ def command() -> None:
 def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> None:
     """Copy sessions from one store to another.
 
-    FROM and TO are directories, postgresql://… or `default`: what LONGHOLD_STORE names, else
-    this machine's files. Without SESSIONS all are copied. One that is there already is left as
-    it is, so a copy that was cut short can be run again.
+    FROM and TO are directories, postgresql://… or `default`, which is the store that LONGHOLD_STORE
+    names or else this machine's files. Without SESSIONS all are copied. Sessions that exist in TO
+    are left as they are, so an interrupted copy can be repeated.
     """
     if len({read_store_name() if place == "default" else place for place in (source, target)}) == 1:
         raise ConfigError(f"FROM and TO are the same store; `default` is the one {VARIABLE} names")
     copied: list[str] = []
     there: list[str] = []
     with _open_place(source) as taken, _open_place(target) as given:
-        for id in [taken.find(id).id for id in sessions] or [one.id for one in taken.sessions()]:
+        for id in [taken.find(id, by_prefix=True).id for id in sessions] or [
+            one.id for one in taken.sessions()
+        ]:
             (copied if _copy(taken, given, id) else there).append(id)
             for agent in taken.agents(id):
                 _copy(taken, given, agent)
@@ -66,11 +65,11 @@ def _copy(taken: Store, given: Store, name: str) -> bool:
     return True
 
 
-@command.command(epilog="Example: longhold store check")
+@click.command(epilog="Example: longhold sessions check")
 @click.argument("place", metavar="STORE", default="default")
 @options.as_json
 def check(place: str, as_json: bool) -> None:
-    """Read every session and say what is wrong with it.
+    """Read every session and report damage.
 
     Damaged entries, entries that have no effect, and bodies of results that are missing or are
     not what was written.
@@ -87,14 +86,14 @@ def check(place: str, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@command.command(epilog="Example: longhold store migrate --show")
+@click.command(epilog="Example: longhold sessions migrate --show")
 @click.argument("url", default="")
 @click.option("--show", is_flag=True, help="Only print the statements that would run.")
 def migrate(url: str, show: bool) -> None:
     """Make or update the tables of a database.
 
-    Whatever opens a store does that by itself; this is for those who look first, or whose
-    programs may not make tables.
+    Opening a store does this automatically. Use the command to look first, or if your programs may
+    not create tables.
     """
     named = url or read_store_name()
     if "://" not in named:
@@ -143,3 +142,71 @@ def _problems(store: Store, id: str) -> Iterator[str]:
             yield f"entry {entry.n}: the body {name} is missing"
         elif sha256_of(beside[name]) != entry.sha256:
             yield f"entry {entry.n}: the body {name} is not what was written"
+
+
+@click.command(epilog="Example: longhold sessions forget user-7")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path),
+    help="Everything of a directory: its sessions and its memories.",
+)
+@click.option("--tenant", metavar="NAME", help="Everything of a tenant of the database.")
+@click.option(
+    "--memory",
+    "memories",
+    multiple=True,
+    metavar="NAME",
+    help="A memory of this directory; the history of its memories starts again.",
+)
+@click.option("--words", metavar="TEXT", help="With IDs: only this text, which is blacked out.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.as_json
+def forget(
+    ids: tuple[str, ...],
+    directory: Path | None,
+    tenant: str | None,
+    memories: tuple[str, ...],
+    words: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Erase a person's data for good, with branches, indexes and copies on this machine.
+
+    Give whole ids. Backups, exports and other machines' copies are not reached.
+    """
+    wanted = [bool(ids), directory is not None, tenant is not None, bool(memories)]
+    if sum(wanted) != 1 or (words is not None and not (ids and words)):
+        raise click.UsageError("give IDs (with or without --words), or one of the options")
+    if not yes:
+        ask_yes_no("Erase this for good? Nothing brings it back.", is_required=True, err=True)
+    if memories:
+        _forget_memories(memories)
+        erased = list(memories)
+    elif words is not None:
+        erased = [id for id in ids if default_store().redact(id, words)]
+    elif tenant is not None:
+        erased = _forget_tenant(tenant)
+    else:
+        erased = default_store().erase(*ids, directory=directory)
+    report(
+        as_json, {"erased": erased}, [f"Erased: {', '.join(map(clean_text, erased)) or 'nothing'}."]
+    )
+
+
+def _forget_tenant(tenant: str) -> list[str]:
+    name = read_store_name()
+    if not name.startswith("postgres"):
+        raise ConfigError("only a database has tenants; for files give IDs or --directory")
+    store = open_store(name, replace(load_settings(Path.cwd()).store, tenant=tenant))
+    with closing(store):
+        return store.erase(everything=True)
+
+
+def _forget_memories(names: Sequence[str]) -> None:
+    limits, here = load_settings(Path.cwd()).memory, Path.cwd()
+    if not limits.directory and default_store().shared(here).memory is not None:
+        raise ConfigError(
+            "in a database one memory cannot be erased; --directory erases all of a directory"
+        )
+    erase_memories(memory_directory(home(), here, limits.directory), names, limits)

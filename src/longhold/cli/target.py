@@ -16,8 +16,15 @@ from longhold.core.settings import home
 from longhold.core.view import View, fold
 from longhold.core.view.gauge import Follower, load_calibration
 from longhold.errors import SessionNotFound, TranscriptError
+from longhold.insight.session_files import (
+    LEAST_ID_CHARS,
+    find_by_id,
+    find_sessions,
+    newest_session,
+)
 from longhold.insight.session_files import OURS as OURS
-from longhold.insight.session_files import find_sessions, newest_session
+from longhold.insight.session_index import NAME as INDEX_NAME
+from longhold.insight.session_index import open_index
 from longhold.insight.transcripts.formats import is_log, open_transcript
 
 NEWEST = "newest"
@@ -71,7 +78,7 @@ def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:
             continue
         found = find_sessions([path])
         if not found:
-            raise TranscriptError(path, "holds no session; name a file or another directory")
+            raise TranscriptError(path, "contains no session; name a file or another directory")
         for file in found:
             try:
                 yield _from_path(file.path)
@@ -85,16 +92,55 @@ def open_target(name: str) -> CommandTarget:
     if path.exists():
         return _from_path(path)
     store = default_store()
-    if not isinstance(store, FileStore):
-        return _from_store(store, name)
-    if name == NEWEST and (newest := newest_session(Path.cwd())):
+    if name == NEWEST and isinstance(store, FileStore) and (newest := newest_session(Path.cwd())):
         return _from_path(newest)
     try:
-        return _from_log(store.find(name).path)
+        if not isinstance(store, FileStore):
+            return _from_store(store, name)
+        return _from_log(store.find(name, by_prefix=True).path)
     except SessionNotFound:
-        if "/" in name or path.suffix:
+        if (found := find_session_file(name)) is not None:
+            return _from_path(found)
+        if isinstance(store, FileStore) and ("/" in name or path.suffix):
             raise TranscriptError(path, "does not exist; check the path") from None
         raise
+
+
+def find_path(name: str) -> Path:
+    """Return the file or directory that a target names, or the file of a session by its id."""
+    if Path(name).exists():
+        return Path(name)
+    if name == NEWEST and (newest := newest_session(Path.cwd())):
+        return newest
+    with suppress(SessionNotFound):
+        store = default_store()
+        id = store.find(name, by_prefix=True).id
+        return store.files(id).find(id).path
+    found = find_session_file(name)
+    if found is None:
+        raise TranscriptError(
+            Path(name), "is not a file or a session; `longhold sessions` lists them"
+        )
+    return found
+
+
+def find_session_file(id: str) -> Path | None:
+    """Find another agent's session by its id or a unique beginning of it."""
+    found = find_by_id(id) or _find_indexed(id)
+    if len(found) > 1:
+        names = ", ".join(sorted(path.stem for path in found)[:3])
+        raise SessionNotFound(f"{id!r} matches several sessions: {names}; give more")
+    return found[0] if found else None
+
+
+def _find_indexed(id: str) -> list[Path]:
+    """Find files by the ids that a report has read from them and listed."""
+    if len(id) < LEAST_ID_CHARS or not (home() / INDEX_NAME).exists():
+        return []
+    query = "SELECT path FROM sessions WHERE substr(session, 1, ?) = ? AND problem = ''"
+    with open_index() as index:
+        rows = index.rows(query, (len(id), id))
+    return [path for row in rows if (path := Path(row["path"])).exists()]
 
 
 def _from_path(path: Path) -> CommandTarget:
@@ -112,7 +158,7 @@ def _from_path(path: Path) -> CommandTarget:
 
 
 def _from_store(store: Store, name: str) -> CommandTarget:
-    found = store.find(name)
+    found = store.find(name, by_prefix=True)
     loaded = store.load(found.id)
     return CommandTarget(
         name=loaded.header.session,

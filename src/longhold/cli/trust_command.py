@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
-from longhold.agent.instructions import ground, list_waiting_imports
+from longhold.agent.instructions.gathering import list_waiting_imports
+from longhold.agent.instructions.instruction_files import ground
 from longhold.agent.permissions import load_trusted, read_sections, trust, vouch
-from longhold.agent.subagents.definition_files import load_definitions
+from longhold.agent.subagents.definition import load_definitions
+from longhold.agent.terminal.prompt_commands import list_untrusted
 from longhold.cli.output import ask_yes_no, json_out, json_text, say
 from longhold.core.messages.text import clean_text
 from longhold.core.settings import load_settings
@@ -22,8 +24,9 @@ KINDS = ("hooks", "permissions", "mcpServers")
 def command(yes: bool, as_json: bool) -> None:
     """Review what a project wants to run or allow, and trust it.
 
-    Shows the project's hooks, permission rules, servers, agents and imports that you have not
-    trusted yet, and asks about each. None is used before, and a change to one asks again.
+    Shows the project's hooks, permission rules, servers, agents, commands and imports that you have
+    not trusted yet, and asks about each. Nothing is used before you trust it, and a changed part
+    prompts again.
     """
     waiting = [
         (kind, section)
@@ -32,6 +35,7 @@ def command(yes: bool, as_json: bool) -> None:
         if not section.is_trusted
     ]
     waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
+    waiting += [("a command", section) for section in list_untrusted(Path.cwd())]
     place = ground(Path.cwd(), settings=load_settings(Path.cwd()).instructions)
     imports = list_waiting_imports(
         place, trusted=load_trusted()

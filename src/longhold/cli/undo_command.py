@@ -1,4 +1,4 @@
-"""`longhold undo`: undo a change of the view; `redo` and `pin` also write this way."""
+"""`longhold undo`: undo a change of the view, or re-apply it; `pin` also writes this way."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.messages.text import clean_text, tokens
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.undo import undo
+from longhold.core.turn.undo import redo, undo
 from longhold.core.view import fold
 from longhold.core.view.gauge import replay
 from longhold.insight.explain import explain
@@ -30,20 +30,21 @@ HANDOVER_SECONDS = 10.0
 @options.session
 @click.argument("entry", type=options.message_number, required=False, default=0)
 @click.option("--list", "is_list", is_flag=True, help="Only list the changes.")
+@click.option("--redo", "is_redo", is_flag=True, help="Re-apply an undone change instead.")
 @options.as_json
-def command(session: str, entry: int, is_list: bool, as_json: bool) -> None:
-    """Undo a change to what the model sees.
+def command(session: str, entry: int, is_list: bool, is_redo: bool, as_json: bool) -> None:
+    """Undo a change to what the model sees, or re-apply it.
 
     ENTRY is a number that `--list` shows; by default the newest change that took history out of
     the view of SESSION. The model sees what it saw before, and no layer repeats the change by
-    itself. Nothing is removed from the log: `longhold redo` applies the change again.
+    itself. Nothing is removed from the log: --redo applies the change again.
     """
     if is_list:
         found = _changes(open_target(session).history)
         lines = [change.line() for change in found]
         report(as_json, found, lines or ["Nothing has changed the view."])
     else:
-        edit(session, entry, undo, as_json)
+        edit(session, entry, redo if is_redo else undo, as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class ListedChange:
 def open_for_writing(session: str) -> OpenLog:
     """Open a session's log; ask a gateway that holds it to hand over."""
     store = default_store()
-    id = store.find(session).id
+    id = store.find(session, by_prefix=True).id
     wait_seconds = HANDOVER_SECONDS if id.startswith(GATEWAY) else 0.0
     return open_when_free(partial(store.open, id), wait_seconds)
 

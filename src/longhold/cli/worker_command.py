@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: longhold worker --add resume user-7")
-@click.option("--add", nargs=2, metavar="JOB SESSION", help="Queue a job and end.")
+@click.option("--add", nargs=2, metavar="JOB SESSION", help="Queue a job and exit.")
 @click.option("--model", default="", help="The model, instead of the one that each session has.")
 @options.base_url
 @click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
 @click.option("--at-once", default=1, metavar="N", help="Jobs side by side.")
-@click.option("--until-done", is_flag=True, help="End when no job is left.")
+@click.option("--until-done", is_flag=True, help="Exit when no job is left.")
 @options.as_json
 def command(
     add: tuple[str, str] | None,
@@ -39,20 +39,16 @@ def command(
 ) -> None:
     """Run jobs on sessions in a database: resumed turns, memories, notes.
 
-    LONGHOLD_STORE names the database. A JOB is `resume` (go on with a turn that waits for an
-    answer), `extract` (look for memories), `dream` (tidy the project's) or `notes`. Any number of
-    workers may run; the jobs of one that dies are run by the others. Each is done once. --json
-    prints one object per job.
+    LONGHOLD_STORE names the database. A JOB is `resume` (continue a turn that waits for an answer),
+    `extract` (look for memories), `dream` (tidy the project's) or `notes`. Any number of workers
+    may run; the jobs of one that dies are run by the others. Each is done once. --json prints one
+    object per job.
     """
     url = read_store_name()
     if "://" not in url or url.startswith("file:"):
         raise ConfigError(f"a worker needs a database: set {VARIABLE} to its postgresql:// address")
-    try:
-        from longhold.core.log.stores.postgres.queue import open_queue
-    except ImportError as error:
-        raise ConfigError(
-            f"a worker needs procrastinate: pip install 'longhold[fleet]' ({error})"
-        ) from error
+    from longhold.core.log.stores.postgres.queue import open_queue  # needs an extra
+
     tell = partial(_tell, as_json)
     run = partial(_run, model=model, base_url=base_url, mode=mode, tell=tell)
 

@@ -8,7 +8,6 @@ import click
 from longhold.cli.output import say
 from longhold.core.messages import JsonObject
 from longhold.core.messages.text import dollars, pluralize
-from longhold.gateway.wrapping import wrap
 
 
 @click.command(
@@ -16,7 +15,7 @@ from longhold.gateway.wrapping import wrap
     epilog="Example: longhold wrap claude",
 )
 @click.argument("words", metavar="COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Say on stderr as JSON what was saved.")
+@click.option("--json", "as_json", is_flag=True, help="Print the savings to stderr as JSON.")
 @click.option(
     "--history/--no-history",
     default=True,
@@ -27,12 +26,18 @@ def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     """Run a command with its context managed.
 
     A gateway starts on a free port, for this command alone, and ends with it. The command finds it
-    by ANTHROPIC_BASE_URL and OPENAI_BASE_URL; no configuration is touched. Its exit code is passed
-    on, and a line on stderr says what was saved and where to look.
+    through ANTHROPIC_BASE_URL and OPENAI_BASE_URL; no configuration is touched. Its exit code is
+    passed on, and a line on stderr reports what was saved and where to look.
     """
+    from longhold.gateway.wrapping import wrap  # needs an extra
+
     wrapped = wrap(words, has_history=history)
     say(json.dumps(wrapped.stats) if as_json else _saved_line(wrapped.stats), err=True)
     sys.exit(wrapped.exit_code)
+
+
+LEAST_USD = 0.005
+"""Less is shown as $0.00."""
 
 
 def _saved_line(stats: JsonObject) -> str:
@@ -41,6 +46,8 @@ def _saved_line(stats: JsonObject) -> str:
         return "longhold: nothing was sent that could be managed."
     saved, billed = totals["saved_usd"], totals["billed_usd"]
     verb = "saved" if saved >= 0 else "lost"
+    if abs(saved) < LEAST_USD:
+        return f"longhold: {pluralize(totals['calls'], 'call')} for {dollars(billed)}; there was nothing to save."
     dearest = max(sessions, key=lambda one: one["billed_usd"])["id"]
     calls = pluralize(totals["calls"], "call")
     return (

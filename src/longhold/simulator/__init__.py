@@ -1,12 +1,17 @@
 """A local server that speaks the providers' APIs, with a faithful prompt cache.
 
-A brain supplies the answers. Billing, refusals and caching follow the published rules.
+A brain supplies the answers. Billing, refusals and caching follow the published rules. The server
+needs the extra `simulator` and is imported on first use; the simulation itself needs no extra.
 """
 
-from longhold.core.request.billing.clock import SimulatorClock
+from typing import TYPE_CHECKING
+
+from longhold.core.request.billing.cache import SimulatorClock
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
-from longhold.simulator.server import RunningServer, run_simulator, serve
 from longhold.simulator.settings import SimulatorSettings
+
+if TYPE_CHECKING:
+    from longhold.simulator.server import RunningServer, run_simulator, serve
 
 __all__ = [
     "Brain",
@@ -18,3 +23,13 @@ __all__ = [
     "run_simulator",
     "serve",
 ]
+
+
+if not TYPE_CHECKING:  # with `__getattr__` a type checker accepts every name
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from longhold.simulator import server
+
+        return getattr(server, name)

@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from longhold.core.request.billing.api_error import ERROR_TYPES, ApiError, invalid_request
-from longhold.core.request.billing.api_request import JsonObject
+from longhold.core.request.billing.api_request import (
+    ERROR_TYPES,
+    ApiError,
+    JsonObject,
+    invalid_request,
+)
 
 StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
 STREAM_FAULTS: tuple[StreamFault, ...] = get_args(StreamFault)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from longhold.core.request.billing.api_request import ApiRequest, JsonObject
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.preparation import PreparedPrompt
-from longhold.core.request.billing.signing import Signer
-from longhold.core.request.billing.thinking import digest, link_conversation, seal_thinking
+from longhold.core.request.billing.thinking import Signer, digest, link_conversation, seal_thinking
 from longhold.core.request.billing.tokens import decode, encode
 from longhold.simulator.brains import BrainAnswer
 

@@ -1,8 +1,7 @@
 """The model list, in one shape for both SDKs: each ignores the other's fields."""
 
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
-from longhold.core.request.billing.api_error import ApiError
-from longhold.core.request.billing.api_request import JsonObject
+from longhold.core.request.billing.api_request import ApiError, JsonObject
 from longhold.simulator.settings import SimulatorSettings
 
 RELEASED = "2026-01-01T00:00:00Z"  # release days are not simulated

@@ -15,11 +15,9 @@ import msgspec
 from longhold.core.messages import Content, Json, Opaque, Text, block_to_wire
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.models.prices import usage_cost
-from longhold.core.request.billing.api_error import ApiError, invalid_request
-from longhold.core.request.billing.api_request import Caller, JsonObject
-from longhold.core.request.billing.cache import CachePlan
+from longhold.core.request.billing.api_request import ApiError, Caller, JsonObject, invalid_request
+from longhold.core.request.billing.cache import MINIMUM_TOKENS, CachePlan, PrefixMatch
 from longhold.core.request.billing.pieces import PieceMeter
-from longhold.core.request.billing.prefix_cache import MINIMUM_TOKENS, PrefixMatch
 from longhold.core.request.billing.tokens import encode
 from longhold.core.wire import chat
 from longhold.core.wire.messages import SYSTEM_ROLES, Speaker, speaker_of
@@ -85,7 +83,8 @@ class ChatEndpoint:
         """Call the brain with at most `room` output tokens, or what the window has left."""
         started = self._simulation.clock.now()
         owner = f"{caller.workspace}|{able.model}"
-        match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started)
+        lives = self._simulation.settings.openai_cache_seconds or able.cache_seconds
+        match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started, lives)
         if match.prompt_tokens > able.window_tokens:
             raise invalid_request(OVERFLOW, "context_length_exceeded")
         room = min(room, able.window_tokens - match.prompt_tokens)

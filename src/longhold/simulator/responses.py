@@ -9,8 +9,7 @@ from functools import partial
 import msgspec
 
 from longhold.core.messages import Json
-from longhold.core.request.billing.api_error import invalid_request
-from longhold.core.request.billing.api_request import Caller, JsonObject
+from longhold.core.request.billing.api_request import Caller, JsonObject, invalid_request
 from longhold.core.wire import responses
 from longhold.simulator.brains import BrainRequest
 from longhold.simulator.finishing import new_id

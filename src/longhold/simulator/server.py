@@ -14,15 +14,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from longhold.core.http import LOOPBACK, is_loopback, listen, serve_in_thread, server_of
-from longhold.core.request.billing.api_error import ApiError, invalid_request
+from longhold.core.http import (
+    LOOPBACK,
+    SIMULATED,
+    find_foreign_page,
+    is_loopback,
+    listen,
+    serve_in_thread,
+    server_of,
+)
 from longhold.core.request.billing.api_request import (
+    ApiError,
     Caller,
     JsonObject,
+    invalid_request,
     parse_object,
     parse_request,
 )
-from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.cache import SimulatorClock
 from longhold.simulator.brains import Brain
 from longhold.simulator.brains.by_name import EchoBrain
 from longhold.simulator.faults import InjectedFault
@@ -227,12 +236,14 @@ class _Server:
         return bytes(body)
 
     def _check_host(self, http: HttpRequest) -> None:
-        """Refuse other host names on loopback, because a web page could point its own name here."""
+        """On loopback refuse web pages, also those that point a name of their own here."""
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
         name = http.url.hostname or ""
         if is_loopback(bound) and not is_loopback(name):
             raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
+        if is_loopback(bound) and (page := find_foreign_page(http.headers.raw)):
+            raise ApiError(403, f"a page of {page!r} asked for this")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
         """Identify the caller. The workspace is a hash of the key and the workspace id."""
@@ -267,7 +278,11 @@ class _Server:
         settings, kind = self._simulation.settings, STREAM_TYPE if is_stream else JSON_TYPE
         return WireResponse(
             chunks,
-            headers=[(b"content-type", kind), (b"request-id", new_id("req_").encode())],
+            headers=[
+                (b"content-type", kind),
+                (b"request-id", new_id("req_").encode()),
+                (SIMULATED.encode(), b"1"),
+            ],
             begin=begin,
             fault=fault,
             is_stream=is_stream,

@@ -1,16 +1,14 @@
 """Server-side compaction: its parameters and the new compaction blocks.
 
-`longhold.core.request.billing.compaction_blocks` reads the blocks that clients send back.
+`longhold.core.request.billing.edits` reads the blocks that clients send back.
 """
 
 from dataclasses import dataclass
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import ApiRequest, JsonObject
-from longhold.core.request.billing.compaction_blocks import NO_CHANGES, digest_changes
-from longhold.core.request.billing.edits import COMPACT, edits_of
-from longhold.core.request.billing.signing import CompactionSeal, Signer
-from longhold.core.request.billing.thinking import Links, digest
+from longhold.core.request.billing.edits import COMPACT, NO_CHANGES, digest_changes, edits_of
+from longhold.core.request.billing.thinking import CompactionSeal, Links, Signer, digest
 
 ON_DEMAND_BETA = "compact-2026-09-04"
 THRESHOLD_BETA = "compact-2026-01-12"

@@ -8,12 +8,14 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from longhold.core.request.billing.api_error import invalid_request
-from longhold.core.request.billing.api_request import ApiRequest, Caller, JsonObject
-from longhold.core.request.billing.cache import CachePlan, PromptCache
-from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.api_request import (
+    ApiRequest,
+    Caller,
+    JsonObject,
+    invalid_request,
+)
+from longhold.core.request.billing.cache import CachePlan, PrefixCache, PromptCache, SimulatorClock
 from longhold.core.request.billing.edits import fires
-from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import (
     CACHE_EDITS_BETA,
     PreparedPrompt,
@@ -66,7 +68,7 @@ class Simulation:
         self.faults = Faults()
         self.stats = Stats(self.settings.remembered_requests)
         self.cache = PromptCache(self.settings)
-        self.prefixes = PrefixCache(self.settings.openai_cache_seconds)
+        self.prefixes = PrefixCache()
         self.bench = Workbench(self.settings)
         self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
 

@@ -6,8 +6,13 @@ The billing module checks cache breakpoints and returned thinking.
 from collections.abc import Iterable, Sequence
 
 from longhold.core.models.capabilities import Capabilities
-from longhold.core.request.billing.api_error import invalid_request
-from longhold.core.request.billing.api_request import ApiMessage, ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.api_request import (
+    ApiMessage,
+    ApiRequest,
+    Caller,
+    JsonObject,
+    invalid_request,
+)
 from longhold.core.request.billing.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
 from longhold.core.request.billing.pieces import deferred_tools, reference_of
 from longhold.core.request.billing.preparation import CACHE_EDITS_BETA

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from longhold.core.messages.text import pluralize
 from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.stages.compact.plain_summary import (
     FIELDS,
@@ -150,7 +151,7 @@ def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
 def report(done: Sequence[StepsTaken]) -> str:
     if not done:
         return "There was nothing to do with the tools at hand."
-    lines = [f"Done in {len(done)} steps."]
+    lines = [f"Done in {pluralize(len(done), 'step')}."]
     for each in done:
         mark = "failed" if each.is_error else "ok"
         lines.append(f"- {each.name} {subject_of(each.input)}: {mark}: {last_line(each.result)}")

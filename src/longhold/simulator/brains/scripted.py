@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from longhold.core.messages import block_to_wire
 from longhold.core.models.scripted import ScriptedAnswer, read_script, read_status
-from longhold.core.request.billing.api_error import ERROR_TYPES, ApiError
+from longhold.core.request.billing.api_request import ERROR_TYPES, ApiError
 from longhold.errors import ConfigError
 from longhold.simulator.brains import BrainAnswer, BrainRequest, plain_block
 from longhold.simulator.faults import InjectedFault
