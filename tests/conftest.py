@@ -52,6 +52,14 @@ OF_A_USER = (
 """Variables that would let whoever runs the tests have a say in them."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("contracts", "an implementation of yours for a contract suite")
+    group.addoption("--model", default="", help="the name of a model, such as echo/1")
+    group.addoption("--tool", default="", help="the name of an installed plug-in's tool")
+    group.addoption("--transcript", default="", help="FORMAT=FILE")
+    group.addoption("--store", default="", help="the address of a store")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _stay_on_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give programs that tests start only what every machine has, and no network."""

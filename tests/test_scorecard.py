@@ -136,4 +136,4 @@ def test_the_page_shows_goal_miss_and_change():
 
 def test_the_page_in_the_documentation_is_that_of_the_results():
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
-    assert (ROOT / "docs" / "benchmarks.md").read_text() == page(results)
+    assert (ROOT / "benchmarks" / "results" / "scorecard.md").read_text() == page(results)

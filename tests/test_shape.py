@@ -30,14 +30,15 @@ SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
 LIMITS = {
     "top_level": 9,
-    "src_lines": 77_900,
+    "src_lines": 82_000,
     "modules": 460,
     "settings": 140,
     "session_modules": 170,
     "session_lines": 26_000,
 }
 """The size of the tree, everything included: today's, rounded up, and what a program loads with
-`Session`. Raising one needs a page in `docs/decisions`; the goal is 75,000 lines."""
+`Session`. Raising one needs a page in `docs/decisions`; the goal is 75,000 lines
+(decision 14 says why it is not met)."""
 FILE_LINES = 600
 """A file longer than this lacks an idea."""
 FUNCTION_LINES = 50
@@ -163,7 +164,7 @@ async def turn():
     async with Session.open(model="claude-sonnet-5-5", directory=sys.argv[1]) as session:
         session.user("Fix the login bug")
         await session.prepare()
-        await session.settle({"role": "assistant", "content": "Done.", "usage": {}})
+        await session.record({"role": "assistant", "content": "Done.", "usage": {}})
 
 asyncio.run(turn())
 """

@@ -1,5 +1,10 @@
 """LangChain's agents with Longhold as a middleware, over HTTP against the simulator."""
 
+import asyncio
+import importlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from bookkeeping import (
@@ -16,14 +21,17 @@ from bookkeeping import (
     question,
 )
 from lazy import LazyModule, needs
-from longhold.core.log.entries import Compacted, Said
+from longhold.core.log.entries import Compacted, Failed, Said
 from longhold.core.messages import text_of
 from longhold.errors import LogLocked
 from longhold.session.session import Session
-from longhold.simulator import run_simulator
+from longhold.simulator import BrainAnswer, run_simulator
+from longhold.simulator.brains import text
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 needs("langchain", "langchain_anthropic")
+TITLES = {1: "Request and intent", 2: "Technical concepts", 4: "Errors and fixes"}
+TITLES |= {5: "Problem solving", 7: "Pending tasks", 8: "Current work", 9: "Next step"}
 anthropic = LazyModule("langchain_anthropic")
 agents = LazyModule("langchain.agents")
 messages = LazyModule("langchain_core.messages")
@@ -59,7 +67,7 @@ async def made():
         for one in middlewares:
             one.close()
 
-    make.leave = leave
+    make.leave, make.middlewares = leave, middlewares
     yield make
     leave()
     for one in models:  # LangChain keeps the connections of a model open for good
@@ -82,6 +90,59 @@ async def test_a_long_thread_stays_in_the_window_and_in_the_cache(made):
         assert len(state["messages"]) == TURNS * 4
         assert state["messages"][-1].text == f"Turn {TURNS - 1} is in the books."
         assert_managed(simulator, "books")
+
+
+@pytest.mark.parametrize("calls", ["ainvoke", "invoke"])
+async def test_messages_behind_a_summary_leave_the_state_if_wanted(made, calls):
+    saver = memory.InMemorySaver()
+    with run_simulator(Clerk()) as simulator:
+        lengths = []
+        for turn in range(TURNS):
+            agent = made(simulator, saver=saver, trims=True)
+            given = asks(question(turn)), in_thread("books")
+            state = await (
+                agent.ainvoke(*given)
+                if calls == "ainvoke"
+                else asyncio.to_thread(agent.invoke, *given)
+            )
+            made.leave()  # a new process goes on with the trimmed state
+            lengths.append(len(state["messages"]))
+        assert_managed(simulator, "books")
+    assert lengths[-1] < max(lengths) < 4 * TURNS
+    with Session.resume("books") as session:
+        assert len(session.transcript()) == 4 * TURNS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["AsyncAnthropic", "Anthropic"])
+def test_threads_of_a_server_share_a_middleware_with_a_client(made, client):
+    class Summariser(Clerk):
+        def answer(self, request):
+            if "<summary>" in str(request.messages[-1]):
+                parts = (f"## {n}. {title}\nAll is well.\n" for n, title in TITLES.items())
+                return BrainAnswer(blocks=(text(f"<summary>{''.join(parts)}</summary>"),))
+            return super().answer(request)
+
+    with run_simulator(Summariser()) as simulator, ThreadPoolExecutor(3) as pool:
+        sdk = importlib.import_module("anthropic")
+        asked = getattr(sdk, client)(base_url=simulator.url, api_key="any", max_retries=0)
+        agent = made(simulator, client=asked)
+
+        def talk(user):
+            took = []
+            for turn in range(TURNS):
+                began = time.monotonic()
+                agent.invoke(asks(question(turn)), in_thread(f"user-{user}"))
+                took.append(time.monotonic() - began)
+            return took[1:]  # the first imports most of the SDK
+
+        slowest = max(max(took) for took in pool.map(talk, range(3)))
+        if client == "AsyncAnthropic":
+            made.middlewares[-1]._sessions.run(asked.close())
+    assert slowest < 5  # the model answers at once; it took up to ten
+    for user in range(3):
+        assert [one.by for one in entries(f"user-{user}", Compacted)].count("model") > 0
+        assert not [one.error for one in entries(f"user-{user}", Failed)]
 
 
 def test_an_agent_without_an_event_loop_is_managed_too(made):
@@ -113,7 +174,7 @@ async def test_each_thread_is_a_session_of_exactly_its_name(made):
 
 async def test_only_so_many_sessions_stay_open(made):
     with run_simulator(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
-        agent = made(simulator, open_sessions=1)
+        agent = made(simulator, open_sessions=1, hold="process")
         await agent.ainvoke(asks("One."), in_thread("a"))
         with pytest.raises(LogLocked):
             Session.resume("a")

@@ -338,12 +338,15 @@ async def test_near_the_line_the_user_is_warned_once(project):
     settings = load_settings(project)
     window = replace(settings.window, limit_tokens=40_000, warning_buffer_tokens=60_000)
     (project / "long.txt").write_text("a line of words to fill the window\n" * 1_500)
-    script = "\n---\n".join(('tool: Read {"file_path": "long.txt"}', "text: a", "text: b"))
+    pages = [f'tool: Read {{"file_path": "long.txt", "offset": {n}}}' for n in (1, 400, 800)]
+    script = "\n---\n".join((*pages, "text: a", "text: b"))
     async with agent(
         project, script, mode="bypass", settings=replace(settings, window=window)
     ) as one:
         for words in ("read", "again"):
             await run(one, words)
-        told = [line for line in one.notices.take() if "nearly full" in line]
+        line = one.engine.fullness().window.auto_tokens
+        told = [said for said in one.notices.take() if "near the compaction threshold" in said]
         assert len(told) == 1
-        assert "of 40,000 tokens; from " in told[0]
+        assert f" of {line:,} tokens; older history" in told[0]
+        assert "the window has 40,000" in told[0]

@@ -115,7 +115,7 @@ async def test_hooks_hear_which_instructions_were_read(project, tmp_path):
     )
     async with agent(project, f"{READ}\n---\ntext: ok") as one:
         await run(one)
-        await one.session.layers.compact.hooks.renew()
+        await one.session._layers.compact.hooks.renew()
     told = [json.loads(line) for line in heard.read_text().splitlines()]
     assert [(t["reason"], t["load_reason"], t["file_path"]) for t in told] == [
         ("startup", "session_start", str(project / "AGENTS.md")),
@@ -130,7 +130,7 @@ async def test_a_frame_made_anew_sees_what_changed(project):
     async with agent(project, "text: ok") as one:
         await run(one)
         (project / "AGENTS.md").write_text("Use spaces.")
-        fresh = await one.session.layers.compact.hooks.renew()
+        fresh = await one.session._layers.compact.hooks.renew()
         assert "Use spaces." in fresh.instructions
         assert "Use tabs." in one.engine.frame.instructions
         assert fresh.tools == one.engine.frame.tools

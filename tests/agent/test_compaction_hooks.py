@@ -35,8 +35,8 @@ TITLES = {
 SUMMARY = "text: <summary>\n" + "\n".join(
     f"  ## {n}. {t}\n  All is well." for n, t in TITLES.items()
 )
-SHORT = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read'
-READ = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read ' + "word " * 4_000
+SHORT = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read ' + "word " * 7_000
+READ = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read ' + "word " * 8_000
 SMALL = Settings(
     window=WindowSettings(limit_tokens=22_000),
     clear=ClearSettings(on=False),
@@ -172,7 +172,7 @@ async def test_a_hook_that_fails_or_hangs_stops_nothing(project):
         await run(one, "and now?")
         assert compacted(one)[0].by == "model"
         told = "\n".join(one.notices.take())
-        assert "was ended after 0.2 s" in told
+        assert "was stopped after 0.2 s" in told
         assert "ended with status 1" in told
 
 

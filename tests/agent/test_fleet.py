@@ -20,11 +20,13 @@ from longhold.agent.fleet import job_for, run_job
 from longhold.core.log.entries import Dreamt, Noted, Remembered, Replied, Titled
 from longhold.core.log.queued_job import JobKind, SessionJob
 from longhold.core.log.stores import default_store
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
 from longhold.core.models import open_model
-from longhold.core.settings import load_settings
-from longhold.errors import ConfigError, LogLocked, StoreError
+from longhold.core.settings import home, load_settings
+from longhold.errors import ConfigError, LogLocked, LongholdError, StoreError
 from longhold.simulator import BrainAnswer, run_simulator
-from longhold.simulator.brains import text
+from longhold.simulator.brains import text, tool_use
 
 needs("anthropic")
 
@@ -109,7 +111,6 @@ async def test_a_session_that_is_written_is_left_alone(tmp_path, models, brain):
 async def test_memories_notes_and_dreams_are_made_once(
     tmp_path, models, brain, monkeypatch, kind, left
 ):
-    monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")  # one answer would not pay for them
     monkeypatch.setenv("LONGHOLD_NOTES_FIRST_TOKENS", "1")
     store = default_store()
     await run_job(job_for(store, "resume", waiting_session(tmp_path)), store, models)
@@ -119,6 +120,54 @@ async def test_memories_notes_and_dreams_are_made_once(
     asked = len(brain.asked)
     assert await run_job(job, store, models) == "done already"
     assert len(brain.asked) == asked
+
+
+REFUSED = {"command": "view", "path": "/nowhere/else.md"}
+KEPT = {
+    "command": "create",
+    "path": "/memories/tabs.md",
+    "file_text": "---\nname: Tabs\ndescription: the user prefers tabs\ntype: feedback\n---\nTabs.\n",
+}
+
+
+class Keeps(Answers):
+    """Writes a memory when it is asked to keep the memory, then ends."""
+
+    call = KEPT
+
+    async def answer(self, request):
+        said = request.messages[-1]["content"][-1]
+        is_asked = said.get("text", "").startswith("You now")
+        self.asked.append(said)
+        return BrainAnswer(blocks=(tool_use("memory", self.call) if is_asked else text("Good."),))
+
+
+class Fails(Keeps):
+    """Only makes calls that are refused."""
+
+    call = REFUSED
+
+
+@pytest.mark.parametrize("brain", [Keeps()], ids=["keeps"])
+@pytest.mark.parametrize("kind", ["extract", "dream"])
+async def test_a_workers_memory_is_in_the_store(tmp_path, models, brain, kind):
+    """At the defaults: what a person queues is not refused by the share, and its forks have tools."""
+    store = default_store()
+    await run_job(job_for(store, "resume", waiting_session(tmp_path)), store, models)
+    await run_job(job_for(store, kind, "s"), store, models)
+    with MemoryStore(memory_directory(home(), tmp_path)) as memories:
+        assert list(memories.versions()) == ["tabs.md"]
+
+
+@pytest.mark.parametrize("brain", [Fails()], ids=["fails"])
+@pytest.mark.parametrize("kind", ["extract", "dream"])
+async def test_a_job_whose_every_call_failed_has_failed(tmp_path, models, brain, kind):
+    store = default_store()
+    await run_job(job_for(store, "resume", waiting_session(tmp_path)), store, models)
+    job = job_for(store, kind, "s")
+    with pytest.raises(LongholdError, match="tool calls failed"):
+        await run_job(job, store, models)
+    assert not job.is_done(store.load("s").entries)  # the cursor did not move
 
 
 async def test_a_job_whose_directory_is_elsewhere_says_so(tmp_path, models):
@@ -277,6 +326,7 @@ async def test_what_follows_a_turn_is_done_by_workers_where_they_are_to(
 ):
     monkeypatch.setenv("LONGHOLD_STORE_JOBS", where)
     monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")
+    monkeypatch.setenv("LONGHOLD_MEMORY_SHARE", "0")
     monkeypatch.setenv("LONGHOLD_NOTES_FIRST_TOKENS", "1")
     monkeypatch.setenv("LONGHOLD_MEMORY_EXTRACT", "always")
     agent = await build_agent(models(MODEL), directory=tmp_path)

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 import pytest
 
 from command_line import longhold
+from longhold.core.log.entries import Said
+from longhold.core.log.stores import default_store
+from longhold.core.messages import text_of
 from longhold.core.settings import home
 
 
@@ -99,6 +102,56 @@ def test_run_says_what_is_missing(project):
     assert "no provider" in longhold("run", "-p", "x", "--model", "nobody", cwd=project).stderr
 
 
+def _said(session):
+    """Return the user's words and the data that went with them."""
+    entries = default_store().load(session).entries
+    found = [entry for entry in entries if isinstance(entry, Said)]
+    return (
+        [text_of(entry.content) for entry in found if not entry.hidden],
+        [text_of(entry.content) for entry in found if entry.hidden],
+    )
+
+
+def _run_with(project, input, *words):
+    done = longhold("run", "--offline", "--json", *words, cwd=project, input=input)
+    return _said(json.loads(done.stdout)["session"])
+
+
+def test_what_is_piped_into_run_goes_with_the_task_as_data(project):
+    words, data = _run_with(project, "+ a line\n[End]\n", "-p", "review")
+    assert words == ["review"]
+    piped = [each for each in data if "piped in" in each]
+    assert len(piped) == 1
+    assert piped[0].splitlines()[1:] == ["| + a line", "| [End]"]
+
+
+@pytest.mark.parametrize("words", [(), ("-p", "-")])
+def test_without_a_task_stdin_is_the_task(project, words):
+    said, data = _run_with(project, "list the files\n", *words)
+    assert said == ["list the files"]
+    assert not [each for each in data if "piped in" in each]
+
+
+def test_a_pipe_that_says_nothing_does_not_hold_up_a_task(project):
+    reading, writing = os.pipe()
+    words = [sys.executable, "-m", "longhold", "run", "--offline", "-p", "list the files", "--json"]
+    try:
+        done = subprocess.run(
+            words, stdin=reading, capture_output=True, text=True, cwd=project, timeout=60
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert "Nothing came on stdin" in done.stderr
+    assert _said(json.loads(done.stdout)["session"])[0] == ["list the files"]
+
+
+def test_too_much_on_stdin_is_refused_in_one_line(project):
+    done = longhold("run", "--offline", "-p", "x", cwd=project, input="a" * (10 << 20) + "b")
+    assert done.stderr.startswith("longhold: stdin has more than 10")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_chat_answers_commands_and_leaves(project):
     talk = "/help\n/mode bypass\n" + TASK + "\n/context\n/exit\n"
     done = subprocess.run(
@@ -113,6 +166,173 @@ def test_chat_answers_commands_and_leaves(project):
     assert "/model [NAME]" in done.stdout
     assert "tool results" in done.stdout
     assert "a + b" in (project / "add.py").read_text()
+
+
+def _chat(project, *lines):
+    done = longhold("chat", "--offline", cwd=project, input="\n".join((*lines, "/exit", "")))
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def _newest():
+    return _said(default_store().sessions()[0].id)
+
+
+def test_the_users_own_command_runs_and_goes_to_the_model_with_the_next_message(project):
+    done = _chat(project, "!echo three masts > m; cat m", "list the files")
+    assert "three masts" in done.stdout
+    words, data = _newest()
+    assert words == ["list the files"]
+    ran = [each for each in data if "The user ran this command" in each]
+    assert [each.splitlines()[1:3] for each in ran] == [
+        ["| $ echo three masts > m; cat m", "| three masts"]
+    ]
+
+
+def test_a_rule_denies_the_users_own_command_too(project):
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "settings.json").write_text('{"permissions": {"deny": ["Bash(touch:*)"]}}')
+    done = _chat(project, "!touch made", "/permissions")
+    assert "Not allowed" in done.stderr
+    assert not (project / "made").exists()
+    assert "deny   Bash(touch:*)" in done.stdout
+
+
+def test_a_hash_keeps_a_memory(project):
+    _chat(project, "# Releases are tagged on Fridays")
+    shown = longhold("memory", "search", "tagged", cwd=project)
+    assert "Releases are tagged on Fridays" in shown.stdout
+
+
+def test_commands_from_files_are_prompts_and_a_projects_need_trust(project):
+    (home() / "commands").mkdir(parents=True)
+    (home() / "commands" / "greet.md").write_text("---\ndescription: hail\n---\nGreet $ARGUMENTS.")
+    theirs = project / ".claude" / "commands"
+    theirs.mkdir(parents=True)
+    (theirs / "ship.md").write_text("Ship it.")
+    (theirs / "greet.md").write_text("Not this one.")
+    done = _chat(project, "/help", "/greet the crew", "/ship now", "/mcp")
+    assert "/greet [WORDS]" in done.stdout
+    assert "/init" in done.stdout
+    assert "No MCP server is connected." in done.stdout
+    assert "ship.md is not trusted yet" in done.stderr
+    assert _newest()[0] == ["Greet the crew."]
+    assert "Ship it." in longhold("trust", "--yes", cwd=project).stdout
+    _chat(project, "/ship now")
+    assert _newest()[0] == ["Ship it.\n\nnow"]
+    (theirs / "ship.md").write_text("Ship something else.")
+    assert "not trusted yet" in _chat(project, "/ship").stderr
+
+
+def test_a_resumed_chat_shows_the_last_messages_and_simulated_money_is_called_so(project):
+    _chat(project, "list the files")
+    done = longhold("chat", "--offline", "--resume", "newest", cwd=project, input="/cost\n/exit\n")
+    assert "> list the files" in done.stderr
+    assert "Done in 1 step." in done.stdout
+    assert "Simulated: nobody pays this." in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("sessions",), ("cost",), ("chat", "--offline"), ("run", "--offline", "-p", "x")]
+)
+def test_a_deleted_directory_is_one_line(tmp_path, words):
+    done = _in_deleted_directory(tmp_path, words)
+    line = "longhold: the current directory no longer exists; change to another one\n"
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", line)
+
+
+def test_a_report_needs_no_directory(tmp_path):
+    done = _in_deleted_directory(tmp_path, ["report"])
+    assert done.stdout.startswith("No session with recorded usage was found.")
+    assert done.stderr == ""
+
+
+def _in_deleted_directory(tmp_path, words):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'rmdir "$PWD" && exec "$@"'
+    return subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-m", "longhold", *words],
+        capture_output=True,
+        text=True,
+        cwd=gone,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize("has_own_home", [False, True])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[("report",), ("sessions", "--all"), ("cost",), ("install", "claude-code", "--yes")],
+        *[("wrap", "true"), ("chat", "--offline"), ("run", "--offline", "-p", "x"), ("demo",)],
+    ],
+)
+def test_no_home_is_one_line(words, has_own_home, tmp_path):
+    """Without HOME and a passwd entry, as in a container, where LONGHOLD_HOME may be set."""
+    bare = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("HOME", "LONGHOLD_HOME", "CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR")
+    }
+    if has_own_home:
+        bare["LONGHOLD_HOME"] = str(tmp_path / "home")
+    program = (
+        "import pwd\n"
+        "def nobody(user): raise KeyError(user)\n"
+        "pwd.getpwuid = nobody\n"
+        "from longhold.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=bare,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    *before, last = done.stderr.splitlines()
+    assert last.startswith("longhold: HOME is not set and the user has no passwd entry;")
+    assert not [line for line in before if not line.startswith("offline: ")]
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[("chat", "--offline"), ("run", "--offline", "-p", "x"), ("wrap", "true")],
+        *[("config", "set", "model.offline", "true"), ("memory", "edit", "a.md", "--text", "x")],
+    ],
+)
+def test_a_home_that_cannot_be_written_is_one_line(words, tmp_path):
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "home"
+    done = longhold(*words, cwd=tmp_path, env={"LONGHOLD_HOME": str(place)})
+    *before, last = done.stderr.splitlines()
+    assert last.startswith(f"longhold: {place}")
+    assert not [line for line in before if not line.startswith("offline: ")]
+    assert done.returncode in (2, 4)  # settings below a file are unreadable, too
+
+
+def test_what_only_looks_leaves_nothing_behind(tmp_path):
+    for words in (("memory", "dream"), ("memory", "show"), ("memory", "log")):
+        assert longhold(*words, cwd=tmp_path).returncode == 0
+    done = longhold("chat", "--offline", cwd=tmp_path, input="/help\n/exit\n")
+    assert done.returncode == 0, done.stderr
+    assert [path for path in home().rglob("*") if path.is_file()] == []
+    assert "No sessions" in longhold("sessions", cwd=tmp_path).stdout
+
+
+@pytest.mark.filterwarnings("ignore:Can not control echo")
+def test_login_saves_a_key(project):
+    done = _chat(project, "/login", "2", "sk-test-1234")
+    assert "It is used from the next session on" in done.stdout, done.stderr
+    saved = home() / "keys.json"
+    assert json.loads(saved.read_text()) == {"OPENAI_API_KEY": "sk-test-1234"}
+    assert saved.stat().st_mode & 0o777 == 0o600
 
 
 def test_chat_compacts_and_takes_it_back(project):
@@ -158,9 +378,7 @@ def simulator(*words, cwd):
 @pytest.mark.parametrize("brain", ["digest", "echo"])
 def test_the_simulator_serves_other_clients(tmp_path, brain):
     with simulator("--brain", brain, cwd=tmp_path) as url:
-        words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
-        done = longhold(*words, cwd=tmp_path, env={"ANTHROPIC_API_KEY": "x"})
-        assert json.loads(done.stdout)["usage"]["input_tokens"] > 0, done.stderr
+        assert _ask(url)["usage"]["input_tokens"] > 0
         with urllib.request.urlopen(f"{url}/simulator/stats") as stats:
             assert json.load(stats)["totals"]["requests"] == 1
 
@@ -173,9 +391,20 @@ def test_the_simulator_replays_a_recorded_session(tmp_path):
     ]
     script.write_text(json.dumps({"messages": messages}))
     with simulator("--brain", f"replay:{script}", cwd=tmp_path) as url:
-        words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
-        done = longhold(*words, cwd=tmp_path, env={"ANTHROPIC_API_KEY": "x"})
-        assert json.loads(done.stdout)["text"] == "I was recorded."
+        assert _ask(url)["content"][0]["text"] == "I was recorded."
+
+
+def _ask(url):
+    said = [{"role": "user", "content": "hi"}]
+    asked = {"model": "claude-sonnet-4-6", "max_tokens": 200, "messages": said}
+    headers = {
+        "x-api-key": "x",
+        "anthropic-version": "2023-06-01",
+        "content-type": "application/json",
+    }
+    request = urllib.request.Request(f"{url}/v1/messages", json.dumps(asked).encode(), headers)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
 
 
 def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
@@ -194,12 +423,3 @@ def test_doctor_sends_a_request_through_a_gateway(tmp_path, is_on, state):
     [found] = [one for one in json.loads(done.stdout) if one["name"] == "gateway"]
     assert found["state"] == state, found
     assert not [file for file in home().rglob("*") if file.is_file()]
-
-
-def test_models_are_listed_with_their_windows_and_prices(tmp_path):
-    found = json.loads(longhold("model", "list", "--json", cwd=tmp_path).stdout)
-    assert any(
-        row["model"] == "claude-opus-5-5" and row["window_tokens"] == 1_000_000
-        for row in found["hosted"]
-    )
-    assert [row["model"] for row in found["local"]] == ["local/smollm2", "local/qwen-coder"]

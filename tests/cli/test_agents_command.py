@@ -72,7 +72,9 @@ def test_an_unknown_one_is_an_error_that_names_those_there_are(session):
 def test_one_that_is_waited_for_is_sent_to_the_background(session):
     path = FileStore().find(session).path
     request = request_file(path, "general-2", "background")
-    assert "general-2 goes on in the background" in run(session, "--background", "general-2").output
+    assert (
+        "general-2 continues in the background" in run(session, "--background", "general-2").output
+    )
     assert request.exists()
     assert "has ended already" in run(session, "--background", "ada").output
 
@@ -90,6 +92,6 @@ def test_the_agents_of_another_client_s_session_are_listed(tmp_path):
             line["timestamp"] = f"2026-01-05T10:00:0{n}Z"
             file.write(json.dumps(line) + "\n")
     said = "#2  Explore  completed, 1 s: Find the tests\n"
-    assert longhold("agents", path).stdout == said
-    id = json.loads(longhold("import", path, "--json").stdout)["session"]
-    assert longhold("agents", id).stdout == said
+    assert longhold("sessions", "agents", path).stdout == said
+    id = json.loads(longhold("sessions", "import", path, "--json").stdout)["session"]
+    assert longhold("sessions", "agents", id).stdout == said

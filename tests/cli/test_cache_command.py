@@ -41,7 +41,7 @@ def test_calls_breaks_and_totals_are_shown(tmp_path):
     lines = done.stdout.splitlines()
     assert lines[:4] == [
         "one: 40 % of the prompts was read from the cache (4 calls, 200.9K tokens)",
-        "$0.40 of $0.80, 51 %, was lost by cold calls and breaks:",
+        "$0.40 of $0.80, 51 %, was lost to cold calls and breaks:",
         "        $0.29  1 time: you came back after the cache had expired",
         "        $0.12  1 time: a tool was added, removed or changed",
     ]

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from command_line import longhold
 from generated_sessions import write, write_large
-from longhold.cli import COMMANDS, JOBS, cli
+from longhold.cli import COMMANDS, HIDDEN, cli, every_command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Asked, Replied, Said
 from longhold.core.messages import Text, Usage
@@ -28,7 +29,7 @@ def transcript(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", list(every_command()))
 def test_every_command_explains_itself_with_an_example(name):
     done = longhold(name, "--help")
     assert done.returncode == 0
@@ -38,14 +39,22 @@ def test_every_command_explains_itself_with_an_example(name):
 
 def test_the_list_of_commands_says_what_each_command_says():
     with click.Context(cli) as context:
-        found = {name: cli.get_command(context, name) for name in COMMANDS}
-    assert {name: one.get_short_help_str(limit=200) for name, one in found.items()} == COMMANDS
+        found = {name: cli.get_command(context, name) for name in every_command()}
+    assert {
+        name: one.get_short_help_str(limit=200) for name, one in found.items()
+    } == every_command()
 
 
 def test_context_of_a_file_shows_what_fills_the_window(transcript):
     done = longhold("context", transcript)
     assert done.returncode == 0, done.stderr
-    for word in ("tool results", "thinking", "auto 103.9K", "% left", "malformed: 2 lines"):
+    for word in (
+        "tool results",
+        "thinking",
+        "until claude-code compacts at 167.0K",
+        "% left",
+        "malformed: 2 lines",
+    ):
         assert word in done.stdout
 
 
@@ -54,7 +63,7 @@ def test_context_as_json_adds_up(transcript):
     context = found["context"]
     assert context["is_reported"]
     assert sum(part["tokens"] for part in context["parts"]) == context["used_tokens"]
-    assert context["window"]["auto_tokens"] == 103_900
+    assert context["window"]["auto_tokens"] == 167_000
 
 
 def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):
@@ -67,7 +76,7 @@ def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):
 
 
 def test_import_list_context_export_and_import_again(transcript, tmp_path):
-    taken = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)
+    taken = json.loads(longhold("sessions", "import", transcript, "--json", cwd=tmp_path).stdout)
     assert taken["format"] == "claude-code"
     assert len(taken["malformed"]) == 2
     listed = json.loads(longhold("sessions", "--json", cwd=tmp_path).stdout)
@@ -75,22 +84,24 @@ def test_import_list_context_export_and_import_again(transcript, tmp_path):
     before = json.loads(longhold("context", taken["session"], "--json").stdout)
     for format in ("anthropic", "claude-code"):
         out = tmp_path / f"out.{format}"
-        done = longhold("export", "newest", "--to", format, "--out", out, cwd=tmp_path)
+        done = longhold("sessions", "export", "newest", "--to", format, "--out", out, cwd=tmp_path)
         assert done.returncode == 0
         after = json.loads(longhold("context", out, "--json").stdout)
         assert after["messages"] == before["messages"]
 
 
 def test_export_goes_to_stdout_and_never_overwrites(transcript, tmp_path):
-    done = longhold("export", transcript, "--to", "anthropic")
+    done = longhold("sessions", "export", transcript, "--to", "anthropic")
     assert json.loads(done.stdout)["messages"]
-    refused = longhold("export", transcript, "--to", "anthropic", "--out", transcript)
+    refused = longhold("sessions", "export", transcript, "--to", "anthropic", "--out", transcript)
     assert refused.returncode == 4
     assert "not overwritten" in refused.stderr
 
 
 def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
-    id = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)["session"]
+    id = json.loads(longhold("sessions", "import", transcript, "--json", cwd=tmp_path).stdout)[
+        "session"
+    ]
     branched = json.loads(longhold("sessions", "--branch", id, "--upto", 20, "--json").stdout)
     assert branched["from"] == id
     asked = longhold("sessions", "--delete", id, input="n\n")
@@ -138,11 +149,11 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", sorted(BAD_FILES))
-@pytest.mark.parametrize("command", ["context", "import", "export"])
+@pytest.mark.parametrize("command", ["context", "sessions import", "sessions export"])
 def test_bad_input_gets_one_clear_line(tmp_path, name, command):
     path = tmp_path / name
     path.write_bytes(BAD_FILES[name])
-    done = longhold(command, path)
+    done = longhold(*command.split(), path)
     assert done.returncode == 3
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
@@ -170,7 +181,7 @@ def test_a_closed_pipe_is_no_error(tmp_path):
     path = tmp_path / "session.jsonl"
     write(path, 3, 150)
     done = subprocess.run(
-        f"{sys.executable} -m longhold export {path} --to claude-code | head -1",
+        f"{sys.executable} -m longhold sessions export {path} --to claude-code | head -1",
         shell=True,
         capture_output=True,
         text=True,
@@ -184,7 +195,7 @@ def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
     path = tmp_path / "large.jsonl"
     write_large(path, 1, 40_000_000)
     child = subprocess.Popen(
-        [sys.executable, "-m", "longhold", "import", str(path)],
+        [sys.executable, "-m", "longhold", "sessions", "import", str(path)],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -206,7 +217,7 @@ def test_every_error_of_the_system_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     for words, env in (
         (("context", "a" * 300), {}),
-        (("import", tmp_path / "loop"), {}),
+        (("sessions", "import", tmp_path / "loop"), {}),
         (("sessions",), {"LONGHOLD_HOME": str(tmp_path / "file")}),
         (("config",), {"LONGHOLD_HOME": "~nobody-of-that-name/x"}),
     ):
@@ -219,7 +230,7 @@ def test_a_sub_agent_is_reached_by_its_sessions_id(transcript, tmp_path):
     beside = transcript.with_suffix("") / "subagents"
     beside.mkdir(parents=True)
     write(beside / "agent-abc.jsonl", 4, 60, sidechain=True)
-    taken = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)
+    taken = json.loads(longhold("sessions", "import", transcript, "--json", cwd=tmp_path).stdout)
     found = json.loads(longhold("context", f"{taken['session']}/abc", "--json").stdout)
     assert found["messages"] > 5
 
@@ -234,9 +245,13 @@ def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
 
 def test_help_groups_every_command_by_what_one_wants_to_do():
     shown = longhold("--help").stdout
-    places = [shown.index(f"{job}:") for job in JOBS]
+    places = [shown.index(f"{purpose}:") for purpose in COMMANDS]
     assert places == sorted(places)
-    assert sorted(name for names in JOBS.values() for name in names) == sorted(COMMANDS)
+    listed = re.findall(r"^  ([a-z][a-z-]+)  ", shown, re.M)
+    names = [name for commands in COMMANDS.values() for name in commands]
+    assert listed == names
+    assert len(names) <= 26
+    assert not set(HIDDEN) & set(listed)
 
 
 @pytest.mark.parametrize("at", [1e308, -1e308, 2.0**63, -1.0])
@@ -254,7 +269,14 @@ def test_a_time_that_no_calendar_has_stops_no_command(tmp_path, at):
     write_log(path, Header(session="s"), [asked, Asked(n=2, at=at), reply])
     for words in (
         ("context", path), ("cost", path), ("cache", path), ("explain", path), ("status", path),
-        ("history", path, "hello"), ("export", path, "--to", "pi"), ("inspect", path, "--json"),
+        ("history", path, "hello"), ("sessions", "export", path, "--to", "pi"), ("inspect", path, "--json"),
     ):  # fmt: skip
         done = longhold(*words)
         assert done.returncode == 0, (words, done.stderr)
+
+
+def test_context_fits_40_columns(transcript, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    table, _, _ = longhold("context", transcript).stdout.split("\n\n", 1)[1].partition("malformed")
+    assert table.count("\n") > 5
+    assert max(map(len, table.splitlines())) <= 40

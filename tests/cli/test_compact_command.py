@@ -119,14 +119,14 @@ def test_undo_gives_back_the_exact_view_and_redo_the_summary(session):
     assert fold(history()).messages() == before
     states = [change["state"] for change in told("undo", "s1", "--list")]
     assert states == ["undone", "gone with it"]
-    told("redo", "s1")
+    told("undo", "s1", "--redo")
     assert fold(history()).messages() == after
 
 
 def test_what_cannot_be_undone_is_said(session):
     assert isinstance(run("undo", "s1").exception, NotInHistory)
     assert isinstance(run("undo", "s1", "1").exception, NotInHistory)
-    assert isinstance(run("redo", "s1").exception, NotInHistory)
+    assert isinstance(run("undo", "s1", "--redo").exception, NotInHistory)
 
 
 def test_pinned_messages_stay_word_for_word(session):
@@ -219,15 +219,16 @@ def test_a_file_can_become_a_log_of_ours_which_can_be_undone(transcript, tmp_pat
 
 def test_a_preview_counts_one_as_one(tmp_path):
     use = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "a.py"}}
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a line of it\n" * 3_000}
     messages = [
         {"role": "user", "content": "look at a.py"},
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "It has one letter."},
     ]
     path = tmp_path / "list.json"
     path.write_text(json.dumps(messages))
-    assert ", 1 answer, 1 tool call: Read 1" in run("compact", path, "--preview").output
+    assert ", 2 answers, 1 tool call: Read 1" in run("compact", path, "--preview").output
 
 
 def test_a_file_without_a_place_for_the_result_is_refused(transcript):
@@ -330,8 +331,8 @@ def test_two_places_to_write_to_are_one_too_many(session):
 def test_undo_redo_and_context_say_the_same(session):
     run("compact", "s1")
     figures = [told("context", "s1")["context"]["used_tokens"]]
-    for word in ("undo", "redo"):
-        done = told(word, "s1")
+    for options in ((), ("--redo",)):
+        done = told("undo", "s1", *options)
         assert done["before_tokens"] == figures[-1]
         figures.append(told("context", "s1")["context"]["used_tokens"])
         assert done["after_tokens"] == figures[-1]

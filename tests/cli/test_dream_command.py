@@ -1,4 +1,4 @@
-"""`longhold dream` on a terminal: without a model, with one, tried, and when memory is off."""
+"""`longhold memory dream` on a terminal: without a model, with one, tried, and when memory is off."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from longhold.cli.dream_command import command
+from longhold.cli import cli
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.paths import memory_directory
@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
 
 
 def run(*words):
-    done = CliRunner().invoke(command, list(words))
+    done = CliRunner().invoke(cli, ["memory", "dream", *words])
     return done.exit_code, f"{done.output}{done.exception or ''}"
 
 
@@ -50,6 +50,15 @@ def test_without_a_model_it_merges_and_says_how_to_take_it_back(project):
     code, said = run()
     assert (code, len(files(project))) == (0, 1)
     assert "1 merged. To undo it: longhold memory undo 2" in said
+
+
+def test_its_session_has_a_title(project):
+    name = scripted(project, "text: Nothing to do.\n---\ntext: Nothing to do.")
+    for more in ([], ["--dry-run"]):
+        code, said = run("--model", name, *more)
+        assert code == 0, said
+    listed = CliRunner().invoke(cli, ["sessions", "--json"]).output
+    assert "memory dream (dry run)" in listed and "nothing said" not in listed
 
 
 def test_a_model_dreams_as_one_commit(project):

@@ -49,7 +49,16 @@ def log(tmp_path):
 def test_a_disk_that_fills_up_leaves_no_half_of_a_file(transcript, tmp_path):
     (tmp_path / "out").mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "longhold", "export", str(transcript), "--out", "out/a.json"],
+        [
+            sys.executable,
+            "-m",
+            "longhold",
+            "sessions",
+            "export",
+            str(transcript),
+            "--out",
+            "out/a.json",
+        ],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -139,7 +148,7 @@ def test_names_that_are_no_text_can_be_told(transcript, tmp_path):
 def test_a_claude_code_file_can_be_resumed(tmp_path):
     write(tmp_path / "made-up.jsonl", 3, 40)
     out = tmp_path / "out.jsonl"
-    words = ("export", tmp_path / "made-up.jsonl", "--to", "claude-code", "--out", out)
+    words = ("sessions", "export", tmp_path / "made-up.jsonl", "--to", "claude-code", "--out", out)
     done = longhold(*words, cwd=tmp_path)
     records = [json.loads(line) for line in out.read_text().splitlines()]
     (id,) = {record["sessionId"] for record in records}

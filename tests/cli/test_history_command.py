@@ -174,3 +174,71 @@ def _write_claude(path, *texts):
         )
         parent = id
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _transcript(path, *texts, title=""):
+    """Write a Claude Code transcript of alternating prompts and answers."""
+    records = [{"type": "summary", "summary": title, "leafUuid": "u1"}] if title else []
+    for number, text in enumerate(texts, start=1):
+        role = "user" if number % 2 else "assistant"
+        message = {
+            "role": role,
+            "content": text if role == "user" else [{"type": "text", "text": text}],
+        }
+        if role == "assistant":
+            message |= {"id": f"m{number}", "model": "claude-opus-4-5"}
+        records.append(
+            {"type": role, "uuid": f"u{number}", "sessionId": path.stem, "message": message}
+            | {"timestamp": "2026-01-05T10:00:00Z", "cwd": "/p"}
+        )
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def _found(*words):
+    found = json.loads(longhold("history", *words, "--json").stdout)
+    return [hit["path"].rpartition("/")[2] for hit in found["hits"]]
+
+
+def test_an_identifier_as_written_outranks_its_parts(tmp_path):
+    _transcript(tmp_path / "exact.jsonl", "go", "calls GetSessionLog once")
+    for number in range(3):
+        _transcript(
+            tmp_path / f"parts{number}.jsonl", "go", "get the session, then the log of the session"
+        )
+    assert _found(str(tmp_path), "GetSessionLog")[0] == "exact.jsonl"
+
+
+def test_neighbouring_words_and_titles_outrank_scattered_words(tmp_path):
+    _transcript(tmp_path / "apart.jsonl", "go", "the message says: commit it, and commit again")
+    _transcript(tmp_path / "together.jsonl", "go", "the commit message is wrong")
+    _transcript(tmp_path / "titled.jsonl", "go", "the commit message", title="Commit message style")
+    found = _found(str(tmp_path), "commit message")
+    assert found == ["titled.jsonl", "together.jsonl", "apart.jsonl"]
+
+
+def test_the_users_words_outrank_the_models(tmp_path):
+    _transcript(tmp_path / "asked.jsonl", "why is the parser slow?", "let me see")
+    _transcript(tmp_path / "answered.jsonl", "go", "why is the parser slow?")
+    assert _found(str(tmp_path), "parser slow")[0] == "asked.jsonl"
+
+
+def test_an_old_codex_file_has_its_time_and_directory(tmp_path):
+    records = [
+        {"id": "c1", "timestamp": "2025-09-10T18:58:38.331Z", "instructions": None},
+        {
+            "type": "message",
+            "role": "user",
+            "content": [
+                {
+                    "type": "input_text",
+                    "text": "<environment_context>\n<cwd>/home/dev/old</cwd>\n</environment_context>",
+                }
+            ],
+        },
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "needle"}]},
+    ]
+    path = tmp_path / "codex.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    (hit,) = json.loads(longhold("history", str(tmp_path), "needle", "--json").stdout)["hits"]
+    assert (hit["session"], hit["directory"]) == ("c1", "/home/dev/old")
+    assert hit["at"] > 0

@@ -98,13 +98,13 @@ def test_a_name_that_is_no_text_can_be_imported(tmp_path, monkeypatch):
 
 
 def test_importing_twice_says_so_and_makes_no_second_session(file):
-    first = json.loads(longhold("import", file, "--json").stdout)["session"]
-    again = longhold("import", file)
+    first = json.loads(longhold("sessions", "import", file, "--json").stdout)["session"]
+    again = longhold("sessions", "import", file)
     assert f"Already imported as {first}" in again.stdout
     assert len(FileStore().sessions()) == 1
-    assert json.loads(longhold("import", file, "--json").stdout)["is_new"] is False
+    assert json.loads(longhold("sessions", "import", file, "--json").stdout)["is_new"] is False
     os.utime(file, (1, 1))
-    changed = json.loads(longhold("import", file, "--json").stdout)
+    changed = json.loads(longhold("sessions", "import", file, "--json").stdout)
     assert changed["earlier"] == [first]
-    assert json.loads(longhold("import", file, "--again", "--json").stdout)["is_new"]
+    assert json.loads(longhold("sessions", "import", file, "--again", "--json").stdout)["is_new"]
     assert len(FileStore().sessions()) == 3

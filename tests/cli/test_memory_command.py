@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from longhold.agent.subagents.memory_scopes import open_store
-from longhold.cli.dream_command import command as dream_command
 from longhold.cli.memory_command import command as memory_command
+from longhold.cli.memory_command import dream_now
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.memory import MemoryRefused, NoSuchMemory
@@ -39,7 +39,7 @@ def memory(*words, **more):
 
 def dream(*words):
     """Run `longhold dream` to its end."""
-    done = CliRunner().invoke(dream_command, list(words))
+    done = CliRunner().invoke(dream_now, list(words))
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -104,7 +104,7 @@ def test_a_secret_is_refused():
 
 def test_files_changed_by_hand_are_taken_in(project):
     root = memory_directory(home(), project)
-    memory("show")
+    root.mkdir(parents=True)
     (root / "hand.md").write_text("# By hand\n")
     (root / "bad.md").write_text("AKIA" + "Z7QKX2VBMTN4RWLS\n")
     shown = memory("show")
@@ -152,7 +152,7 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
     assert "a.md says all of it" in memory("log", "--gone")
     memory("undo", 3)
     assert "b.md" in memory("show")
-    assert "Nothing to put in order." in dream()
+    assert "Nothing to tidy." in dream()
 
 
 def test_one_conflict_does_not_keep_the_other_proposals_waiting(project):

@@ -26,7 +26,9 @@ def session(tmp_path):
 
 
 def run(*arguments, **options):
-    done = CliRunner().invoke(cli, ["notes", *arguments], catch_exceptions=False, **options)
+    done = CliRunner().invoke(
+        cli, ["sessions", "notes", *arguments], catch_exceptions=False, **options
+    )
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -119,8 +121,11 @@ def test_a_file_shows_the_notes_its_history_gives(tmp_path):
     file = tmp_path / "made-up.jsonl"
     write(file, 3, 40)
     before = sorted(tmp_path.iterdir())
-    shown = CliRunner().invoke(cli, ["notes", str(file)])
+    shown = CliRunner().invoke(cli, ["sessions", "notes", str(file)])
     assert shown.exit_code == 0, shown.output
     assert "## " in shown.stdout
     assert sorted(tmp_path.iterdir()) == before
-    assert "import it first" in CliRunner().invoke(cli, ["notes", str(file), "--rebuild"]).output
+    assert (
+        "import it first"
+        in CliRunner().invoke(cli, ["sessions", "notes", str(file), "--rebuild"]).output
+    )

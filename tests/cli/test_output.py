@@ -10,7 +10,7 @@ import pytest
 import longhold.agent.terminal
 import longhold.cli
 from command_line import longhold as run
-from longhold.cli import COMMANDS
+from longhold.cli import every_command
 from longhold.cli.output import json_text
 from longhold.core.log.store import FileStore
 from longhold.core.messages.text import clean_document, clean_text
@@ -129,27 +129,27 @@ def _checked(*words, cwd, **more):
 def test_no_command_passes_on_what_steers_a_terminal(hostile):
     name = f"t{EVIL}.jsonl"
     tried = {"import"}
-    assert _checked("import", name, cwd=hostile).returncode == 0
+    assert _checked("sessions", "import", name, cwd=hostile).returncode == 0
     store = FileStore()
     (session,) = store.sessions()
     with store.open(session.id):
         pass
     for words in (
-        ("import", name, "--json"),
+        ("sessions", "import", name, "--json"),
         ("context", name), ("context", "newest"), ("cost", "newest"), ("cost", name),
         ("cache", "newest"), ("explain", "newest"), ("explain", name), ("compact", "newest", "--preview"),
-        ("compact", name, "--preview"), ("compact", "newest"), ("undo", "newest"), ("redo", "newest"),
-        ("notes", "newest"), ("history", "newest", "ask"), ("pin", "newest", "1"), ("sessions",),
-        ("sessions", "--all"), ("agents", "newest"), ("export", "newest", "--to", "anthropic"),
-        ("export", "newest", "--to", f"x{EVIL}"), ("config",), ("doctor",), ("trust", "--yes"),
-        ("memory",), ("memory", "show", EVIL), ("memory", "search", EVIL), ("dream", "--dry-run"),
+        ("compact", name, "--preview"), ("compact", "newest"), ("undo", "newest"), ("undo", "newest", "--redo"),
+        ("sessions", "notes", "newest"), ("history", "newest", "ask"), ("pin", "newest", "1"), ("sessions",),
+        ("sessions", "--all"), ("sessions", "agents", "newest"), ("sessions", "export", "newest", "--to", "anthropic"),
+        ("sessions", "export", "newest", "--to", f"x{EVIL}"), ("config",), ("doctor",), ("trust", "--yes"),
+        ("memory",), ("memory", "show", EVIL), ("memory", "search", EVIL), ("memory", "dream", "--dry-run"),
         ("report", name), ("report", hostile, "--by", "project"), ("report", hostile, "--csv"),
         ("inspect", name, "--html", "page.html"), ("inspect", f"missing{EVIL}"),
         ("serve", f"missing{EVIL}", "--port", EVIL), ("gateway", "--port", EVIL),
         ("wrap", f"no{EVIL}"), ("mcp", "--session", EVIL), ("replay", name), ("replay", f"missing{EVIL}"),
-        ("status", "newest"), ("store", "check"), ("worker", "--add", "resume", EVIL), ("store", "copy", EVIL, f"x://{EVIL}"),
+        ("status", "newest"), ("sessions", "check"), ("worker", "--add", "resume", EVIL), ("sessions", "copy", EVIL, f"x://{EVIL}"),
         ("install", EVIL), ("install", "codex"), ("statusline",), ("keep",),
-        ("model", "list"), ("model", "test", f"m{EVIL}"), ("simulator", "--brain", f"b{EVIL}"),
+        ("simulator", "--brain", f"b{EVIL}"),
         ("run", "--offline", "-p", f"hi{EVIL}"), ("demo", EVIL), ("chat", "--model", f"m{EVIL}"),
         ("context", f"missing{EVIL}"), ("sessions", "--delete", EVIL), (f"no{EVIL}",),
     ):  # fmt: skip
@@ -157,7 +157,7 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
         _checked(*words, cwd=hostile, input="y\n")
         if words[0] not in ("chat", "simulator", "demo", "run"):
             _checked(*words, "--json", cwd=hostile, input="y\n")
-    assert set(COMMANDS) <= tried
+    assert set(every_command()) <= tried
 
 
 @pytest.mark.parametrize(
@@ -185,3 +185,29 @@ def test_a_question_for_permission_cannot_be_redrawn(tmp_path):
     assert len(foreign) > 2
     assert all(line.startswith((" ", "·")) for line in foreign)
     assert done.stdout.count("a = always (Bash(touch a") == 1
+
+
+def test_a_question_can_show_all_that_it_allows(tmp_path):
+    answers = tmp_path / "answers.txt"
+    lines = "\n".join([*(f"touch {number}" for number in range(90)), "touch the-last-line"])
+    answers.write_text(f"tool: Bash {json.dumps({'command': lines})}\n---\ntext: done\n")
+    chat = ("chat", "--model", f"scripted:{answers}")
+    done = _checked(*chat, cwd=tmp_path, input="hi\nv\nn\n/exit\n")
+    assert "v = view all of it" in done.stdout
+    before, _, after = done.stderr.partition("more lines")
+    assert "the-last-line" not in before
+    assert "the-last-line" in after
+
+
+def test_a_word_that_is_no_answer_is_asked_about_again(tmp_path):
+    answers = tmp_path / "answers.txt"
+    call = f"tool: Bash {json.dumps({'command': 'touch made'})}"
+    answers.write_text(f"{call}\n---\ntext: done\n")
+    chat = ("chat", "--model", f"scripted:{answers}")
+    done = _checked(*chat, cwd=tmp_path, input="hi\n/help\nhm\ny\n/exit\n")
+    assert "'/help' is not an answer" in done.stderr
+    assert "'hm' is not an answer" in done.stderr
+    assert (tmp_path / "made").exists()
+    refused = _checked(*chat, cwd=tmp_path, input="hi\nr\nuse another name\n/exit\n")
+    assert "Why not?" in refused.stdout
+    assert "Stopped (denied)" in refused.stderr

@@ -45,16 +45,20 @@ def test_each_sessions_own_cost_adds_up(found):
     for name, figures in found["policies"].items():
         parts = sum(one["usd"][name] for one in found["by_session"])
         assert parts == pytest.approx(figures["usd"], abs=0.01)
+        assert sum(figures["paid"].values()) == pytest.approx(
+            figures["usd"] - figures["own_usd"], abs=0.01
+        )
+        assert sum(found["at_best"].values()) < figures["usd"] + figures["regret_usd"]
+    best = sum(one["at_best_usd"] for one in found["by_session"])
+    assert best == pytest.approx(sum(found["at_best"].values()), abs=0.01)
 
 
-def test_the_table_says_where_ours_stands_and_the_page_says_the_same(folder, tmp_path):
-    page = tmp_path / "replay.html"
-    words = ("--policy", "ours", "--policy", "sliding_window", "--html", page)
-    done = longhold("replay", folder / "one.jsonl", *words, "--window", 60_000)
+def test_the_table_says_where_ours_stands(folder):
+    words = ("--policy", "ours", "--policy", "sliding_window", "--window", 60_000)
+    done = longhold("replay", folder / "one.jsonl", *words)
     assert done.returncode == 0, done.stderr
+    assert "at best $" in done.stdout and "beats ours by" in done.stdout
     assert "ours: $" in done.stdout and "sliding window" in done.stdout
-    assert "beats ours by" in done.stdout and "beats ours by" in page.read_text()
-    assert "<script" not in page.read_text() and "sliding window" in page.read_text()
 
 
 def test_a_policy_alone_is_compared_with_nobody(folder):
@@ -66,32 +70,4 @@ def test_an_unknown_policy_and_a_folder_without_sessions_are_refused(folder, tmp
     wrong = longhold("replay", folder, "--policy", "magic")
     assert wrong.returncode and "'magic' is not one of" in wrong.stderr
     empty = longhold("replay", tmp_path)
-    assert empty.returncode and "holds no session" in empty.stderr
-
-
-def _alike(one, other):
-    """Cents may be rounded either way."""
-    policies = [sorted(figures["policies"].items()) for figures in (one, other)]
-    usd = [[figures["usd"] for _, figures in each] for each in policies]
-    sent = [[(name, figures["calls"]) for name, figures in each] for each in policies]
-    return usd[0] == pytest.approx(usd[1], abs=0.01) and sent[0] == sent[1]
-
-
-def test_an_executor_can_be_named(folder, found):
-    words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
-    named = ("--executor", "concurrent.futures:ThreadPoolExecutor")
-    done = longhold("replay", folder, *words, *named)
-    assert _alike(json.loads(done.stdout), found), done.stderr
-    wrong = longhold("replay", folder, "--executor", "nowhere:nothing")
-    assert wrong.returncode == 2
-    assert "give module:function or a scheduler's address" in wrong.stderr
-
-
-def test_a_dask_cluster_computes_the_same(folder, found):
-    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-    words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
-    ) as cluster:
-        done = longhold("replay", folder, *words, "--executor", cluster.scheduler_address)
-    assert _alike(json.loads(done.stdout), found), done.stderr
+    assert empty.returncode and "contains no session" in empty.stderr

@@ -3,6 +3,10 @@
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -25,12 +29,112 @@ def agents(tmp_path, monkeypatch):
 def test_without_arguments_it_finds_what_is_there(agents):
     done = longhold("report")
     assert done.returncode == 0, done.stderr
-    first, *lines = done.stdout.splitlines()
-    assert first.startswith("About $")
-    assert "2 sessions" in first
+    lines = done.stdout.splitlines()
     titles = [line.split("  ")[0] for line in lines if line.startswith("by ")]
     assert titles[-1] == "by session"
-    assert done.stdout.index("avoidable") < done.stdout.index("by session")
+    _, _, verdict = done.stdout.partition("by session")
+    assert "About $" in verdict
+    assert "at API list prices" in verdict
+    assert "2 sessions" in verdict
+    assert "avoidable" in verdict
+
+
+def test_every_line_fits_a_terminal_of_80_columns(agents):
+    lines = longhold("report", agents, env={"COLUMNS": "80"}).stdout.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_the_ids_that_it_lists_open_their_sessions(agents):
+    rows = longhold("report", "--by", "session").stdout.splitlines()[1:3]
+    for row in rows:
+        done = longhold("cost", row[:8])
+        assert done.stdout.startswith(("1.jsonl", "2.jsonl")), done.stderr
+    id = "3a782158-6c7c-4d4d-9c73-eae031da5b18"
+    (agents / "1.jsonl").rename(agents / f"{id}.jsonl")
+    for command in ("cost", "context", "cache", "explain", "replay", "inspect"):
+        for name in (id, "3a78"):
+            done = longhold(
+                command, name, *(("--html", agents / "x") if command == "inspect" else ())
+            )
+            assert done.returncode == 0, done.stderr
+    (agents / "2.jsonl").rename(agents / f"{id[:-1]}9.jsonl")
+    done = longhold("cost", "3a78")
+    assert done.returncode == 5
+    assert "several sessions" in done.stderr
+
+
+def test_days_are_those_of_the_reader(agents):
+    """The index is made in one time zone and read in others."""
+
+    def days(zone):
+        words = [sys.executable, "-m", "longhold", "report", agents, "--json"]
+        done = subprocess.run(words, env=os.environ | {"TZ": zone}, capture_output=True, check=True)
+        found = json.loads(done.stdout)
+        return [each["name"] for each in found["groups"]["day"]]
+
+    file = agents / "1.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        line["timestamp"] = "2026-01-07T12:00:00Z"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (agents / "2.jsonl").unlink()
+    assert days("UTC") == ["2026-01-07"]
+    assert days("Pacific/Kiritimati") == ["2026-01-08"]
+    assert days("Pacific/Niue") == ["2026-01-07"]
+
+
+def test_a_model_is_one_line_with_and_without_its_date_and_sources_are_words(agents):
+    file = agents / "1.jsonl"
+    text = file.read_text()
+    models = set(re.findall(r'"model": ?"(claude-[^"]+)"', text))
+    assert models
+    dated = re.sub(r'("model": ?")claude-[^"]+"', r'\1claude-opus-4-5-20251101"', text)
+    (agents / "2.jsonl").write_text(dated)
+    file.write_text(re.sub(r'("model": ?")claude-[^"]+"', r'\1claude-opus-4-5"', text))
+    groups = json.loads(longhold("report", agents, "--json").stdout)["groups"]
+    assert [each["name"] for each in groups["model"]] == ["claude-opus-4-5"]
+    assert not {"main", "compact", "stopped"} & {each["name"] for each in groups["source"]}
+
+
+def test_blocks_and_weeks_are_those_of_a_subscription(agents):
+    found = json.loads(longhold("report", agents, "--json").stdout)["groups"]
+    assert all(each["name"].endswith(":00") for each in found["block"])
+    assert all("-W" in each["name"] for each in found["week"])
+
+
+def test_sessions_without_usage_are_named(agents, tmp_path):
+    content = [{"type": "input_text", "text": "hi"}]
+    records = [
+        {"id": "c1", "timestamp": "2025-09-10T18:58:38.331Z", "instructions": None},
+        {"type": "message", "role": "user", "content": content},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "ho"}],
+        },
+    ]
+    file = agents / "codex.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    line = "1 codex session without usage: the cost is unknown"
+    assert line in longhold("report", agents).stdout
+    assert line in longhold("report", file).stdout
+
+
+def test_days_without_sessions_say_which_day_is_the_newest(agents):
+    done = longhold("report", "--since", "1d")
+    newest = json.loads(longhold("report", "--json").stdout)["newest_day"]
+    assert (
+        done.stdout == f"No session in these days. The newest is of {newest}; give --since all.\n"
+    )
+
+
+def test_a_table_of_sessions_says_where_they_are(agents):
+    rows = list(
+        csv.DictReader(io.StringIO(longhold("report", agents, "--by", "session", "--csv").stdout))
+    )
+    assert {row["path"] for row in rows} == {str(agents / "1.jsonl"), str(agents / "2.jsonl")}
+    assert all(len(row["usd"].partition(".")[2]) <= 6 for row in rows)
+    assert longhold("report", "--json", "--csv").returncode == 2
 
 
 def test_json_and_csv_have_the_same_sums(agents):

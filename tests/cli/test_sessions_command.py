@@ -54,7 +54,7 @@ def test_a_session_that_somebody_writes_is_not_swept(tmp_path):
 
 def test_the_list_says_whose_each_is_what_it_cost_and_when_it_was_used(tmp_path):
     write(tmp_path / "made-up.jsonl", 3, 40)
-    longhold("import", tmp_path / "made-up.jsonl", cwd=tmp_path)
+    longhold("sessions", "import", tmp_path / "made-up.jsonl", cwd=tmp_path)
     (found,) = json.loads(longhold("sessions", "--json", cwd=tmp_path).stdout)
     assert found["agent"] == "claude-code"
     assert found["calls"] > 3
@@ -67,9 +67,24 @@ def test_the_list_says_whose_each_is_what_it_cost_and_when_it_was_used(tmp_path)
 
 def test_a_deleted_session_leaves_nothing_in_the_index(tmp_path):
     write(tmp_path / "made-up.jsonl", 3, 40)
-    id = json.loads(longhold("import", tmp_path / "made-up.jsonl", "--json").stdout)["session"]
+    id = json.loads(longhold("sessions", "import", tmp_path / "made-up.jsonl", "--json").stdout)[
+        "session"
+    ]
     longhold("sessions", "--all")
     assert longhold("sessions", "--delete", id, "--yes").returncode == 0
     with open_index() as index:
         assert index.rows("SELECT * FROM sessions") == []
         assert index.rows("SELECT * FROM calls") == []
+
+
+def test_the_sessions_of_other_agents_are_listed_with_ids_that_open(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    folder = tmp_path / "claude" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    write(folder / "made-up.jsonl", 3, 40)
+    (found,) = json.loads(longhold("sessions", "--all", "--json").stdout)
+    assert (found["agent"], found["path"]) == ("claude-code", str(folder / "made-up.jsonl"))
+    (line,) = longhold("sessions", "--all", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert len(line) <= 80
+    assert longhold("cost", line.split()[0]).stdout.startswith("made-up.jsonl")
+    assert longhold("sessions", cwd=tmp_path).stdout.startswith("No sessions in this project")

@@ -1,6 +1,7 @@
 """Work beside a conversation, over HTTP with the official SDK: it has a life of its own."""
 
 import asyncio
+import re
 import subprocess
 import threading
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from casting import entries, project_memory, until
+from funds import fund
 from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.core.log import Header
@@ -41,6 +43,10 @@ class Held:
             return BrainAnswer(blocks=(text("Hello."),))
         self.held.append(last)
         await until(self.may_answer.is_set)
+        if notes := re.search(r"The notes lie in (\S+)\. ", last):
+            line = "## Current state\n"
+            edit = {"old_string": line, "new_string": f"{line}All is well.\n"}
+            return BrainAnswer(blocks=(tool_use("Edit", {"file_path": notes[1], **edit}),))
         return BrainAnswer(blocks=(text("Nothing to change."),))
 
 
@@ -50,6 +56,7 @@ def project(tmp_path):
     place = tmp_path / "project"
     place.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=place, check=True)
+    fund(place, 500.0)
     with project_memory(place) as store:
         memory = Memory(file="a.md", name="a", description="board", body="It is in Linear.\n")
         change = MemoryChange(file="a.md", text=memory.text, expected="")
@@ -67,7 +74,7 @@ async def at_work(project, brain):
         given,
         memory=replace(given.memory, extract="always", consent="write", drain_seconds=60.0),
         notes=replace(given.notes, first_tokens=1, model=True, model_when="always"),
-        budget=replace(given.budget, own_share=0.0),  # one answer would not pay for them
+        budget=replace(given.budget, own_share=0.0),  # because one answer pays for no notes
         dream=replace(given.dream, where="always"),
     )
     with run_simulator(brain) as simulator:

@@ -6,11 +6,11 @@ import time
 import pytest
 
 from casting import until
+from funds import fund
 from lazy import needs
 from longhold.core.log.entries import Failed, Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
-from longhold.core.settings import home
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
@@ -56,8 +56,8 @@ def brain():
 
 @pytest.fixture
 def chat(tmp_path, brain):
-    """A chat whose model is the brain, over HTTP; its jobs may spend what they like."""
-    (home() / "settings.toml").write_text("[budget]\nown_share = 0.0\n")
+    """A chat whose model is the brain, over HTTP, in a project that spent enough for memory jobs."""
+    fund(tmp_path, 500.0)
     with run_simulator(brain) as simulator:
         terminal = Terminal(
             ["chat", "--plain", "--base-url", simulator.url, "--model", MODEL],
@@ -133,6 +133,8 @@ def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
     chat.wait_for("% left")
     chat.wait_for("> ")
     chat.type("\x03")
+    chat.wait_for("again")  # the second one leaves
+    chat.type("\x03")
     assert chat.child.wait(30) == 130
     [failed] = [entry for entry in history() if isinstance(entry, Failed)]
     assert failed.error == "it was stopped: the user left"
@@ -158,12 +160,12 @@ def test_going_back_and_beginning_anew_keep_the_session_they_leave(chat, brain):
     chat.type("1\r")
     chat.wait_for("compact up to")
     chat.type("1\r")
-    chat.wait_for("goes on where you were.")
+    chat.wait_for("resumes this session.")
     chat.wait_for("> ")
     chat.type("three\r")
     chat.wait_for("% left")
     chat.type("/clear\r")
-    chat.wait_for("goes on where you were.")
+    chat.wait_for("resumes this session.")
     chat.wait_for("> ")
     chat.type("four\r")
     chat.wait_for("% left")

@@ -82,14 +82,14 @@ class Work:
         return [e for e in history if isinstance(e, CacheBroke) and not e.expected]
 
     async def prepare(self):
-        stages = self.session.layers.stages
-        return await self.session.engine.prepare(stages, max_output_tokens=500)
+        stages = self.session._layers.stages
+        return await self.session._engine.prepare(stages, max_output_tokens=500)
 
     async def call(self):
         """Send what there is, and give back what the tool says."""
         request = await self.prepare()
         reply = await collect(self.model.stream(request))
-        self.session.engine.record_reply(reply)
+        self.session._engine.record_reply(reply)
         self.usages.append(reply.usage)
         for block in reply.content:
             if isinstance(block, ToolUse):
@@ -242,7 +242,7 @@ async def test_a_provider_that_ignores_edits_is_not_asked_again(work):
 async def test_a_fork_shares_the_pins(work):
     one = work()
     request = await one.calls(13)
-    prefix = one.session.engine.prefix()
+    prefix = one.session._engine.prefix()
     unmarked = [
         [{k: v for k, v in block.items() if k != "cache_control"} for block in message["content"]]
         for message in request.kwargs["messages"]

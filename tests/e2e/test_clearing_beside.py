@@ -55,10 +55,10 @@ class Work:
         return [e for e in self.session.view.history if isinstance(e, Cleared)]
 
     async def call(self):
-        stages = self.session.layers.stages
-        request = await self.session.engine.prepare(stages, max_output_tokens=5_000)
+        stages = self.session._layers.stages
+        request = await self.session._engine.prepare(stages, max_output_tokens=5_000)
         reply = await collect(self.model.stream(request))
-        self.session.engine.record_reply(reply)
+        self.session._engine.record_reply(reply)
         for block in reply.content:
             if isinstance(block, ToolUse):
                 self.session.tool_result(block.id, "written")

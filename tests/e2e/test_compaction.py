@@ -5,7 +5,8 @@ import random
 import anthropic
 import pytest
 
-from longhold.core.log.entries import CacheBroke, Compacted, Failed, Forked
+from longhold.core.log.entries import CacheBroke, Compacted, Forked
+from longhold.core.policy import decide
 from longhold.core.settings import (
     ClearSettings,
     CompactSettings,
@@ -13,7 +14,6 @@ from longhold.core.settings import (
     Settings,
     WindowSettings,
 )
-from longhold.core.stages.compact import compact
 from longhold.errors import PromptTooLong
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
@@ -90,7 +90,7 @@ class Talk:
         response = await self.client.beta.messages.create(
             **request.kwargs, **({"betas": list(request.betas)} if request.betas else {})
         )
-        await self.session.settle(response)
+        await self.session.record(response)
         return self.session.view.items[-1].usage
 
     async def until_compacted(self):
@@ -133,7 +133,7 @@ async def test_the_summarising_call_reads_what_its_parent_left(talk):
 
 
 async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk, monkeypatch):
-    monkeypatch.setattr(compact, "AHEAD_RATIO", 0.7)
+    monkeypatch.setattr(decide, "AHEAD_RATIO", 0.7)
     one = talk(ahead=True)
     await one.until_compacted()
     (fork,) = one.of(Forked)
@@ -151,25 +151,14 @@ async def test_the_conversation_goes_on_behind_a_summary_and_after_undo(talk):
     assert (await one.turn()).prompt_tokens < 15_000
 
 
-async def test_a_provider_compacts_on_its_side_where_that_is_chosen(talk):
-    one = talk(by_provider=True)
-    await one.until_compacted()
-    (entry,) = one.of(Compacted)
-    assert entry.by == "provider", one.of(Failed)
-    assert entry.summary[0].raw["type"] == "compaction"
-    sent = one.session.engine.prefix().messages[0]["content"]
-    assert [block["type"] for block in sent[:2]] == ["compaction", "text"]
-    await one.turn()
-
-
 async def test_an_overflow_that_a_client_reports_is_recovered_once(talk):
     one = talk(reactive_only=True)
     for _ in range(5):
         await one.turn()
     one.session.user("and now?")
     error = PromptTooLong("too long", needed_tokens=25_000, allowed_tokens=20_000)
-    assert await one.session.failed(error) == "retry"
+    await one.session.recover(error)
     assert one.of(Compacted)[0].trigger == "reactive"
     with pytest.raises(PromptTooLong):
-        await one.session.failed(error)
+        await one.session.recover(error)
     assert (await one.turn()).prompt_tokens < 15_000

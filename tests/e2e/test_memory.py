@@ -8,6 +8,7 @@ import anthropic
 import pytest
 
 from casting import project_memory
+from funds import fund
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import (
     CacheBroke,
@@ -21,13 +22,11 @@ from longhold.core.log.entries import (
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.settings import BudgetSettings, DreamSettings, MemorySettings, Settings
+from longhold.core.settings import DreamSettings, MemorySettings, Settings
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
 
-UNBOUNDED = BudgetSettings(own_share=0.0)
-"""Talks this short would not pay for what is done beside them."""
 SHARE = 0.99
 """At least this much of what the conversation left must be read."""
 TALK = (
@@ -53,7 +52,8 @@ COMPACT = "/compact"
 
 
 async def talk(url, project, prompts, settings=None):
-    """Have a chat, letting what runs beside it finish after each turn; give the log."""
+    """Have a chat in a project with a past, letting what runs beside it finish after each turn; give the log."""
+    fund(project, 20.0)
     async with anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0) as client:
         model = AnthropicModel("claude-sonnet-5-5", client=client)
         agent = await build_agent(
@@ -61,7 +61,7 @@ async def talk(url, project, prompts, settings=None):
             directory=project,
             source="chat",
             mode="bypass",
-            settings=replace(settings or Settings(), budget=UNBOUNDED),
+            settings=settings or Settings(),
         )
         for prompt in prompts:
             if prompt == COMPACT:
@@ -163,7 +163,11 @@ async def test_a_dream_prunes_and_keeps_its_good_part(project):
     settings = replace(Settings(), dream=dreams, memory=MemorySettings(extract="off"))
     with run_simulator(brain) as simulator:
         history = await talk(simulator.url, project, ["Hello."], settings)
-    assert ["one dream may remove 1 of 3" in said for said in brain.results] == [False, False, True]
+    assert ["only 1 of 3 memories may be removed" in said for said in brain.results] == [
+        False,
+        False,
+        True,
+    ]
     [dreamt] = [e for e in history if isinstance(e, Dreamt)]
     assert (dreamt.by, dreamt.removed, dreamt.names) == ("model", 1, ("board.md", "over.md"))
     with project_memory(project) as store:

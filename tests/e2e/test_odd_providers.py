@@ -48,6 +48,8 @@ def calls(*arguments, **more):
 async def working(tmp_path, *acts, **options):
     async with serving(*acts) as wire, asyncio.timeout(30):
         model = OpenAIModel("openai/gpt-test", base_url=f"{wire.url}/v1", api_key="k")
+        known = Settings(window=WindowSettings(limit_tokens=200_000))  # so that nobody asks for it
+        options = {"settings": known} | options
         agent = await build_agent(model, directory=tmp_path, mode="bypass", **options)
         try:
             yield agent, wire
@@ -127,8 +129,8 @@ async def test_a_callers_results_go_to_the_calls_they_are_for(tmp_path):
         session.user("go")
         for n in range(2):
             await session.prepare()
-            await session.settle(answer)
-            await session.settle(answer)  # handed in twice: it is one answer
+            await session.record(answer)
+            await session.record(answer)  # handed in twice: it is one answer
             session.tool_result("call_0", f"first {n}")
             session.tool_result("call_0", f"second {n}")
         ran = [entry for entry in session.view.history if isinstance(entry, Ran)]
@@ -159,7 +161,8 @@ async def test_a_wrong_size_reported_once_does_not_end_a_session(tmp_path, limit
 async def test_a_wrong_size_does_not_keep_the_user_from_compacting(tmp_path):
     settings = Settings(window=WindowSettings(limit_tokens=32_000))
     wrong = {"prompt_tokens": 190_000, "completion_tokens": 5}
-    async with working(tmp_path, text("one", usage=wrong), settings=settings) as (agent, _):
+    long = text("one " * 4_000, usage=wrong)
+    async with working(tmp_path, long, settings=settings) as (agent, _):
         for n in range(3):
             await ask(agent, f"question {n} " + "with some words to it " * 100)
         await agent.compact()

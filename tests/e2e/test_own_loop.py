@@ -1,4 +1,4 @@
-"""One's own loop with the official SDKs: the examples of docs/adopting.md, run as they stand."""
+"""One's own loop with the official SDKs: the examples of docs/library.md, run as they stand."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from longhold.session.session import Session
 from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
-PAGE = Path(__file__).parents[2] / "docs" / "adopting.md"
+PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 EXAMPLES = [block for block in BLOCKS if "asyncio.run" in block]
 SCRIPT = 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\nerror: 529\n---\ntext: It is 5.'
@@ -43,7 +43,7 @@ def test_results_in_a_user_message_are_taken_as_results(tmp_path):
     with Session.open(model="claude-sonnet-4-6", directory=tmp_path) as session:
         session.user("go")
         use = {"type": "tool_use", "id": "t", "name": "a", "input": {}}
-        session.engine.record_reply(reply_from({"role": "assistant", "id": "m", "content": [use]}))
+        session._engine.record_reply(reply_from({"role": "assistant", "id": "m", "content": [use]}))
         result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
         session.user([result, {"type": "text", "text": "and now?"}])
         last = session.view.messages()[-1].content

@@ -58,7 +58,7 @@ class Yard:
         plan = {"type": "plan_request", "plan": "Write mast.txt."}
         is_denied = "Not allowed" in str(request.messages[-1]) and not self.is_approved
         if "It does not approve the plan" in said or is_denied:
-            return tool_use("SendMessage", {"to": "lead", "message": plan})
+            return tool_use("SendMessage", {"to": "main", "message": plan})
         return text("I wait.")
 
 

@@ -219,7 +219,7 @@ def test_it_talks_to_nobody_else(worked):
 
 def test_its_transcript_can_be_imported(worked):
     (transcript,) = worked.transcripts
-    done = longhold("import", transcript, "--json")
+    done = longhold("sessions", "import", transcript, "--json")
     taken = json.loads(done.stdout)
     assert (taken["format"], taken["malformed"], taken["repaired"]) == ("claude-code", [], {})
     with Session.resume(taken["session"]) as session:

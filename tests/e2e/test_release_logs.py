@@ -47,6 +47,10 @@ KINDS = {Spilled, Cleared, Collapsed, Compacted, Restored, Pinned, Undone, Redon
 KINDS |= {Noted, Forked, Dropped, Asked}
 
 
+def marked(request):
+    return [block for block in request.kwargs["system"] if "cache_control" in block]
+
+
 def wire(messages):
     return msgspec.json.encode([message_to_wire(message) for message in messages])
 
@@ -78,6 +82,8 @@ async def test_the_session_goes_on_with_the_request_it_would_have_sent(release):
         request.kwargs["messages"][0]["content"][0]
         == message_to_wire(before.messages()[0])["content"][0]
     )
+    # The session paused since its release, so the system prompt is now kept for an hour.
+    assert {block["cache_control"].pop("ttl") for block in marked(request)} == {"1h"}
     sent = msgspec.json.encode(request.kwargs, order="sorted")
     assert hashlib.sha256(sent).hexdigest() == REQUESTS[release]
     session.close()

@@ -2,7 +2,7 @@
 
 Two independent readings of the Messages API. Where llama.cpp departs from what is published,
 the departure stands below with its reason; any other difference, on either side, fails. The
-weights are those in LONGHOLD_HOME (`longhold model install smollm2`).
+weights are those in LONGHOLD_HOME (`local_model.install("smollm2")`).
 """
 
 import gc
@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import anthropic
 import pytest
 
-from longhold.core.models.local import installed_path
+from local_model import installed_path
 from longhold.simulator import run_simulator
 
 WEIGHTS = installed_path("smollm2")
@@ -23,7 +23,7 @@ WEIGHTS = installed_path("smollm2")
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        WEIGHTS is None, reason="smollm2 is not installed; longhold model install smollm2"
+        WEIGHTS is None, reason="smollm2 is not installed; local_model.install does that"
     ),
     pytest.mark.timeout(600),
 ]

@@ -1,14 +1,24 @@
 """Long-term memory in a program's own session, over HTTP with the official SDK."""
 
+import asyncio
 import json
 
 import anthropic
 import openai
 import pytest
 
+from funds import fund
 from longhold.core.log.entries import CacheBroke, Failed, Forked, Recalled, Remembered
+from longhold.core.log.spending import FileLedger
+from longhold.core.memory.backlog import Backlog
+from longhold.core.memory.budget import learning_directory
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import text_of
-from longhold.core.settings import BudgetSettings, Settings
+from longhold.core.messages.usage import Tally
+from longhold.core.settings import MemorySettings, Settings, home
 from longhold.errors import InvalidArgument
 from longhold.session.session import Session
 from longhold.session.sync import sync
@@ -20,8 +30,6 @@ MODEL = "claude-sonnet-5-5"
 FACT = "Remember that releases go out on Tuesday nights."
 QUESTION = "When do releases go out on Tuesday?"
 FILE = "releases-go-out-on-tuesday.md"
-UNBOUNDED = Settings(budget=BudgetSettings(own_share=0.0))
-"""A session of one answer would not pay for an extraction."""
 READ = {
     "name": "Read",
     "description": "Read a file.",
@@ -60,12 +68,13 @@ async def client(simulator):
 
 async def answered(session, client, request):
     response = await client.messages.create(**request.kwargs)
-    await session.settle(response)
+    await session.record(response)
     return response
 
 
-async def learnt(client, directory, settings=UNBOUNDED):
+async def learnt(client, directory, settings=None):
     """Tell a session of a directory something, and leave it."""
+    fund(directory, 100.0)
     options = {"model": MODEL, "tools": [READ], "directory": directory, "settings": settings}
     async with Session.open(memory=True, client=client, **options) as session:
         session.user(FACT)
@@ -98,9 +107,12 @@ async def test_what_one_session_was_told_another_recalls(client, brain, tmp_path
         await answered(session, client, request)
 
 
-async def test_learning_stays_within_the_share_for_own_calls(client, tmp_path):
-    history = await learnt(client, tmp_path, Settings())
+async def test_what_the_share_does_not_pay_for_waits(client, tmp_path):
+    place = learning_directory(home(), memory_directory(home(), tmp_path))
+    FileLedger(place / "spent" / "memory").add(Tally(calls=40, usd=5.0))
+    history = await learnt(client, tmp_path)
     assert not of(history, Forked) and not of(history, Remembered) and not of(history, Failed)
+    assert [one.messages for one in Backlog(place / "waiting").list()] == [1]
 
 
 async def test_a_followed_list_is_reminded_too(client, tmp_path):
@@ -148,6 +160,69 @@ async def test_memory_is_part_of_how_a_session_was_set_up(client, tmp_path):
         assert "/memories" in str(request.kwargs["system"])
 
 
+async def test_a_model_adds_its_choice_to_the_search_at_the_default_budget(tmp_path):
+    class Chooser:
+        def answer(self, request):
+            if "Memories:\n- [" in str(request.messages[-1]["content"][-1].get("text", "")):
+                return BrainAnswer(blocks=(text('["coffee.md"]'),))
+            return BrainAnswer(blocks=(text("Fine."),))
+
+    descriptions = {"deploys": "deploys go out on Tuesday nights", "coffee": "two sugars"}
+    with MemoryStore(memory_directory(home(), tmp_path)) as store:
+        memories = [Memory(file=f"{f}.md", name=f, description=d) for f, d in descriptions.items()]
+        changes = [MemoryChange(file=one.file, text=one.text, expected="") for one in memories]
+        store.commit(changes, by="person", why="said so")
+    settings = Settings(memory=MemorySettings(recall_model="claude-haiku-4-5"))
+    with run_simulator(Chooser()) as simulator:
+        async with (
+            anthropic.AsyncAnthropic(base_url=simulator.url, api_key="any") as client,
+            Session.open(
+                model=MODEL, memory=True, client=client, directory=tmp_path, settings=settings
+            ) as session,
+        ):
+            for question in (QUESTION, "And then?"):
+                session.user(question)
+                await answered(session, client, await session.prepare())
+                await asyncio.sleep(0.5)  # the user reads the answer
+            history = session.view.history
+    assert [entry.names for entry in of(history, Recalled)] == [("deploys.md",), ("coffee.md",)]
+    assert [fork.model for fork in of(history, Forked)] == ["claude-haiku-4-5"]
+    assert not of(history, Failed) and not of(history, CacheBroke)
+
+
+async def test_the_index_is_todays_after_a_compaction_and_in_a_resumed_session(client, tmp_path):
+    place = memory_directory(home(), tmp_path)
+
+    def put(file, description):
+        with MemoryStore(place) as store:
+            memory = Memory(file=file, name=file, description=description)
+            change = MemoryChange(file=file, text=memory.text, expected=store.version(file))
+            store.commit([change], by="person", why="said so")
+
+    put("a.md", "the first fact")
+    async with Session.open(model=MODEL, memory=True, client=client, directory=tmp_path) as session:
+        for n in range(4):
+            session.user(f"question {n} " + "word " * 3_000)
+            request = await session.prepare()
+            await answered(session, client, request)
+            put("a.md", "the second fact")
+        assert "the first fact" in str(request.kwargs["system"])
+        await session.compact()
+        session.user("go on")
+        request = await session.prepare()
+        assert "the second fact" in str(request.kwargs["system"])
+        assert "the first fact" not in str(request.kwargs["system"])
+        await answered(session, client, request)
+    put("a.md", "the third fact")
+    with Session.resume(session.id) as session:
+        session.user("again")
+        request = await session.prepare()
+        assert "the third fact" in str(request.kwargs["system"])
+        entries = len(session.view.history)
+    with Session.resume(session.id) as session:
+        assert len(session.view.history) == entries
+
+
 async def test_the_model_writes_memories_itself(tmp_path):
     class Writer:
         def answer(self, request):
@@ -170,16 +245,16 @@ async def test_the_model_writes_memories_itself(tmp_path):
             session.user("Our tickets are in Linear.")
             request = await session.prepare()
             response = await client.chat.completions.create(**request.kwargs)
-            await session.settle(response)
+            await session.record(response)
             [call] = response.choices[0].message.tool_calls
             result = await session.run_tool(call)
             assert result == "/memories/board.md was created."
             session.tool_result(call.id, result)
             other = {"id": "c", "function": {"name": "Read", "arguments": json.dumps({})}}
-            with pytest.raises(InvalidArgument, match="only History and memory"):
+            with pytest.raises(InvalidArgument, match="only runs History and memory"):
                 await session.run_tool(other)
     with Session.open(model=MODEL, memory=True, directory=tmp_path) as session:
-        assert "where tickets are" in str(session.engine.frame.sections)
+        assert "where tickets are" in str(session._engine.frame.sections)
 
 
 def test_without_a_client_memories_are_recalled_by_words(simulator, tmp_path):

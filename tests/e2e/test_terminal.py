@@ -1,5 +1,7 @@
 """The chat in a real pseudo-terminal: typed lines, questions, Ctrl-C."""
 
+import time
+
 import pytest
 
 from terminal import Terminal
@@ -41,7 +43,12 @@ def test_a_run_at_a_terminal_is_drawn_as_a_chat_is(tmp_path):
         terminal.close()
 
 
-def test_ctrl_c_at_the_prompt_leaves_at_once(chat):
+def test_the_second_ctrl_c_at_the_prompt_leaves(chat):
+    chat.type("\x03")
+    chat.wait_for("Ctrl-C again leaves.")
+    time.sleep(2.1)
+    chat.type("\x03")
+    chat.wait_for("Ctrl-C again leaves.")
     chat.type("\x03")
     chat.wait_for("Stopped.")
     assert chat.child.wait(10) == 130

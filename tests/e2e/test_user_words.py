@@ -53,7 +53,7 @@ async def client(simulator):
 async def turn(session, client, words):
     session.user(words)
     request = await session.prepare()
-    await session.settle(await client.messages.create(**request.kwargs))
+    await session.record(await client.messages.create(**request.kwargs))
 
 
 def shown(session):

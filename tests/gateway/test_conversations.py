@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_parts import Agent
-from longhold import load
+from longhold.core.log import load
 from longhold.core.log.entries import Rewound
 from longhold.core.settings import home
 from longhold.gateway.conversations import Lineage, choose

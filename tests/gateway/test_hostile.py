@@ -5,17 +5,26 @@ import gzip
 import json
 import re
 import socket
+import sys
 import threading
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 import pytest
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 
-from gateway_parts import MODEL, Agent, gateway_to
+from gateway_parts import MODEL, Agent, gateway_process, gateway_to
 from longhold.core.http import serve_in_thread, server_of
+from longhold.core.log.store import FileStore
 from longhold.core.settings import GatewaySettings, Settings, home
+from longhold.gateway.conversations import Conversations
+from longhold.gateway.endpoints import ENDPOINTS
+from longhold.gateway.planner import LATE, Planner
+from longhold.gateway.tenants import TenantBudgets
 from longhold.simulator import BrainAnswer
 from longhold.simulator.brains import text
 
@@ -27,7 +36,7 @@ STRICT = Settings(gateway=GatewaySettings(body_bytes=100_000, body_seconds=0.5))
 @pytest.fixture
 def url(gateway, upstream):
     upstream.simulation.brain.files = 0
-    return gateway(STRICT).url
+    return gateway(STRICT, key="operator").url
 
 
 def others_work(url):
@@ -118,6 +127,46 @@ async def test_heads_that_never_come_are_not_waited_for(url, begun):
         writer.close()
 
 
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/files", "/v1/messages"])
+def test_bodies_are_limited_on_every_path(url, upstream, path):
+    """A file may be longer than other bodies, but has an end, too."""
+    begun = head(b"x-api-key: k", b"content-length: 2000000").replace(
+        b"/v1/messages", path.encode()
+    )
+    with suppress(ConnectionError):  # it may still be sending when it is refused
+        answer = said(url, begun, b"x" * 2_000_000)
+        assert not answer or b" 413 " in answer.splitlines()[0]
+    assert all(len(body) < 2_000_000 for body in upstream.bodies)
+    began = time.monotonic()
+    answer = said(url, begun, b"x")
+    assert b" 408 " in answer.splitlines()[0]
+    assert time.monotonic() - began < 10
+    assert others_work(url)
+
+
+def test_an_error_names_no_password(gateway):
+    with gateway_to("http://user:SECRET@127.0.0.1:9") as running:
+        answer = httpx2.post(f"{running.url}/v1/messages", json=ASKED, headers=HEADERS)
+    assert answer.status_code == 502
+    assert "SECRET" not in answer.text + str(answer.headers)
+    assert "127.0.0.1:9 cannot be reached" in answer.text
+
+
+async def test_a_remote_client_sees_no_paths(tmp_path):
+    where = Conversations(Settings(), store=FileStore(tmp_path), directory=tmp_path)
+    found = []
+    for is_local in (True, False):
+        planner = Planner(where, salt=b"x", budgets=TenantBudgets(0.0, tmp_path), is_local=is_local)
+        tmp_path.chmod(0o500)
+        body = json.dumps({**ASKED, "model": "x" * 300}).encode()
+        (tmp_path / "projects").write_text("in the way") if is_local else None
+        plan = await planner.plan(ENDPOINTS["/v1/messages"], body, Headers({}))
+        found.append(str(tmp_path) in plan.reason)
+        assert plan.reason
+    tmp_path.chmod(0o700)
+    assert found == [True, False]
+
+
 async def test_a_client_that_does_not_read_holds_up_nobody(gateway, upstream):
     url = gateway().url
     upstream.simulation.brain.answer = lambda request: BrainAnswer(
@@ -169,7 +218,7 @@ def test_the_statistics_quote_no_client(url, upstream):
         unreadable = {"type": "text", "text": {"oops": words}}
         asked = ASKED | {"messages": [{"role": "user", "content": [unreadable]}]}
         httpx2.post(f"{url}/v1/messages", json=asked, headers=HEADERS)
-    said = httpx2.get(f"{url}/longhold/stats").text
+    said = httpx2.get(f"{url}/longhold/stats", headers={"x-longhold-key": "operator"}).text
     assert json.loads(said)["failures"] == {"InvalidArgument": 2}
     assert "PRIVATE" not in said
 
@@ -213,3 +262,94 @@ def test_who_gives_up_before_the_first_byte_is_not_answered(tmp_path):
             connection.sendall(head(b"content-length: %d" % len(body)) + body)
             assert silent.asked.wait(20)
         assert silent.left.wait(20)
+
+
+ANSWERED = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": MODEL,
+    "content": [{"type": "text", "text": "Yes."}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 10, "output_tokens": 2},
+}
+
+
+@pytest.fixture
+def quick():
+    """A provider that answers anything, so that only the gateway takes time."""
+    with serve_in_thread(server_of(JSONResponse(ANSWERED))) as url:
+        yield url
+
+
+def with_uses(count, words):
+    uses = [
+        {"type": "tool_use", "id": f"t{i}", "name": "Bash", "input": {"command": "cat x"}}
+        for i in range(count)
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": f"t{i}", "content": "r"} for i in range(count)
+    ]
+    messages = [
+        {"role": "user", "content": words},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": results},
+        {"role": "assistant", "content": "All of them said r."},
+        {"role": "user", "content": "Go on."},
+    ]
+    return {"model": MODEL, "max_tokens": 10, "messages": messages}
+
+
+def delays(url, body):
+    """Send a request and, until it is answered, another client's. Return its answer and their times."""
+    others = []
+
+    def ask():
+        began = time.perf_counter()
+        with httpx2.Client(headers=HEADERS | {"x-api-key": "another"}) as client:
+            client.post(f"{url}/v1/messages", json=ASKED).raise_for_status()
+        others.append(time.perf_counter() - began)
+
+    for _ in range(5):
+        ask()
+    usual = sorted(others)[2]
+    del others[:]
+    answers = []
+    data = json.dumps(body).encode()
+    sending = threading.Thread(
+        target=lambda: answers.append(
+            httpx2.post(f"{url}/v1/messages", content=data, headers=HEADERS, timeout=100)
+        )
+    )
+    sending.start()
+    while sending.is_alive() or not others:
+        ask()
+    sending.join()
+    worst = max(others) - usual
+    sys.stdout.write(f"{len(data):,} bytes delayed another client by {worst * 1000:.0f} ms\n")
+    return answers[0], worst
+
+
+@pytest.mark.parametrize(("uses", "is_managed"), [(20_000, False), (4_900, True)])
+def test_one_clients_many_blocks_do_not_hold_up_another(quick, uses, is_managed):
+    with gateway_process(quick) as (url, _, _):
+        answer, worst = delays(url, with_uses(uses, f"{uses} of them"))
+    assert answer.status_code == 200
+    assert ("x-longhold-passed" not in answer.headers) == is_managed
+    assert worst < 0.5  # 100 ms where nothing else runs; it was a minute and a half
+
+
+async def test_what_is_planned_too_late_goes_as_the_client_wrote_it(tmp_path):
+    store = FileStore(tmp_path)
+    planner = Planner(
+        Conversations(Settings(), store=store, directory=tmp_path),
+        salt=b"x",
+        budgets=TenantBudgets(0.0, tmp_path),
+        plan_seconds=0.01,
+    )
+    body = json.dumps(with_uses(3_000, "late")).encode()
+    plan = await planner.plan(ENDPOINTS["/v1/messages"], body, Headers({}))
+    assert (plan.body, plan.reason, plan.conversation) == (body, LATE, None)
+    planner.end(plan)
+    planner.close()
+    assert len(store.sessions(tmp_path)) <= 1

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway_parts import Agent, gateway_process, listing
-from longhold import load
+from longhold.core.log import load
 from longhold.core.log.entries import Cleared, Compacted, Spilled
 from longhold.core.request.cache.fingerprint import blocks_of
 from longhold.core.settings import home

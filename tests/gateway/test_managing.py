@@ -1,8 +1,10 @@
 """Unmodified clients through the gateway: what goes upstream instead, and that it stays so."""
 
+import time
 from dataclasses import replace
 
 import anthropic
+import httpx2
 import msgspec
 import pytest
 
@@ -17,9 +19,13 @@ from gateway_parts import (
     listing,
     marked,
 )
-from longhold import load
-from longhold.core.log.entries import Cleared, Failed, Replied, Spilled
+from longhold.core.log import load
+from longhold.core.log.entries import CacheBroke, Cleared, Failed, Replied, Said, Spilled
+from longhold.core.messages import Text
 from longhold.core.settings import WindowSettings, home
+from longhold.insight.explain import explain
+from longhold.insight.pages import session_data
+from longhold.insight.read_session import read_session
 
 SHELL = [{**TOOLS[0], "name": "Bash"}, *TOOLS]
 BUILT = [
@@ -278,3 +284,50 @@ def test_streams_arrive_as_upstream_sent_them(gateway, upstream):
     assert kinds[0] == "message_start"
     assert kinds[-1] == "message_stop"
     assert msgspec.json.decode(upstream.bodies[-1])["stream"] is True
+
+
+def test_what_the_simulator_bills_is_no_money_in_reports(gateway, upstream):
+    upstream.simulation.brain.files = 2
+    Agent(gateway().url).ask("Read two files.")
+    [log] = home().glob("projects/*/gw-*.jsonl")
+    found = read_session(log)
+    assert found.agent == "Anthropic", "what the client calls itself"
+    assert len(found.calls) == 3
+    assert sum(call.tally.usd for call in found.calls) == 0
+    assert {call.model for call in found.calls} == {f"simulated/{MODEL}"}
+
+
+def test_what_a_provider_bills_is_money_in_reports(gateway, upstream, monkeypatch):
+    """The same answers, without the simulator's word for it."""
+    monkeypatch.setattr("longhold.simulator.server.SIMULATED", "x-nothing")
+    upstream.simulation.brain.files = 2
+    Agent(gateway().url).ask("Read two files.")
+    [log] = home().glob("projects/*/gw-*.jsonl")
+    found = read_session(log)
+    assert sum(call.tally.usd for call in found.calls) > 0
+    assert {call.model for call in found.calls} == {MODEL}
+
+
+def test_the_list_has_titles_before_a_row_is_opened(upstream):
+    upstream.simulation.brain.files = 0
+    with gateway_process(upstream.url) as (url, _, pages):
+        Agent(url).ask("Count the sheep.")
+        for _ in range(50):
+            if "Count the sheep." in httpx2.get(pages).text:
+                break
+            time.sleep(0.2)
+        else:
+            pytest.fail("a live session has no title")
+    with gateway_process(upstream.url) as (_, _, again):
+        assert "Count the sheep." in httpx2.get(again).text
+    assert pages.rpartition("sessions/")[2] == again.rpartition("sessions/")[2]
+
+
+def test_a_break_by_our_own_clearing_is_shown_as_expected():
+    history = [
+        Said(n=1, content=(Text(text="Hello"),)),
+        CacheBroke(n=2, cause="message", detail="cleared", expected="cleared", lost_tokens=9_000),
+        CacheBroke(n=3, cause="provider", detail="lost", lost_tokens=9_000),
+    ]
+    rows = [*session_data._changes(explain(history), history)]
+    assert [(row.n, row.is_expected) for row in rows] == [(2, True), (3, False)]

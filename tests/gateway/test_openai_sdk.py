@@ -7,14 +7,15 @@ import openai
 import pytest
 
 from gateway_parts import EAGER, Reader, client_of, gateway_to, listing
-from longhold import load
 from longhold.core.http import serve_in_thread, server_of
+from longhold.core.log import load
 from longhold.core.log.entries import CacheBroke, Cleared, Failed, Replied, Rewound, Spilled
 from longhold.core.settings import home
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
 
 MODEL = "gpt-6-sol"
+OWN = {"authorization": "Bearer k"}
 HELLO = [{"role": "user", "content": "Hello"}]
 BUILT = [
     {"role": "user", "content": "Build it."},
@@ -98,7 +99,7 @@ async def test_responses_are_answered_and_recorded(url):
     assert "x-longhold-passed" not in raw.headers
     ids = [reply.response_id for reply in entries(Replied)]
     assert sorted(ids) == sorted(answer.id for answer in answers)
-    stats = httpx2.get(url.removesuffix("/v1") + "/longhold/stats").json()
+    stats = httpx2.get(url.removesuffix("/v1") + "/longhold/stats", headers=OWN).json()
     assert stats["totals"]["calls"] == 4
     assert stats["failures"] == {}
 
@@ -110,7 +111,7 @@ def test_the_result_of_a_freeform_tool_is_spilled(url, upstream):
     sent = upstream.requests[-1]["input"]
     assert sent[:2] == ITEMS[:2]
     assert spilled.file in sent[2]["output"]
-    stats = httpx2.get(url.removesuffix("/v1") + "/longhold/stats").json()
+    stats = httpx2.get(url.removesuffix("/v1") + "/longhold/stats", headers=OWN).json()
     assert stats["totals"]["saved_usd"] > 0
 
 

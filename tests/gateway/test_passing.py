@@ -89,6 +89,26 @@ def test_headers_pass_but_those_of_one_connection_and_ours(echoing):
     assert {"x-hop", "x-longhold-bypass"}.isdisjoint(dict(sent))
 
 
+def test_a_managed_request_keeps_the_login_of_a_subscription(echoing):
+    echo, url = echoing()
+    headers = [
+        ("authorization", "Bearer sk-ant-oat-1"),
+        ("anthropic-beta", "oauth-2025-04-20,interleaved-thinking-2025-05-14"),
+        ("user-agent", "claude-cli/2.1.197 (external, cli)"),
+        ("x-app", "cli"),
+    ]
+    body = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+    answer = httpx2.post(f"{url}/v1/messages?beta=true", json=body, headers=headers)
+    assert "x-longhold-session" in answer.headers  # it was managed, not passed unchanged
+    scope = echo.heard[0][0]
+    sent = [(k.decode(), v.decode()) for k, v in scope["headers"]]
+    assert set(headers) <= set(sent)
+    assert "x-api-key" not in dict(sent)
+    assert scope["query_string"] == b"beta=true"
+    for path in home().rglob("*"):
+        assert not path.is_file() or b"sk-ant-oat-1" not in path.read_bytes()
+
+
 def test_errors_of_the_provider_pass_untouched(echoing):
     body = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
     headers = [(b"retry-after", b"7"), (b"request-id", b"req_9")]
@@ -181,11 +201,29 @@ def test_a_name_that_points_here_from_a_browser_is_refused(gateway):
         ("http://127.0.0.1.evil.example:8080", 403),
         ("http://localhost:3000", 200),
         ("http://[::1]:3000", 200),
-        ("vscode-webview://x", 200),
+        ("HTTPS://evil.example", 403),
+        ("http://localhost:x@evil.example", 403),
+        ("null", 403),
+        ("file://", 403),
+        ("chrome-extension://abc", 403),
+        ("vscode-webview://x", 403),
     ],
 )
-def test_another_machines_page_is_refused(gateway, origin, status):
-    answer = httpx2.get(f"{gateway().url}/longhold/stats", headers={"origin": origin})
+def test_another_machines_page_is_refused(gateway, upstream, origin, status):
+    given = [("origin", origin)]
+    for url in (f"{gateway().url}/longhold/stats", f"{upstream.url}/simulator/stats"):
+        assert httpx2.get(url, headers=given).status_code == status
+        twice = [("origin", "http://localhost"), *given]
+        assert httpx2.get(url, headers=twice).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("none", 200)]
+)
+def test_what_a_browser_says_of_a_request_counts(gateway, upstream, site, status):
+    given = {"sec-fetch-site": site}
+    assert httpx2.get(f"{gateway().url}/longhold/stats", headers=given).status_code == status
+    answer = httpx2.post(f"{upstream.url}/simulator/reset", headers=given)
     assert answer.status_code == status
 
 
@@ -223,7 +261,8 @@ def test_the_process_answers_at_the_address_it_prints(upstream):
     upstream.simulation.brain.files = 0
     with gateway_process(upstream.url) as (url, _, _):
         Agent(url).ask("Hello")
-        stats = json.loads(httpx2.get(f"{url}/longhold/stats").content)
+        own = {"x-api-key": "sk-test"}
+        stats = json.loads(httpx2.get(f"{url}/longhold/stats", headers=own).content)
     assert stats["totals"]["calls"] == 1
     assert stats["totals"]["saved_usd"] == 0
 

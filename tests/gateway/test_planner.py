@@ -2,6 +2,8 @@
 
 import json
 
+from starlette.datastructures import Headers
+
 from gateway_parts import EAGER, MODEL
 from longhold.gateway.conversations import Conversations
 from longhold.gateway.endpoints import ENDPOINTS
@@ -17,7 +19,7 @@ async def test_a_session_whose_first_answer_is_awaited_has_cost_nothing_yet(tmp_
     )
     said = [{"role": "user", "content": "Build it."}]
     body = json.dumps({"model": MODEL, "max_tokens": 100, "messages": said}).encode()
-    plan = await planner.plan(ENDPOINTS["/v1/messages"], body, {})
+    plan = await planner.plan(ENDPOINTS["/v1/messages"], body, Headers({}))
     [figures] = planner.figures().values()
     assert (figures.tally.calls, figures.model) == (0, MODEL)
     planner.end(plan)

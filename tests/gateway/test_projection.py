@@ -4,7 +4,7 @@ import openai
 import pytest
 
 from gateway_parts import Agent, listing
-from longhold import load
+from longhold.core.log import load
 from longhold.core.log.entries import Compacted
 from longhold.core.messages import Message, content_from_wire
 from longhold.core.messages.rules import violations

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 
 import anthropic
 import httpx2
@@ -9,12 +10,11 @@ import pytest
 
 from command_line import longhold
 from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to, marked
-from longhold import load
-from longhold.core.log import Log
+from longhold.core.log import Log, load
 from longhold.core.log.entries import Asked, Cleared, Pinned, Said, Undone
 from longhold.core.messages import Usage
 from longhold.core.settings import GatewaySettings, Settings, home
-from longhold.gateway.tenants import TenantBudgets
+from longhold.gateway.tenants import OverBudget, TenantBudgets
 
 
 def the_log():
@@ -145,6 +145,32 @@ def test_a_restart_cuts_no_stream(upstream):
     assert kinds[-1] == "message_stop"
 
 
+def test_a_drained_gateway_serves_until_the_balancer_has_noticed(upstream):
+    upstream.simulation.brain.files = 0
+    with gateway_process(upstream.url, "--drain", "3") as (url, process, _):
+        with httpx2.Client(base_url=url) as client:
+            assert client.get("/longhold/ready").status_code == 200
+            process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + 2
+            while (ready := client.get("/longhold/ready")).status_code == 200:
+                assert time.monotonic() < deadline
+            assert ready.status_code == 503
+            assert client.get("/longhold/health").status_code == 200
+            agent = Agent(url)
+            agent.ask("Hello")
+        assert agent.headers[0]["connection"] == "close"
+        assert process.wait(30) in (0, -signal.SIGTERM)
+
+
+def test_probes_need_no_token_and_figures_do(upstream):
+    with gateway_process(upstream.url, "--token", "secret") as (url, _, _):
+        statuses = {
+            path: httpx2.get(f"{url}/longhold/{path}").status_code
+            for path in ("health", "ready", "stats", "metrics")
+        }
+    assert statuses == {"health": 200, "ready": 200, "stats": 401, "metrics": 401}
+
+
 def test_a_tenant_whose_day_is_spent_is_refused_and_others_are_not(gateway, upstream):
     upstream.simulation.brain.files = 0
     url = gateway(Settings(gateway=GatewaySettings(tenant_usd_per_day=0.001))).url
@@ -173,20 +199,22 @@ def test_passing_by_costs_the_budget_as_well(gateway, upstream):
 def test_processes_share_what_a_tenant_has_spent(tmp_path):
     one, other = TenantBudgets(1.0, tmp_path), TenantBudgets(1.0, tmp_path)
     one.pay("t", MODEL, Usage(input_tokens=100_000))
-    assert not other.refusal("t")
+    assert other.check("t") == 0.5
     other.pay("t", MODEL, Usage(input_tokens=100_000))
-    assert one.refusal("t")
-    assert other.refusal("t")
-    assert not one.refusal("another")
+    for both in (one, other):
+        with pytest.raises(OverBudget):
+            both.check("t")
+    assert one.check("another") == 0
 
 
 def test_metrics_are_in_prometheus_words(gateway, upstream, clock):
-    url = gateway().url
+    url = gateway(key="operator").url
     agent = Agent(url)
     agent.ask("Read a dozen files.")
     clock.advance(600)
     agent.ask("Again.")
-    lines = httpx2.get(f"{url}/longhold/metrics").text.splitlines()
+    own = {"x-longhold-key": "operator"}
+    lines = httpx2.get(f"{url}/longhold/metrics", headers=own).text.splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert values["longhold_gateway_requests_total"] == str(len(agent.answers))
     assert int(values["longhold_gateway_changed_total"]) > 0

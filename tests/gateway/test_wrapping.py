@@ -2,13 +2,15 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from longhold import load
+from longhold.cli.wrap_command import _saved_line
+from longhold.core.log import load
 from longhold.core.log.entries import Replied
 from longhold.core.settings import home
 from longhold.gateway.wrapping import environment_for, upstreams_in, with_options
@@ -49,7 +51,7 @@ def test_a_command_is_answered_through_a_gateway_that_ends_with_it(upstream):
     assert done.returncode == 7
     [line] = done.stderr.strip().splitlines()
     assert "1 call for " in line
-    assert "longhold explain gw-" in line
+    assert line.endswith("; there was nothing to save.")
     assert list(home().glob("projects/*/gw-*.jsonl"))
 
 
@@ -207,3 +209,81 @@ def test_thirty_turns_of_an_unmodified_client_are_as_without_a_gateway(client, t
     assert found["read_share_between_our_breaks"] >= 0.99
     assert found["read_share"] >= least
     assert found["read_share_of_sent"] >= 0.95
+
+
+READS_MODELS = """
+import json, os, pathlib, sys, anthropic
+place = pathlib.Path(os.environ["PI_CODING_AGENT_DIR"])
+provider = json.loads((place / "models.json").read_text())["providers"]["anthropic"]
+client = anthropic.Anthropic(max_retries=0, base_url=provider["baseUrl"])
+said = client.messages.create(
+    model="claude-opus-4-8", max_tokens=50, messages=[{"role": "user", "content": "Hello"}]
+)
+(place / "sessions" / "one.jsonl").write_text("{}")
+(place / "new.json").write_text("{}")
+print(said.content[0].text, provider["apiKey"], (place / "settings.json").read_text())
+"""
+
+
+def test_pi_is_managed_with_its_own_settings(upstream, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "settings.json").write_text('{"theme": "dark"}')
+    models = json.dumps({"providers": {"anthropic": {"apiKey": "KEY", "baseUrl": upstream.url}}})
+    (own / "models.json").write_text(models)
+    client = tmp_path / "pi"
+    client.write_text(f"#!{sys.executable}\n{READS_MODELS}")
+    client.chmod(0o700)
+    done = wrapped(
+        upstream, str(client), PI_CODING_AGENT_DIR=str(own), ANTHROPIC_BASE_URL="http://127.0.0.1:1"
+    )
+    assert done.stdout == 'Done after 0. KEY {"theme": "dark"}\n', done.stderr
+    assert "1 call for " in done.stderr
+    assert (own / "models.json").read_text() == models
+    assert (own / "sessions" / "one.jsonl").exists()
+    assert (own / "new.json").exists()
+
+
+def test_settings_of_pi_that_cannot_be_read_are_named_before_it_starts(upstream, tmp_path):
+    (tmp_path / "models.json").write_text("// a comment\n{}")
+    done = wrapped(upstream, "pi", PI_CODING_AGENT_DIR=str(tmp_path))
+    assert done.returncode == 2
+    assert f"{tmp_path / 'models.json'} is not plain JSON" in done.stderr
+
+
+GOES_PAST = """
+import http.client, sys, time
+there = http.client.HTTPConnection(sys.argv[1])
+there.connect()
+time.sleep(5)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="there is no /proc")
+def test_a_client_that_goes_past_the_gateway_is_named_at_once(upstream):
+    address = upstream.url.removeprefix("http://")
+    inner = [sys.executable, "-c", GOES_PAST, address]
+    wrapper = subprocess.Popen(
+        [sys.executable, "-m", "longhold", "wrap", "sh", "-c", f"{shlex.join(inner)}; true"],
+        env={**os.environ, "ANTHROPIC_BASE_URL": upstream.url},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert (
+            "sh talks to the provider directly, so it is NOT managed" in wrapper.stderr.readline()
+        )
+        assert wrapper.poll() is None
+    finally:
+        wrapper.terminate()
+        wrapper.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("saved", "line"),
+    [(0.001, "there was nothing to save."), (2.5, "saved $2.50; `longhold explain gw-1`")],
+)
+def test_the_last_line_points_to_savings_only_if_there_are_some(saved, line):
+    totals = {"calls": 3, "billed_usd": 1.0, "saved_usd": saved}
+    stats = {"totals": totals, "sessions": [{"id": "gw-1", "billed_usd": 1.0}]}
+    assert line in _saved_line(stats)

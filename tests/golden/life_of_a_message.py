@@ -1,6 +1,6 @@
-"""A real run for docs/life-of-a-message.md: an agent, the official SDK, HTTP, the simulator.
+"""A real run for docs/architecture.md: an agent, the official SDK, HTTP, the simulator.
 
-A small project and four turns in a window of 12,000 tokens; then a compaction is undone, and the
+A small project and four turns in a window of 15,000 tokens; then a compaction is undone, and the
 session is resumed as if the process had died while a tool ran. What comes out are the entries of
 the logs and the requests as they were on the wire.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from golden.drawing import Drawing, draw_request, scrub
-from longhold import FileStore, Session
+from longhold import Session
 from longhold.agent.build import build_agent
 from longhold.agent.tools.standard import STANDARD
 from longhold.core.log.entries import (
@@ -27,6 +27,7 @@ from longhold.core.log.entries import (
     Said,
     Spilled,
 )
+from longhold.core.log.store import FileStore
 from longhold.core.messages import text_of
 from longhold.core.models.registry import open_model
 from longhold.core.settings import Settings
@@ -143,9 +144,9 @@ def scene_settings() -> Settings:
     plain = Settings()
     return replace(
         plain,
-        window=replace(plain.window, limit_tokens=12_000, auto_line=""),
+        window=replace(plain.window, limit_tokens=15_000, auto_line="10020"),
         clear=replace(plain.clear, keep_results=2, line_room=0.0),
-        notes=replace(plain.notes, first_tokens=140_000, model_when="always"),
+        notes=replace(plain.notes, first_tokens=112_000, model_when="always"),
         budget=replace(plain.budget, own_share=0.0),
         cost=replace(plain.cost, need_weight=0.0),
         compact=replace(plain.compact, ahead=False, restore_files=1),

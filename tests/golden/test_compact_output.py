@@ -47,7 +47,7 @@ def test_a_session_compacted_taken_back_and_brought_back(transcript, tmp_path):
         ("compact", "s1"),
         ("undo", "s1"),
         ("undo", "s1", "--list"),
-        ("redo", "s1"),
+        ("undo", "s1", "--redo"),
         ("pin", "s1"),
     )
     text = "".join(f"$ longhold {' '.join(step)}\n{told(*step, place=tmp_path)}" for step in steps)

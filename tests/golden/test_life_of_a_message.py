@@ -1,4 +1,4 @@
-"""docs/life-of-a-message.md shows what really happens; `make golden` draws it anew."""
+"""docs/architecture.md shows what really happens; `make golden` draws it anew."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from golden.life_of_a_message import parts, play
 from pages import Page
 from regions import fenced, keep_up, regions
 
-PAGE = Path(__file__).parents[2] / "docs" / "life-of-a-message.md"
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 SHARE, TOKENS = 0.05, 80
 """By how much figures with a `~` may differ: paths are longer on one machine than on another."""
 ABOUT = re.compile(r"~\$?(\d[\d,.]*\d|\d)")

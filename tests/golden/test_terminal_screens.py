@@ -58,9 +58,9 @@ def rest(text):
     text = re.sub(r"cache \d+:\d\d", "cache 59:59", text)
     # the prompt names the machine, and the line follows the prices
     text = re.sub(r"[\d.]+K of [\d.]+K, \d+ %", "8.5K of 155.0K, 95 %", text)
-    allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:\n>"
+    allow = "Allow? y = yes, a = always (Edit(add.py)), n = no, r = no, with a reason:\n>"
     # the path's length decides how it is folded
-    return re.sub(r"Allow\? y = yes.*?= no:(?:\n>)?", allow, text, flags=re.S)
+    return re.sub(r"Allow\? y = yes.*?reason:(?:\n>)?", allow, text, flags=re.S)
 
 
 @pytest.mark.parametrize(("name", "columns"), [("wide", 90), ("narrow", 40)])

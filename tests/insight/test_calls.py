@@ -46,7 +46,9 @@ class Story:
     def said(self, text="go on", **fields):
         return self.add(Said, content=(Text(text=text),), **fields)
 
-    def replied(self, read=0, write=0, plain=10, *, long=False, thinks=True, model="", id=""):
+    def replied(
+        self, read=0, write=0, plain=10, *, long=False, thinks=True, level="", model="", id=""
+    ):
         usage = Usage(
             input_tokens=plain,
             output_tokens=100,
@@ -62,6 +64,7 @@ class Story:
             model=model or self.model,
             content=(*thought, Text(text="done")),
             usage=usage,
+            thinking=level,
         )
 
     def call(self, *args, **options):
@@ -171,12 +174,16 @@ def test_leaving_the_agent_and_coming_back_is_a_resume():
     assert cause_of(story) == "resume"
 
 
-def test_thinking_that_was_switched_is_a_cause_where_it_shows():
-    assert cause_of(warm().call(20_000, 32_000, thinks=False)) == "thinking"
-    story = (
-        Story("claude-opus-5").call(0, 50_000).call(50_000, 10).call(9_000, 42_000, thinks=False)
-    )
-    assert cause_of(story) == "provider"
+def test_thinking_that_was_switched_is_a_cause_where_the_transcript_records_it():
+    story = Story().call(0, 50_000, level="high").call(50_000, 10, level="high")
+    assert cause_of(story.call(9_000, 42_000, level="off")) == "thinking"
+    assert story.calls()[-1].detail == "thinking was switched from high to off"
+
+
+def test_an_answer_without_thinking_does_not_show_that_it_was_off():
+    assert cause_of(warm().call(20_000, 32_000, thinks=False)) == "provider"
+    story = Story().call(0, 50_000, level="high").call(50_000, 10, level="high")
+    assert cause_of(story.call(9_000, 42_000, thinks=False, level="high")) == "provider"
 
 
 def test_thinking_that_is_no_longer_sent_is_expected():

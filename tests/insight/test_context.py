@@ -6,6 +6,7 @@ from generated_sessions import generate
 from longhold.core.log.entries import (
     Cleared,
     Compacted,
+    Configured,
     Framed,
     Ran,
     Replied,
@@ -15,9 +16,11 @@ from longhold.core.log.entries import (
 )
 from longhold.core.messages import Image, Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_content, measure_text
+from longhold.core.settings import Settings
+from longhold.core.view import fold
 from longhold.core.view.gauge import replay
 from longhold.core.view.window import window_for
-from longhold.insight.context import UNSEEN, UNSEEN_FRAME, describe
+from longhold.insight.context import UNSEEN, UNSEEN_FRAME, describe, session_window
 from longhold.insight.transcripts.formats import read_lines
 
 USE = ToolUse(id="t1", name="Read", input={"file_path": "a.py"})
@@ -157,3 +160,50 @@ def test_a_compaction_shows_how_small_system_prompt_and_tools_really_are():
     entries = history(answered(4, 130_000), compacted, answered(6, 20_000))
     found, _ = parts(entries)
     assert found[UNSEEN_FRAME].tokens < 20_000
+
+
+def sized(n, prompt, stated=0):
+    extra = {"model_context_window": stated} if stated else None
+    usage = Usage(input_tokens=prompt, output_tokens=10, extra=extra)
+    model = "claude-opus-4-5-20251101"
+    return Replied(n=n, response_id=f"r{n}", content=(), model=model, usage=usage)
+
+
+def compacted_at(n, tokens, trigger="auto"):
+    return Compacted(
+        n=n,
+        first=1,
+        last=n - 1,
+        summary="so far",
+        by="import",
+        trigger=trigger,
+        before_tokens=tokens,
+    )
+
+
+@pytest.mark.parametrize(
+    ("agent", "entries", "line"),
+    [
+        ("claude-code", [sized(1, 122_600)], 167_000),
+        ("codex", [sized(1, 9_000, stated=272_000)], 244_800),
+        ("pi", [sized(1, 9_000)], 183_616),
+        ("claude-code", [sized(1, 155_000), compacted_at(2, 155_200), sized(3, 9_000)], 155_200),
+        ("claude-code", [sized(1, 80_000), compacted_at(2, 80_000, "manual")], 167_000),
+        # It went on past what an earlier version did, and past what its version does.
+        ("claude-code", [sized(1, 150_000), compacted_at(2, 150_000), sized(3, 160_000)], 167_000),
+        ("claude-code", [sized(1, 190_000)], None),
+        ("anthropic", [sized(1, 9_000)], None),
+    ],
+)
+def test_the_line_of_another_agents_session_is_that_agents(agent, entries, line):
+    window = session_window(agent, fold(entries), Settings())
+    assert window.auto == (line is not None)
+    assert window.base_tokens == (line or window.limit_tokens)
+    assert window.level(window.base_tokens - 20_001) == "ok"
+
+
+def test_a_gateway_acts_at_the_windows_own_line_and_a_session_of_ours_where_it_costs_least():
+    ours = session_window("longhold", fold([sized(1, 9_000)]), Settings())
+    served = [Configured(n=1, client="claude-cli"), sized(2, 9_000)]
+    assert ours.auto_tokens < 167_000
+    assert session_window("longhold", fold(served), Settings()).auto_tokens == 167_000

@@ -109,7 +109,7 @@ def test_forks_are_told_and_paid_in_their_turn():
     [turn] = explain([said(1), replied(2, "a"), fork])
     assert (turn.answers, turn.spent.calls, turn.spent.cache_read_tokens) == (1, 2, 900)
     assert turn.acts[0].text == (
-        "notes asked the model beside the conversation: 1,000 tokens, 90% from the cache (aborted)"
+        "notes asked the model outside the conversation: 1,000 tokens, 90% from the cache (aborted)"
     )
 
 
@@ -160,11 +160,11 @@ def test_what_happened_to_memories_is_one_line_each():
     )
     assert [f"{act.kind}: {act.text}" for act in turn.acts] == [
         "recalled: shown to the model in message 1: a.md, b.md",
-        "remembered: c.md (written by a job beside it)",
+        "remembered: c.md (written by a background job)",
         "remembered: d.md (waits for your consent)",
         "remembered: nothing new up to message 1",
-        "dreamt: memories were put in order by a model: 2 merged (undo: longhold memory undo 7)",
-        "dreamt: memories were put in order without a model: no change",
+        "dreamt: memories were tidied by a model: 2 merged (undo: longhold memory undo 7)",
+        "dreamt: memories were tidied without a model: no change",
         "dropped: 1 message marked to leave the view by the user",
         "failed: dream: it was stopped by the user",
     ]

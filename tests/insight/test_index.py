@@ -68,7 +68,10 @@ def test_only_what_changed_is_read_again(tmp_path):
 
 def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
     write(tmp_path / "one.jsonl", 1, 600)
-    with pytest.raises(StoreError, match=rf"{NAME}: .*full; make room"), open_index() as index:
+    with (
+        pytest.raises(StoreError, match=rf"{NAME}: .*full; free some space"),
+        open_index() as index,
+    ):
         index.rows("PRAGMA max_page_count = 1")
         index.refresh(find_sessions([tmp_path]))
 
@@ -100,7 +103,7 @@ def test_a_sub_agent_s_file_is_part_of_its_session(tmp_path):
     put(agent, record("user", 1, content="look"), answer(2, "msg_0000000000000002"))
     _, found = totals(tmp_path)
     assert (found.sessions, found.total.calls) == (1, 2)
-    assert {group.name for group in found.groups["source"]} == {"main", "sub-agents"}
+    assert {group.name for group in found.groups["source"]} == {"conversation", "sub-agents"}
     put(agent, record("user", 1, content="look"), answer(2, "msg_02"), answer(3, "msg_03"))
     read, found = totals(tmp_path)
     assert (read, found.total.calls) == (1, 3)
@@ -260,7 +263,7 @@ def test_a_count_that_no_call_can_have_does_no_harm(tmp_path, tokens):
 def test_an_import_takes_nothing_from_its_original(tmp_path):
     path = tmp_path / "a.jsonl"
     put(path, record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
-    longhold("import", path)
+    longhold("sessions", "import", path)
     read, found = totals(*default_roots())
     assert (read, found.total.calls) == (1, 1)
     _, found = totals(tmp_path)

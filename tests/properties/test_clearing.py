@@ -9,15 +9,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from longhold.core.log import Header, Log
-from longhold.core.log.entries import Cleared, Framed, Pinned, Ran, Section, Switched, Undone
+from longhold.core.log.entries import Asked, Cleared, Framed, Pinned, Ran, Section, Switched, Undone
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.messages.rules import violations
 from longhold.core.models.protocol import Reply
+from longhold.core.policy import clearing
+from longhold.core.policy.candidates import weight
 from longhold.core.request.server_side import EDITS_BETA
 from longhold.core.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
-from longhold.core.stages.clear import clear, policy
-from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.clear.clear import Clearing
 from longhold.core.turn.engine import Engine
 from longhold.core.view import fold
@@ -62,10 +62,9 @@ _steps = st.lists(
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Clear little as well, so that short sessions show every way."""
-    monkeypatch.setattr(clear, "IDLE_LEAST_TOKENS", 100)
-    monkeypatch.setattr(policy, "IDLE_LEAST_TOKENS", 100)
-    monkeypatch.setattr(policy, "PAID_LEAST_TOKENS", 500)
-    monkeypatch.setattr(policy, "EDITS_TRIGGER_RESULTS", 4)
+    monkeypatch.setattr(clearing, "IDLE_LEAST_TOKENS", 100)
+    monkeypatch.setattr(clearing, "PAID_LEAST_TOKENS", 500)
+    monkeypatch.setattr(clearing, "EDITS_TRIGGER_RESULTS", 4)
 
 
 class Session:
@@ -131,7 +130,10 @@ class Session:
         await self.stage(self.engine)
         assert len(view.history) == length, "twice adds nothing"
         await self.engine.prepare((self.stage,), max_output_tokens=50)
-        assert len(view.history) == length + 1, "but for the request"
+        *others, request = view.history[length:]
+        assert isinstance(request, Asked), "but for the request"
+        assert all(isinstance(one, Framed) and one.system_lifetime == "1h" for one in others)
+        assert len(others) <= 1, "an hour for the system prompt, after the first pause"
         made = [e for e in view.history[before:] if isinstance(e, Cleared)]
         assert weight(view.total) <= size, "never larger"
         assert not violations(view.messages()) and not violations(view.seen())

@@ -24,9 +24,11 @@ from longhold.core.log.entries import (
 )
 from longhold.core.messages import Text, Thinking, ToolUse
 from longhold.core.messages.rules import violations
+from longhold.core.policy import decide
 from longhold.core.settings import CollapseSettings, Settings, WindowSettings
 from longhold.core.stages import collapse
-from longhold.core.stages.collapse import Collapse, drain
+from longhold.core.stages.collapse import drain
+from longhold.core.stages.layers import Collapsing
 from longhold.core.stages.snip import Snip, drop
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import ForkReply
@@ -44,8 +46,8 @@ FULL = Settings(
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    monkeypatch.setattr(collapse, "COMMIT_RATIO", 0.1)
-    monkeypatch.setattr(collapse, "WRITE_RATIO", 0.3)
+    monkeypatch.setattr(decide, "COMMIT_RATIO", 0.1)
+    monkeypatch.setattr(decide, "WRITE_RATIO", 0.3)
     monkeypatch.setattr(collapse, "LEAST_TOKENS", 0)
 
 
@@ -151,7 +153,7 @@ async def run(engine, snip, collapse, kind):
 
 async def play(engine, steps, asks):
     snip = Snip()
-    collapse = Collapse(written if asks else None)
+    collapse = Collapsing(written if asks else None)
     for kind, *aims in steps:
         if kind in ("stages", "drain"):
             await run(engine, snip, collapse, kind)

@@ -103,7 +103,7 @@ async def _followed(versions, restarts):
             history = session.view.history
             assert [message_to_wire(m) for m in fold(history).messages()] == shown(session)
             if i in restarts:
-                session.engine.log.close()  # as a killed process leaves it
+                session._engine.log.close()  # as a killed process leaves it
                 session = Session.resume(session.id, store=store)
     finally:
         session.close()

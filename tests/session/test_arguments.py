@@ -16,6 +16,7 @@ from anthropic.types import Usage as SdkUsage
 import longhold
 from longhold import Session, Tool
 from longhold.core.log.entries import Began, Ran, Said
+from longhold.core.log.store import FileStore
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import Settings, WindowSettings
@@ -56,7 +57,7 @@ async def called(session, *ids):
     """Let the model call tools."""
     session.user("go")
     await session.prepare()
-    await session.settle(answer(*(USE | {"id": id} for id in ids)))
+    await session.record(answer(*(USE | {"id": id} for id in ids)))
 
 
 class Colour(enum.StrEnum):
@@ -119,16 +120,16 @@ async def test_an_enum_of_text_counts_as_its_value(session):
         ("", "content: the content is empty"),
         ("  \n", "content: the content is empty"),
         ([], "content: the content is empty"),
-        (None, "content: None is no content"),
-        (b"hello", "content: bytes are no JSON; decode them"),
-        (5, "content: a int is no content"),
-        ([5], r"content\[0\]: a int is no block"),
+        (None, "content: None is not content"),
+        (b"hello", "content: bytes are not JSON; decode them"),
+        (5, "content: a int is not content"),
+        ([5], r"content\[0\]: a int is not a block"),
         ([{"text": "x"}], r"content\[0\]: a block has no type"),
-        ([{"type": "text"}], r"content\[0\]: a block of type 'text' has not its fields"),
+        ([{"type": "text"}], r"content\[0\]: a block of type 'text' lacks required fields"),
         ([{"type": "image", "source": "x.png"}], r"content\[0\]: a block of type 'image'"),
-        ([TEXT | {"weight": float("nan")}], r"content\[0\].weight: nan is no JSON"),
-        ([{"type": "custom", 5: 1}], "the key 5 is no text"),
-        ([object()], r"content\[0\]: a object is no JSON"),
+        ([TEXT | {"weight": float("nan")}], r"content\[0\].weight: nan is not JSON"),
+        ([{"type": "custom", 5: 1}], "the key 5 is not text"),
+        ([object()], r"content\[0\]: a object is not JSON"),
         ([{"type": "tool_result", "tool_use_id": "t9", "content": "x"}], "no call 't9'"),
     ],
 )
@@ -143,9 +144,9 @@ async def test_content_that_no_provider_takes_is_refused_and_leaves_nothing(
 async def test_results_are_checked_too(session):
     await called(session, "t1")
     for output, words in [
-        (None, "output: None is no result"),
-        (b"x", "output: bytes are no JSON"),
-        (float("inf"), "output: inf is no JSON"),
+        (None, "output: None is not a result"),
+        (b"x", "output: bytes are not JSON"),
+        (float("inf"), "output: inf is not JSON"),
         ([{"type": "image"}], "a block of type 'image'"),
     ]:
         with pytest.raises(InvalidArgument, match=words):
@@ -168,30 +169,33 @@ async def test_a_request_is_refused_while_calls_are_open(session):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"model": ""}, "model: '' is no model's name"),
-        ({"model": None}, "model: None is no model's name"),
-        ({"max_tokens": "a"}, "max_tokens: 'a' is no number of tokens"),
-        ({"max_tokens": -1}, "max_tokens: -1 is no number"),
-        ({"window": 0.5}, "window: 0.5 is no number"),
-        ({"tools": {}}, "tools: a dict is no list"),
+        ({"model": ""}, "model: '' is not a model's name"),
+        ({"model": None}, "model: None is not a model's name"),
+        ({"max_tokens": "a"}, "max_tokens: 'a' is not a number of tokens"),
+        ({"max_tokens": -1}, "max_tokens: -1 is not a number"),
+        ({"window": 0.5}, "window: 0.5 is not a number"),
+        ({"tools": {}}, "tools: a dict is not a list"),
         ({"tools": [5]}, r"tools\[0\]: expected an object"),
         ({"tools": [{"name": "x"}]}, r"tools\[0\]: give a definition with name and input_schema"),
         ({"tools": [TOOL, TOOL]}, r"tools\[1\]: a second tool is called 'charge_card'"),
         ({"tools": [Tool(TOOL, kind="magic")]}, r"tools\[0\].*kinds are read"),
-        ({"tools": [TOOL | {"longhold": {"colour": 1}}]}, r"tools\[0\]: colour is not known"),
-        ({"system": 5}, "system: a int is no list"),
+        (
+            {"tools": [TOOL | {"longhold": {"colour": 1}}]},
+            r"tools\[0\]: colour is not a field of a tool",
+        ),
+        ({"system": 5}, "system: a int is not a list"),
         ({"system": [{"type": "image"}]}, r"system\[0\]: give text"),
         ({"options": {"messages": []}}, "options: messages is the session's"),
         ({"options": {"max_tokens": 5}}, "options: max_tokens is given as max_tokens="),
         ({"options": [1]}, "options: expected an object"),
-        ({"id": "../x"}, "id: '../x' is no name for a session"),
-        ({"id": "newest"}, "id: 'newest' is no name"),
+        ({"id": "../x"}, "id: '../x' is not a name for a session"),
+        ({"id": "newest"}, "id: 'newest' is not a name"),
     ],
 )
 def test_opening_says_which_argument_is_wrong(tmp_path, options, words):
     with pytest.raises(InvalidArgument, match=words):
         Session.open(**{"model": MODEL, "directory": tmp_path} | options)
-    assert longhold.FileStore().sessions() == []
+    assert FileStore().sessions() == []
 
 
 async def test_a_system_prompt_of_blocks_is_taken(tmp_path):
@@ -215,7 +219,7 @@ async def test_a_closed_session_says_so(tmp_path):
     ):
         with pytest.raises(SessionClosed, match=r"the session is closed; Session.resume\('mine'\)"):
             use()
-    for call in (session.prepare(), session.settle(answer()), session.follow([TEXT])):
+    for call in (session.prepare(), session.record(answer()), session.follow([TEXT])):
         with pytest.raises(SessionClosed):
             await call
 
@@ -233,10 +237,10 @@ def test_directories_are_taken_as_text_or_as_paths(tmp_path):
     with Session.open(
         model="claude-sonnet-4-6",
         directory=str(tmp_path),
-        store=longhold.FileStore(str(tmp_path / "s")),
+        store=FileStore(str(tmp_path / "s")),
     ) as session:
         id = session.id
-    store = longhold.FileStore(tmp_path / "s")
+    store = FileStore(tmp_path / "s")
     with Session.resume("newest", directory=tmp_path, store=store) as again:
         assert again.id == id
 
@@ -251,7 +255,7 @@ def test_a_window_that_is_given_again_with_settings_still_holds(tmp_path):
 
 def test_an_id_is_the_whole_id(tmp_path):
     Session.open(id="user-12", model=MODEL, directory=tmp_path).close()
-    with pytest.raises(SessionNotFound, match="give the whole id"):
+    with pytest.raises(SessionNotFound, match="there is no session"):
         Session.resume("user-1")
     Session.resume("user-12").close()
 
@@ -264,7 +268,7 @@ def test_the_newest_session_is_never_another_directorys(tmp_path, monkeypatch):
     with pytest.raises(SessionNotFound, match="has no session; give the id"):
         Session.resume()
     with Session.resume(directory=other) as found:
-        assert found.engine.log.header.directory == str(other)
+        assert found._engine.log.header.directory == str(other)
 
 
 async def test_a_resumed_session_is_set_up_as_it_was(tmp_path):
@@ -292,7 +296,7 @@ async def test_a_bad_message_can_be_taken_back(session):
     for n in range(3):
         session.user(f"question {n}")
         await session.prepare()
-        await session.settle(answer(id=f"r{n}"))
+        await session.record(answer(id=f"r{n}"))
     session.user([{"type": "image", "source": {"type": "url", "url": "http://gone/"}}])
     session.retract()
     assert "gone" not in str(session.view.messages())
@@ -313,7 +317,7 @@ async def test_an_answer_with_open_calls_can_be_taken_back(session):
 
 async def test_after_a_crash_a_tool_may_have_run(session):
     await called(session, "t1")
-    session.engine.log.close()
+    session._engine.log.close()
     with Session.resume(session.id) as again:
         [ran] = of(again, Ran)
         assert ran.content == MAY_HAVE_RUN
@@ -325,9 +329,9 @@ async def test_after_a_crash_recorded_beginnings_tell_what_ran(session):
     with session.running("t0"):
         session.tool_result("t0", "ok")
     await session.prepare()
-    await session.settle(answer(USE | {"id": "t1"}, USE | {"id": "t2"}, id="r2"))
+    await session.record(answer(USE | {"id": "t1"}, USE | {"id": "t2"}, id="r2"))
     session.tool_began("t1")
-    session.engine.log.close()
+    session._engine.log.close()
     with Session.resume(session.id) as again:
         assert [entry.content for entry in of(again, Ran)] == ["ok", INTERRUPTED, NOT_RUN]
         assert "may have done all of its work" in INTERRUPTED
@@ -339,9 +343,9 @@ async def test_one_unrecorded_beginning_leaves_the_rest_unknown(session):
     await called(session, "t0")
     session.tool_result("t0", "ok")
     await session.prepare()
-    await session.settle(answer(USE | {"id": "t1"}, USE | {"id": "t2"}, id="r2"))
+    await session.record(answer(USE | {"id": "t1"}, USE | {"id": "t2"}, id="r2"))
     session.tool_began("t1")
-    session.engine.log.close()
+    session._engine.log.close()
     with Session.resume(session.id) as again:
         assert [entry.content for entry in of(again, Ran)] == ["ok", INTERRUPTED, MAY_HAVE_RUN]
 
@@ -367,7 +371,7 @@ async def test_an_sdks_answer_can_be_settled_in_every_form(session):
     )
     session.user("go")
     await session.prepare()
-    await session.settle(whole)
+    await session.record(whole)
     session.tool_result("t1", "ok")
     await session.prepare()
     events = [
@@ -385,7 +389,7 @@ async def test_an_sdks_answer_can_be_settled_in_every_form(session):
         },
         {"type": "message_stop"},
     ]
-    await session.settle(events)
+    await session.record(events)
     assert text_of(session.view.messages()[-1].content) == "hi"
 
     async def streamed():
@@ -399,11 +403,11 @@ async def test_an_sdks_answer_can_be_settled_in_every_form(session):
 
     session.user("again")
     await session.prepare()
-    await session.settle(streamed())
+    await session.record(streamed())
     assert text_of(session.view.messages()[-1].content) == "yo"
     for nothing in ("text", 5, {}, []):
         with pytest.raises(RequestRejected, match="settle was given"):
-            await session.settle(nothing)
+            await session.record(nothing)
 
 
 @pytest.mark.files
@@ -433,7 +437,8 @@ def test_a_missing_package_is_named_with_its_extra():
         "except ConfigError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'longhold[openai]'" in done.stdout
+    assert "needs the package 'openai'" in done.stdout
+    assert "[openai]'" in done.stdout
 
 
 def test_the_package_shows_its_names_and_its_version():

@@ -37,7 +37,7 @@ async def test_a_list_with_repeated_ids_keeps_every_call_and_result(tmp_path):
     for n in range(4):
         messages += [call(n=n), result(f"result {n}")]
         await session.follow(messages)
-        session.engine.log.close()
+        session._engine.log.close()
         session = Session.resume(session.id)
     assert results(session) == [f"result {n}" for n in range(4)]
     assert violations(session.view.messages()) == []
@@ -49,6 +49,6 @@ async def test_settled_answers_with_repeated_ids_are_told_apart(tmp_path):
         session.user("go")
         for n in range(3):
             await session.prepare()
-            await session.settle(settled(n))
+            await session.record(settled(n))
             session.tool_result("call_0", f"result {n}")
         assert results(session) == ["result 0", "result 1", "result 2"]

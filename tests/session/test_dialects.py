@@ -32,12 +32,12 @@ async def test_a_chat_server_works_and_says_its_window(server, tool, tmp_path):
                 session.user("What is 2 + 3?")
                 request = await session.prepare()
                 response = await client.chat.completions.create(**request.kwargs)
-                await session.settle(response)
+                await session.record(response)
                 [call] = response.choices[0].message.tool_calls
                 session.tool_result(call.id, "5")
                 request = await session.prepare()
                 response = await client.chat.completions.create(**request.kwargs)
-                await session.settle(response)
+                await session.record(response)
                 assert texts(session)[-1] == "It is 5."
                 assert session.fullness().window.limit_tokens == WINDOW
     sent = [body for path, body in came if path.endswith("completions")]
@@ -96,7 +96,7 @@ async def test_a_chat_list_is_followed(tmp_path):
                 ]
                 request = await session.follow(messages, tools=[CHAT_TOOL])
                 response = await client.chat.completions.create(**request.kwargs)
-                await session.settle(response)
+                await session.record(response)
                 answer = response.choices[0].message
                 messages.append(answer)  # an object of the SDK, as its examples do it
                 [call] = answer.tool_calls
@@ -132,7 +132,7 @@ async def test_items_of_the_responses_endpoint_are_followed(tmp_path):
                 assert request.kwargs["instructions"] == "Add."
                 assert request.kwargs["tools"] == [ITEM_TOOL]
                 response = await client.responses.create(**request.kwargs)
-                await session.settle(response)
+                await session.record(response)
                 assert session.view.reported.usage.cache_read_tokens == 40
                 items += response.output
                 call = response.output[-1]
@@ -150,7 +150,7 @@ async def test_items_of_the_responses_endpoint_are_followed(tmp_path):
                 assert sent[1]["encrypted_content"] == "sealed"
                 assert json.loads(sent[2]["arguments"]) == {"a": 2, "b": 3}
                 response = await client.responses.create(**request.kwargs)
-                await session.settle(response)
+                await session.record(response)
                 assert texts(session)[-1] == "It is 5."
 
 
@@ -198,6 +198,6 @@ async def test_one_conversation_goes_on_in_another_dialect(tmp_path):
 
 def test_an_unknown_dialect_is_named(tmp_path):
     with pytest.raises(
-        InvalidArgument, match="dialect: 'cohere' is none; there are anthropic, openai"
+        InvalidArgument, match="dialect: 'cohere' is not a dialect; choose one of anthropic, openai"
     ):
         Session.open(model=MODEL, dialect="cohere", directory=tmp_path)

@@ -107,7 +107,7 @@ async def test_an_answer_that_was_settled_is_recognised_in_the_list(opened):
     await session.follow(messages)
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
     reply = answer("two")
-    await session.settle(reply | {"content": [thought, *reply["content"]]})
+    await session.record(reply | {"content": [thought, *reply["content"]]})
     await session.follow([*messages, said("two"), user("three")])
     [entry] = of(session, Replied)
     assert entry.usage.prompt_tokens == 100
@@ -118,9 +118,9 @@ async def test_an_answer_that_was_settled_is_recognised_in_the_list(opened):
 async def test_an_answer_that_the_caller_gave_up_leaves_the_view(opened):
     session = opened()
     await session.follow([user("one")])
-    await session.settle(answer("bad"))
+    await session.record(answer("bad"))
     await session.follow([user("one")])
-    await session.settle(answer("good", id="r2"))
+    await session.record(answer("good", id="r2"))
     await session.follow([user("one"), said("good"), user("next")])
     assert texts(session) == ["one", "good", "next"]
     assert [entry.reason for entry in of(session, Rewound)] == ["shorter"]
@@ -130,8 +130,8 @@ async def test_the_place_is_known_after_a_kill(opened):
     session = opened()
     messages = [user("one"), said("two"), user("three")]
     await session.follow(messages)
-    await session.settle(answer("four"))
-    session.engine.log.close()  # as a killed process leaves it
+    await session.record(answer("four"))
+    session._engine.log.close()  # as a killed process leaves it
     with Session.resume(session.id) as again:
         await again.follow([*messages, said("four"), user("five")])
         assert texts(again) == ["one", "two", "three", "four", "five"]
@@ -144,8 +144,8 @@ async def test_a_kill_in_the_middle_of_taking_a_list_in_loses_and_doubles_nothin
         session = opened()
         messages = [user("one"), call("t1"), result("t1", "a file"), said("two"), user("three")]
         await session.follow(messages)
-        path = session.engine.log.path
-        session.engine.log.close()
+        path = session._engine.log.path
+        session._engine.log.close()
         lines = path.read_bytes().splitlines(keepends=True)
         first = next(i for i, line in enumerate(lines) if b'"said"' in line)
         path.write_bytes(b"".join(lines[: first + written]))
@@ -160,8 +160,8 @@ async def test_open_calls_get_their_results_from_the_list_after_a_kill(opened):
     session = opened()
     await session.follow([user("go")])
     used = answer("I look.") | {"content": call("t1")["content"], "stop_reason": "tool_use"}
-    await session.settle(used)
-    session.engine.log.close()
+    await session.record(used)
+    session._engine.log.close()
     with Session.resume(session.id) as again:
         await again.follow([user("go"), call("t1"), result("t1", "charged")])
         assert "charged" in str(shown(again)[-1])
@@ -267,7 +267,7 @@ async def test_an_owner_that_shortens_what_a_summary_covers_undoes_nothing(opene
     assert shown(session) == before
     await session.follow([*messages[:-1], user("something else")])
     assert shown(session)[:-1] == before[:-1]
-    session.engine.log.close()
+    session._engine.log.close()
     with Session.resume(session.id) as again:
         await again.follow([*messages[:-1], user("something else")])
         assert shown(again)[:-1] == before[:-1]
@@ -308,15 +308,15 @@ async def test_a_list_with_open_calls_is_refused_and_can_be_completed(opened):
     ("messages", "words"),
     [
         ([], "the list is empty"),
-        ("hello", "a str is no list"),
-        ({"role": "user"}, "a dict is no list"),
-        (None, "None is no list"),
+        ("hello", "a str is not a list"),
+        ({"role": "user"}, "a dict is not a list"),
+        (None, "None is not a list"),
         ([user("a"), {"role": "robot", "content": "x"}], r"messages\[1\]: the role 'robot'"),
         ([user("")], r"messages\[0\].content: the content is empty"),
-        ([user(None)], r"messages\[0\].content: None is no content"),
+        ([user(None)], r"messages\[0\].content: None is not content"),
         ([user("a"), result("t9", "x")], r"messages\[1\]: a result answers 't9'"),
-        ([user([{"type": "text", "text": float("nan")}])], "nan is no JSON"),
-        ([user([{"type": "tool_use", "id": 3}])], "has not its fields"),
+        ([user([{"type": "text", "text": float("nan")}])], "nan is not JSON"),
+        ([user([{"type": "tool_use", "id": 3}])], "lacks required fields"),
         ([5], r"messages\[0\]: expected an object, not a int"),
     ],
 )
@@ -339,3 +339,83 @@ async def test_a_position_costs_a_few_bytes_for_each_message(opened):
         await session.follow(messages)
         messages = [*messages, said(f"a{n}"), user(f"q{n}")]
     assert [len(entry.keys) for entry in of(session, Followed)] == [1] + [2] * 49
+
+
+def join_neighbours(messages):
+    """Join neighbours of one role, as frameworks do between two runs."""
+    joined = []
+    for message in messages:
+        blocks = message["content"]
+        blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+        if joined and joined[-1]["role"] == message["role"]:
+            joined[-1] = {"role": message["role"], "content": joined[-1]["content"] + blocks}
+        else:
+            joined.append({"role": message["role"], "content": list(blocks)})
+    return joined
+
+
+async def follow_until_compacted(session):
+    """Rounds of large results, each followed by the user's next question. Return the list."""
+    messages = []
+    for i in range(40):
+        messages.append(user(f"Question {i}."))
+        await session.follow(messages)
+        if of(session, Compacted):
+            await session.record(answer("Done.", id=f"r{i}"))
+            return [*messages, said("Done.")]
+        calls = call(f"t{i}", k=i)
+        used = 500 + 1500 * i
+        await session.record(answer("", id=f"r{i}", used=used) | {"content": calls["content"]})
+        messages += [calls, result(f"t{i}", "row " * 1500)]
+    raise AssertionError("nothing was compacted")
+
+
+async def test_neighbours_joined_behind_a_summary_are_no_edit(opened):
+    session = opened(window=20_000)
+    messages = [*await follow_until_compacted(session), user("One more.")]
+    before = await session.follow(messages)
+    for grouped in (join_neighbours(messages), messages, join_neighbours(messages)):
+        request = await session.follow(grouped)
+        assert bare(request.kwargs["messages"]) == bare(before.kwargs["messages"])
+    assert not of(session, Rewound)
+    await session.record(answer("yes", id="last"))
+    longer = [*join_neighbours(messages), said("yes"), user("And now?")]
+    assert "And now?" in json.dumps((await session.follow(longer)).kwargs["messages"])
+    assert not of(session, Rewound)
+
+
+async def test_a_message_joined_to_a_known_one_is_appended(opened):
+    session = opened()
+    messages = [user("go"), call("t1"), result("t1", "a file")]
+    await session.follow(messages)
+    longer = join_neighbours([*messages, user("and then?")])
+    await session.follow(longer)
+    assert [text_of(entry.content) for entry in of(session, Said)] == ["go", "and then?"]
+    assert not of(session, Rewound)
+    session.close()
+    with Session.resume(session.id) as again:
+        await again.follow(longer)
+        await again.follow([*messages, user("and then?"), said("ok"), user("next")])
+        assert texts(again)[-2:] == ["ok", "next"]
+        assert not of(again, Rewound)
+
+
+async def test_a_list_edited_behind_a_summary_is_followed(opened):
+    """The round that begins before the edit is taken from the list again, whole."""
+    session = opened(window=20_000)
+    messages = [*await follow_until_compacted(session), user("One more.")]
+    edited = [*messages[:5], result("t1", "other rows"), *messages[6:]]
+    messages[2] = result("t0", [{"type": "text", "text": "row"}])
+    for given in (edited, join_neighbours(messages)):
+        request = await session.follow(given)
+        assert not violations(session.view.messages())
+        assert "One more." in json.dumps(request.kwargs["messages"][-1])
+
+
+async def test_a_result_without_a_call_is_refused_and_the_next_list_is_followed(opened):
+    session = opened()
+    await session.follow([user("one")])
+    with pytest.raises(InvalidArgument, match=r"messages\[1\].*no call before it has that id"):
+        await session.follow([user("one"), result("nobody", "x")])
+    await session.follow([user("one"), said("two"), user("three")])
+    assert texts(session) == ["one", "two", "three"]

@@ -3,9 +3,9 @@
 import pytest
 from openai import AsyncOpenAI
 
+from local_model import install
 from longhold import Session
 from longhold.core.messages import text_of
-from longhold.core.models.local import install
 
 WINDOW = 2_048
 
@@ -45,7 +45,7 @@ async def test_a_llama_server_says_its_window_and_a_list_is_followed(address, tm
                 request = await session.follow(messages)
                 request.kwargs["max_tokens"] = 8
                 response = await client.chat.completions.create(**request.kwargs)
-                await session.settle(response)
+                await session.record(response)
                 messages.append(response.choices[0].message)
                 messages.append({"role": "user", "content": question})
             assert session.fullness().window.limit_tokens == WINDOW

@@ -36,10 +36,10 @@ async def looked_up(session, n, text):
     """A turn with one call and its result."""
     session.user(f"task {n}")
     await session.prepare()
-    await session.settle(answer(f"r{n}", use(f"t{n}"), used=session.fullness().used_tokens))
+    await session.record(answer(f"r{n}", use(f"t{n}"), used=session.fullness().used_tokens))
     session.tool_result(f"t{n}", text)
     request = await session.prepare()
-    await session.settle(answer(f"e{n}", used=session.fullness().used_tokens))
+    await session.record(answer(f"e{n}", used=session.fullness().used_tokens))
     return request
 
 
@@ -54,7 +54,7 @@ async def test_the_model_of_a_program_is_shown_no_path_of_this_machine(tmp_path,
         for n in range(1, 14):
             sent.append(json.dumps((await looked_up(session, n, f"line {n}\n" * 400)).kwargs))
         assert of(session, Compacted)
-        await session.layers.notes.wait()
+        await session._layers.notes.wait()
     for text in sent:
         assert str(home()) not in text
         assert ".jsonl" not in text
@@ -84,7 +84,7 @@ async def test_history_opens_a_result_that_was_shortened(tmp_path):
         assert "records match" in found
         with pytest.raises(InvalidArgument, match="'lookup' is the program's own tool"):
             await session.run_tool(use("c"))
-        with pytest.raises(InvalidArgument, match="this is no tool call"):
+        with pytest.raises(InvalidArgument, match="this is not a tool call"):
             await session.run_tool({"x": 1})
 
 
@@ -156,7 +156,7 @@ async def test_a_cleared_result_is_not_listed_as_in_view(tmp_path):
     with Session.open(model=MODEL, tools=[LOOKUP], history=True, directory=tmp_path) as session:
         for n, text in enumerate(("the needle", "one more needle")):
             await looked_up(session, n, text)
-        session.engine.record(Cleared(ids=("t0",), texts=("gone",)))
+        session._engine.record(Cleared(ids=("t0",), texts=("gone",)))
         found = await session.run_tool(use("h", "History", query="needle"))
     lines = [line for line in found.split("\n") if line.startswith("#")]
     assert ["in view" in line for line in lines] == [False, True]

@@ -3,11 +3,13 @@
 import pytest
 
 from longhold.core.log.entries import Dropped, Replied, Said, Snipped, Titled
+from longhold.core.log.store import FileStore
 from longhold.core.messages import Text
 from longhold.core.models.protocol import collect
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import NotInHistory
-from longhold.session.session import Session, rewind_point
+from longhold.session.program import rewind_point
+from longhold.session.session import Session
 from seen import texts
 
 MODEL = "claude-opus-4-6"
@@ -38,7 +40,7 @@ async def session(tmp_path):
     with Session.open(model=MODEL, directory=tmp_path) as opened:
         for words in ("one", "two"):
             opened.user(words)
-            opened.engine.record_reply(await collect(model.stream(await opened.prepare())))
+            opened._engine.record_reply(await collect(model.stream(await opened.prepare())))
         yield opened
 
 
@@ -55,10 +57,18 @@ async def test_dropped_messages_leave_with_the_next_request_and_come_back_by_und
     numbers = [entry.n for entry in session.view.history if isinstance(entry, Said | Replied)]
     mark = session.drop(*numbers[:2], why="a detour")
     assert isinstance(mark, Dropped) and texts(session)[0] == "one"
-    session.keep(numbers[1])
+    session.undrop(numbers[1])
     session.user("three")
     await session.prepare()
     assert "one" not in texts(session) and "first" in texts(session)
     [snipped] = [entry for entry in session.view.history if isinstance(entry, Snipped)]
     session.undo(snipped.n)
     assert texts(session)[0] == "one"
+
+
+def test_the_branch_is_in_the_session_s_own_store(tmp_path):
+    store = FileStore(tmp_path / "elsewhere")
+    with Session.open(model="claude-sonnet-4-6", directory=tmp_path, store=store) as session:
+        session.user("one")
+        branch = session.rewind()
+    assert store.find(branch).header.parent == session.id

@@ -47,7 +47,7 @@ async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):
 
 async def test_a_draft_points_at_the_original_and_never_at_the_paper():
     with open_scratch(history(), Settings()) as paper:
-        log = str(paper.engine.log.path)
+        log = str(paper._engine.log.path)
         pointed = await draft_compaction(paper, MANUAL, Manner(log="/their/session.jsonl"))
         bare = await draft_compaction(paper, MANUAL, Manner())
     assert "/their/session.jsonl" in pointed.composed.text
@@ -99,10 +99,10 @@ async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
     usage = Usage(input_tokens=900, output_tokens=30)
     with (
         open_scratch(history(), Settings()) as paper,
-        Session.over(default_store().open("s1"), Settings()) as session,
+        Session._over(default_store().open("s1"), Settings()) as session,
     ):
         draft = await draft_compaction(paper, MANUAL, Manner())
-        paper.engine.record(Forked(source="compact", model="m", usage=usage))
+        paper._engine.record(Forked(source="compact", model="m", usage=usage))
         entry = await take(session, carry_over(paper, session, draft), MANUAL)
         kinds = [type(each) for each in session.view.history[-2:]]
     assert kinds == [Forked, Compacted]

@@ -12,6 +12,7 @@ from longhold.core.messages import text_of
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
 from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.pin import list_pinned
 from longhold.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
 from seen import of
 
@@ -61,10 +62,10 @@ async def worked(session, n):
     """A turn with one tool call and a long result."""
     session.user(f"task {n}: look at module {n}")
     await session.prepare()
-    await session.settle(_call(session, n))
+    await session.record(_call(session, n))
     session.tool_result(f"t{n}", f"line {n} of it\n" * 300)
     await session.prepare()
-    await session.settle(answer(id=f"end{n}", used=session.fullness().used_tokens))
+    await session.record(answer(id=f"end{n}", used=session.fullness().used_tokens))
 
 
 async def test_words_are_in_the_log_before_a_request_is_made(opened):
@@ -84,8 +85,8 @@ async def test_an_answer_is_settled_once(opened):
     session = opened()
     session.user("hello")
     await session.prepare()
-    await session.settle(answer())
-    await session.settle(answer())
+    await session.record(answer())
+    await session.record(answer())
     assert len(of(session, Replied)) == 1
 
 
@@ -93,7 +94,7 @@ async def test_tool_results_among_a_users_blocks_are_results(opened):
     session = opened()
     session.user("hello")
     await session.prepare()
-    await session.settle(answer(use=USE))
+    await session.record(answer(use=USE))
     session.user(
         [
             {"type": "tool_result", "tool_use_id": "t1", "content": "print(1)"},
@@ -108,8 +109,8 @@ async def test_a_resumed_session_answers_what_a_dead_process_left_open(opened, t
     session = opened()
     session.user("hello")
     await session.prepare()
-    await session.settle(answer(use=USE))
-    session.engine.log.close()  # as a killed process leaves it
+    await session.record(answer(use=USE))
+    session._engine.log.close()  # as a killed process leaves it
     with Session.resume(session.id) as again:
         [ran] = of(again, Ran)
         assert ran.is_error and ran.tool_use_id == "t1"
@@ -120,10 +121,10 @@ async def test_a_resumed_session_takes_in_reports_that_waited(opened):
     session = opened()
     session.user("hello")
     session.close()
-    session.engine.report(Failed(what="notes", error="late"))
+    session._engine.report(Failed(what="notes", error="late"))
     with Session.resume(session.id) as again:
         assert [entry.error for entry in of(again, Failed)] == ["late"]
-        assert again.engine.log.take((), again.engine.record) == []
+        assert again._engine.log.take((), again._engine.record) == []
 
 
 async def test_what_passes_is_waited_out_and_what_stays_is_raised(tmp_path):
@@ -133,14 +134,14 @@ async def test_what_passes_is_waited_out_and_what_stays_is_raised(tmp_path):
         waited.append(seconds)
 
     with Session.open(model=MODEL, directory=tmp_path) as first:
-        log = first.engine.log
-        session = Session(first.engine, first.layers, sleep=sleep)
-        assert await session.failed(ModelUnavailable("overloaded")) == "retry"
+        log = first._engine.log
+        session = Session(first._engine, first._layers, sleep=sleep)
+        await session.recover(ModelUnavailable("overloaded"))
         assert len(waited) == 1
         with pytest.raises(RequestRejected):
-            await session.failed(RequestRejected("no"))
+            await session.recover(RequestRejected("no"))
         with pytest.raises(KeyError):
-            await session.failed(KeyError("not ours"))
+            await session.recover(KeyError("not ours"))
         assert log.is_open
 
 
@@ -150,10 +151,10 @@ async def test_an_overflow_is_recovered_from_once_in_a_turn(opened):
         await worked(session, n)
     session.user("and now?")
     error = PromptTooLong("too long", needed_tokens=30_000, allowed_tokens=20_000)
-    assert await session.failed(error) == "retry"
+    await session.recover(error)
     assert of(session, Compacted)
     with pytest.raises(PromptTooLong):
-        await session.failed(error)
+        await session.recover(error)
 
 
 async def test_what_changes_the_view_is_told_in_a_line(opened):
@@ -166,10 +167,10 @@ async def test_what_changes_the_view_is_told_in_a_line(opened):
 
 
 async def test_without_a_client_nobody_is_asked(opened):
-    assert opened().ask is None
+    assert opened()._ask is None
     session = opened(client=ScriptedModel("text: a summary", name=MODEL))
     session.user("hello")
-    reply = await session.ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))
+    reply = await session._ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))
     assert reply.text == "a summary"
 
 
@@ -182,8 +183,8 @@ async def test_notes_are_kept_after_answers(opened):
     session = opened(settings=Settings(notes=NotesSettings(first_tokens=1)))
     session.user("hello " * 50)
     await session.prepare()
-    await session.settle(answer())
-    await session.layers.notes.wait()
+    await session.record(answer())
+    await session._layers.notes.wait()
     assert of(session, Noted)
 
 
@@ -224,7 +225,7 @@ def test_settings_that_cannot_be_read_leave_no_session_and_no_lock(tmp_path):
 
 def _damaged(session):
     """Flip one bit of what the user said first."""
-    path = session.engine.log.path
+    path = session._engine.log.path
     path.write_bytes(path.read_bytes().replace(b"never touch prod", b"never\x00touch prod"))
 
 
@@ -239,7 +240,7 @@ def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
         assert [text_of(m.content) for m in resumed.view.messages()] == ["fix the bug"]
     assert len(told) == 1
     assert "the log is damaged, and the model may miss something: line 5" in told[0]
-    history = load(session.engine.log.path).entries
+    history = load(session._engine.log.path).entries
     assert [entry.error for entry in history if isinstance(entry, Failed)] == told
     with Session.resume(session.id, notify=told.append):
         pass
@@ -250,7 +251,7 @@ def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
 async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
     session = Session.open(model=MODEL, directory=tmp_path)
     session.user("hello")
-    await session.settle(answer())
+    await session.record(answer())
     (home() / "calibration").parent.mkdir(parents=True, exist_ok=True)
     (home() / "calibration").write_text("in the way")
     session.close()
@@ -265,11 +266,46 @@ async def test_a_request_that_was_made_stays_as_it_is(opened):
     session.user("task 2")
     request = await session.prepare()
     made = json.dumps(request.kwargs)
-    await session.settle(answer(id="r2"))
+    await session.record(answer(id="r2"))
     session.user("task 3")
     later = await session.prepare()
     assert json.dumps(request.kwargs) == made
     request.kwargs["messages"].clear()
-    await session.settle(answer(id="r3"))
+    await session.record(answer(id="r3"))
     session.user("task 4")
     assert len((await session.prepare()).kwargs["messages"]) == len(later.kwargs["messages"]) + 2
+
+
+async def test_a_pinned_message_is_kept_word_for_word_by_a_compaction(opened):
+    session = opened(settings=SMALL)
+    for n in range(1, 6):
+        await worked(session, n)
+    n = next(entry.n for entry in of(session, Said))
+    session.pin(n)
+    await session.compact()
+    first = session.view.messages()[0]
+    assert text_of(first.content).startswith("task 1: look at module 1\n")
+    session.pin(n, off=True)
+    assert list_pinned(session.view) == []
+
+
+def test_an_unknown_option_is_refused_with_the_nearest(tmp_path):
+    with pytest.raises(TypeError, match="'max_token'; did you mean 'max_tokens'"):
+        Session.open(model="claude-sonnet-5-5", directory=tmp_path, max_token=5)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'source'"):
+        Session.resume("x", directory=tmp_path, source="run")
+
+
+def test_failures_and_changes_of_the_view_are_logged_with_ids(tmp_path, caplog):
+    caplog.set_level("INFO", logger="longhold")
+    with Session.open(model=MODEL, directory=tmp_path) as session:
+        session.user("one")
+        session._engine.record(Failed(what="notes", error="no space left"))
+        failed_at = session.view.history[-1].n
+        session.user("two")
+        session.retract(2)
+    failed, changed = caplog.records[:2]
+    assert (failed.levelname, failed.session, failed.entry) == ("WARNING", session.id, failed_at)
+    assert failed.getMessage() == f"session {session.id}: notes: no space left"
+    assert (changed.levelname, changed.kind) == ("INFO", "Snipped")
+    assert session.id in changed.getMessage()

@@ -14,7 +14,7 @@ async def theirs(client: AsyncAnthropic, tools: list[ToolParam]) -> None:
     messages: list[MessageParam] = [{"role": "user", "content": "hi"}]
     request = await session.follow(messages, tools=tools)
     response = await client.messages.create(**request.kwargs)
-    await session.settle(response)
+    await session.record(response)
     session.user([{"type": "text", "text": "hello"}])
     session.user(response.content)
     for block in response.content:
@@ -29,11 +29,11 @@ async def others(client: AsyncOpenAI, tools: list[ChatCompletionToolParam]) -> N
     messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hi"}]
     request = await session.follow(messages, tools=tools)
     response = await client.chat.completions.create(**request.kwargs)
-    await session.settle(response)
+    await session.record(response)
 
 
 async def items(client: AsyncOpenAI) -> None:
     session = Session.open(model="gpt-6-sol", client=client, dialect="responses")
     given: list[ResponseInputItemParam] = [{"role": "user", "content": "hi"}]
     request = await session.follow(given)
-    await session.settle(await client.responses.create(**request.kwargs))
+    await session.record(await client.responses.create(**request.kwargs))

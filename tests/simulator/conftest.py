@@ -7,8 +7,7 @@ import anthropic
 import openai
 import pytest
 
-from longhold.core.request.billing.api_error import ApiError
-from longhold.core.request.billing.api_request import Caller, parse_request
+from longhold.core.request.billing.api_request import ApiError, Caller, parse_request
 from longhold.simulator import SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains.by_name import EchoBrain
 from longhold.simulator.simulation import Simulation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from longhold.core.request.billing.api_error import ApiError
+from longhold.core.request.billing.api_request import ApiError
 from longhold.errors import ConfigError
 from longhold.simulator.brains import BrainAnswer, BrainRequest, text
 from longhold.simulator.brains.by_name import (

@@ -1,10 +1,16 @@
 """What a session needs again of the results it has seen."""
 
+import sys
+from pathlib import Path
+
 from msgspec import structs
 
 from longhold.core.log.entries import Cleared, Ran, Replied
 from longhold.core.messages import ToolUse
-from longhold.insight.replay.regret import Needs, rates, regret
+from longhold.insight.replay.regret import Needs
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from needs import rates, regret
 
 
 def called(id, name, given, result, *, response):

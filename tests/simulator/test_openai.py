@@ -3,6 +3,7 @@
 import openai
 import pytest
 
+from longhold.core.models.capabilities import capabilities
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 MODEL = "gpt-6-sol"
@@ -82,6 +83,19 @@ def test_idle_prefixes_are_forgotten(simulate, gpt):
         **ask, extra_headers={"x-simulator-advance-seconds": "600"}
     )
     assert later.usage.prompt_tokens_details.cached_tokens == 0
+
+
+def test_prefixes_are_kept_as_long_as_the_models_provider_keeps_them(simulate, gpt):
+    client = gpt(simulate())
+    ask = {"model": MODEL, "messages": [LONG, HI]}
+
+    def cached_after(seconds):
+        advance = {"x-simulator-advance-seconds": str(seconds)}
+        made = client.chat.completions.create(**ask, extra_headers=advance)
+        return made.usage.prompt_tokens_details.cached_tokens
+
+    lives = capabilities(MODEL).cache_seconds
+    assert [cached_after(pause) > 0 for pause in (0, lives - 60, lives)] == [False, True, False]
 
 
 def test_overflow_has_its_code(simulate, gpt):

@@ -4,7 +4,7 @@ import json
 import re
 import urllib.request
 
-from longhold import load
+from longhold.core.log import load
 from longhold.core.log.entries import Compacted, Rewound, Said
 from longhold.core.log.store import FileStore
 from longhold.core.messages import text_of

@@ -105,7 +105,7 @@ class Talk:
             ),
         )
         self.session = Session(self.engine, layers)
-        self.session.begin(model, frame("You are careful.", (), {}), "sdk")
+        self.session._begin(model, frame("You are careful.", (), {}), "sdk")
         self.stage = layers.compact
 
     def _hook(self, name):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import anthropic
 import msgspec
 
-from longhold.core.settings import GatewaySettings, Settings, WindowSettings
+from longhold.core.settings import CostSettings, GatewaySettings, Settings, WindowSettings
 from longhold.gateway.conversations import Conversations
 from longhold.gateway.server import GatewayOptions, running
 from longhold.simulator import BrainAnswer
@@ -31,7 +31,8 @@ TOOLS = [
 
 EAGER = Settings(
     window=WindowSettings(limit_tokens=200_000),
-    gateway=GatewaySettings(need_weight=0.0, stake_share=1.0),
+    cost=CostSettings(need_weight=0.0),
+    gateway=GatewaySettings(stake_share=1.0),
 )
 """Clears whatever pays, whether it may be needed again or not."""
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from programs import PATH, find
 
 PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt/postgresql")
-DIES_WITH_US = (SETPRIV, "--pdeathsig", "INT") if (SETPRIV := find("setpriv")) else ()
+SETPRIV = find("setpriv")
+DIES_WITH_US = (os.path.realpath(SETPRIV), "--pdeathsig", "INT") if SETPRIV else ()
 """A test run that is killed leaves no server behind, where the system can see to that."""
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """For tests: nothing has to survive the machine."""

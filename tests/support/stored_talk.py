@@ -28,9 +28,9 @@ async def talked(store, directory, id: str = "talk", turns: int = 6) -> str:
                 "name": "Bash",
                 "input": {"command": "x"},
             }
-            await session.settle(reply(f"a{number}", call, stop="tool_use"))
+            await session.record(reply(f"a{number}", call, stop="tool_use"))
             session.tool_result(f"t{number}", LONG if number == 0 else f"part {number} is fine")
             await session.prepare()
             text = {"type": "text", "text": f"Part {number} is ripe. " * 40}
-            await session.settle(reply(f"b{number}", text))
+            await session.record(reply(f"b{number}", text))
     return id

@@ -13,24 +13,25 @@ from longhold.agent.permissions import load_permissions
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def blocks(page):
-    """Give the JSON examples of a page."""
-    return re.findall(r"```json\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+def blocks(page, heading=""):
+    """Give the JSON examples of a page, from a heading on."""
+    _, _, text = (DOCS / page).read_text(encoding="utf-8").partition(heading or "#")
+    return re.findall(r"```json\n(.*?)```", text, re.S)
 
 
 def test_the_example_of_hooks_loads(tmp_path):
-    (tmp_path / "hooks.json").write_text(blocks("hooks.md")[0])
+    (tmp_path / "hooks.json").write_text(blocks("agent.md", "## Hooks")[0])
     plan = load_hooks(None, at=tmp_path)
     assert ([hook.event for hook in plan.hooks], plan.skipped) == (["PreToolUse", "Stop"], ())
 
 
 def test_the_example_of_an_answer_is_understood():
-    outcome = read_verdict(EVENTS["PreToolUse"], 0, blocks("hooks.md")[1], "")
+    outcome = read_verdict(EVENTS["PreToolUse"], 0, blocks("agent.md", "## Hooks")[1], "")
     assert (outcome.permission, outcome.reason) == ("deny", "not on a Friday")
 
 
 def test_the_example_of_rules_loads(tmp_path):
-    text = blocks("permissions.md")[0]
+    text = blocks("security.md")[0]
     (tmp_path / "settings.json").write_text(text)
     loaded = load_permissions(None, at=tmp_path)
     assert len(loaded.rules.allow) == len(json.loads(text)["permissions"]["allow"])
@@ -38,4 +39,4 @@ def test_the_example_of_rules_loads(tmp_path):
 
 @pytest.mark.parametrize("event", sorted(EVENTS))
 def test_every_event_is_on_the_page(event):
-    assert f"| `{event}` |" in (DOCS / "hooks.md").read_text(encoding="utf-8")
+    assert f"| `{event}` |" in (DOCS / "agent.md").read_text(encoding="utf-8")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from longhold.agent.instructions import Nearby, ground
+from longhold.agent.instructions.instruction_files import ground
+from longhold.agent.instructions.nearby import Nearby
 from longhold.core.log.entries import Compacted, Framed, Said, Source
 from longhold.core.messages import Text
 from longhold.core.settings import InstructionsSettings

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from longhold.agent.instructions import InstructionPart, render_instructions, sources
+from longhold.agent.instructions.gathering import InstructionPart
+from longhold.agent.instructions.nearby import render_instructions, sources
 
 A = InstructionPart(path=Path("/p/AGENTS.md"), kind="project", text="Use tabs.")
 B = InstructionPart(

@@ -56,6 +56,25 @@ def test_a_link_in_the_project_is_the_projects_program(tools, places, monkeypatc
     assert _outcome(tools, "cat src/a.py", places) == "ask"
 
 
+@pytest.mark.parametrize("command", ["egrep x src/a.py", "fgrep x src/a.py", "grep x src/a.py"])
+def test_a_script_that_runs_grep_may_find_the_projects(tools, places, monkeypatch, command):
+    (places.cwd / "bin").mkdir()
+    (places.cwd / "bin" / "grep").write_text(f"#!/bin/sh\n/usr/bin/touch {places.cwd}/ran\n")
+    (places.cwd / "bin" / "grep").chmod(0o755)
+    assert _outcome(tools, command, places) == "allow"
+    monkeypatch.setenv("PATH", f"{places.cwd / 'bin'}:/usr/bin:/bin")
+    subprocess.run(["bash", "-c", command], cwd=places.cwd, capture_output=True)
+    assert (places.cwd / "ran").exists()
+    assert _outcome(tools, command, places) == "ask"
+
+
+def test_a_glob_lists_no_directory_behind_a_link(tools, places):
+    """The shell lists `link` for the second part of the pattern, although nothing matches."""
+    assert _outcome(tools, "echo */none*", places) == "ask"
+    (places.cwd / "link").unlink()
+    assert _outcome(tools, "echo */none*", places) == "allow"
+
+
 @pytest.mark.parametrize(
     "command",
     ["rg -.esecret ../outside/secret", "rg -.e secret ../outside/secret", "grep -ie x link/secret"],

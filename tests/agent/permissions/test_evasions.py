@@ -33,6 +33,16 @@ cp /bin/touch t && ./t x
 cp $(which touch) t; ./t x
 cp "$(command -v touch)" t; ./t x
 env touch x
+sqlite3 db '.shell touch x'
+sqlite3 db '.system touch x'
+sqlite3 -batch db '.shell touch x'
+mapfile -C 'touch x;:' -c 1 a < f
+mapfile -C'touch x;:' -c 1 a < f
+readarray -C 'touch x;:' -c 1 a < f
+compgen -C 'touch x' y
+zip -T -TT 'touch x #' a.zip f
+zip -T -TT'touch x #' a.zip f
+zip -T --unzip-command='touch x #' a.zip f
 env -S 'touch x'
 env -S'touch x'
 env -i /usr/bin/env touch x

@@ -1,5 +1,7 @@
 """The gate asks once, remembers, and denies where nobody can be asked."""
 
+import subprocess
+
 import pytest
 
 from longhold.agent.permissions import Answer, Decision, Gate, Rules, combine, parse_rules
@@ -39,11 +41,60 @@ async def test_denials_can_be_forgotten(tools, places):
 async def test_always_adds_the_suggested_rule(tools, places):
     ask, asked = asker("always", "once")
     gate = Gate(rules=Rules(), ask=ask)
-    await gate.check(tools["Bash"], {"command": "npm install x"}, places)
-    await gate.check(tools["Bash"], {"command": "npm install y"}, places)
-    assert [str(rule) for rule in gate.rules.allow] == ["Bash(npm install:*)"]
-    await gate.check(tools["Bash"], {"command": "npm publish"}, places)
+    await gate.check(tools["Bash"], {"command": "git add x"}, places)
+    await gate.check(tools["Bash"], {"command": "git add y"}, places)
+    assert [str(rule) for rule in gate.rules.allow] == ["Bash(git add:*)"]
+    await gate.check(tools["Bash"], {"command": "git commit -m z"}, places)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked_first", "attack"),
+    [
+        ("git fetch origin", "git fetch --upload-pack='touch PWNED;' ."),
+        ("git fetch origin", "git fetch --upload-p='touch PWNED;' ."),
+        ("git pull origin", "git pull --upload-pack 'touch PWNED;' ."),
+        ("git push origin main", "git push --receive-pack='touch PWNED;' . HEAD"),
+        ("git push origin main", "git push --exec='touch PWNED;' . HEAD"),
+        ("git clone x y", "git clone -u 'touch PWNED;' . z"),
+        ("git clone x y", "git clone -c core.sshCommand='touch PWNED' ssh://x z"),
+        ("git difftool a", "git difftool -y -x 'touch PWNED;' HEAD"),
+        ("make build", "make build --eval='x:;touch PWNED' x"),
+        ("npm test", "npm test --script-shell=./x"),
+        ("go build ./...", "go build -toolexec='touch PWNED' ./..."),
+        ("uv run pytest", "uv run sh -c 'touch PWNED'"),
+        ("bundle exec rake", "bundle exec sh -c 'touch PWNED'"),
+        ("pip install -e .", "pip install evil-package"),
+        ("kubectl get pods", "kubectl get pods --kubeconfig=x"),
+        ("cargo build", "cargo build --config 'build.rustc-wrapper=\"x\"'"),
+    ],
+)
+async def test_the_rule_that_always_adds_runs_no_other_program(tools, places, asked_first, attack):
+    ask, asked = asker("always", "no")
+    gate = Gate(rules=Rules(), ask=ask)
+    await gate.check(tools["Bash"], {"command": asked_first}, places)
+    decision = await gate.check(tools["Bash"], {"command": attack}, places)
+    assert (decision.outcome, len(asked)) == ("deny", 2)
+
+
+@pytest.mark.parametrize("option", ["--open-files-in-pager='touch x;'", "-Otouch", "-IO'touch x;'"])
+def test_a_pager_of_git_grep_is_asked_about(tools, places, option):
+    gate = Gate(rules=parse_rules(allow=("Bash(git grep:*)",)))
+    command = {"command": f"git grep {option} foo"}
+    assert gate.judge(tools["Bash"], command, places).outcome == "ask"
+
+
+@pytest.mark.parametrize("verb", ["fetch", "push"])
+@pytest.mark.parametrize("rule", ["Bash(git fetch:*)", "Bash(git push:*)", "Bash(git:*)"])
+def test_an_option_of_git_that_runs_a_program_is_asked_about(tools, places, verb, rule):
+    """Git runs such an option's value, whatever rule the user has for the verb."""
+    option = {"fetch": "--upload-pack", "push": "--receive-pack"}[verb]
+    command = f"git {verb} {option}='touch ran;' . HEAD"
+    setup = "git init -q .; git -c user.name=n -c user.email=e@x commit -q --allow-empty -m x"
+    subprocess.run(["bash", "-c", f"{setup}; {command}"], cwd=places.cwd, capture_output=True)
+    assert (places.cwd / "ran").exists()
+    gate = Gate(rules=parse_rules(allow=(rule,)))
+    assert gate.judge(tools["Bash"], {"command": command}, places).outcome == "ask"
 
 
 async def test_a_dangerous_command_is_suggested_only_word_for_word(tools, places):

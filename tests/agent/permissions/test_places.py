@@ -65,6 +65,16 @@ def test_a_directory_of_our_own_is_readable(places, tmp_path):
         ".yarnrc.yml",
         ".github/workflows/ci.yml",
         "AGENTS.md",
+        "AGENTS.local.md",
+        "src/CLAUDE.local.md",
+        ".codex/config.toml",
+        ".cursor/mcp.json",
+        ".gemini/settings.json",
+        "opencode.json",
+        ".devcontainer.json",
+        ".gitlab-ci.yml",
+        "src/.gitattributes",
+        "lefthook.yml",
     ],
 )
 def test_files_that_make_programs_run_things_are_protected(places, text):

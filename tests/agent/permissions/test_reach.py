@@ -95,6 +95,61 @@ async def test_a_hook_does_not_run_once_a_file_it_may_run_has_changed(
     assert load_hooks(project, at=tmp_path / "home").hooks == ()
 
 
+LOADED = [
+    ("node hooks/x.js", {"hooks/x.js": "require('../scripts/util')", "scripts/util.js": ""}),
+    ("node hooks/x.js", {"hooks/x.js": "require('./lib')", "hooks/lib/index.js": ""}),
+    ("ruby hooks/x.rb", {"hooks/x.rb": "require_relative '../lib/a'", "lib/a.rb": ""}),
+    ("npx tsx hooks/x.ts", {"hooks/x.ts": "import {a} from '../lib/a'", "lib/a.ts": ""}),
+    ("python3 hooks/y.py", {"hooks/y.py": "from lib import helper", "lib/helper.py": ""}),
+    ("python3 hooks/y.py", {"hooks/y.py": "import lib", "hooks/lib/__init__.py": ""}),
+    ("python3 hooks/y.py", {"hooks/y.py": "from lib import (\n    one,\n)", "lib/one.py": ""}),
+    ("python3 -m tools", {"tools/__main__.py": "from other.part import x", "other/part.py": ""}),
+    ("bash hooks/y.sh", {"hooks/y.sh": "python3 -m tools.check", "tools/check.py": ""}),
+    ("bash hooks/y.sh", {"hooks/y.sh": '. "$(dirname "$0")/lib/common"', "hooks/lib/common": ""}),
+    ("make check", {"Makefile": "include mk/rules", "mk/rules": ""}),
+    ("make check", {"Makefile": "check:\n\tpython3 -m tools.check", "tools/check.py": ""}),
+    (
+        "npm run x",
+        {"package.json": '{"scripts": {"x": "node scripts/lint"}}', "scripts/lint.js": ""},
+    ),
+    ("cmake -P x.cmake", {"x.cmake": "include(sub/y)", "sub/y.cmake": ""}),
+    ("perl hooks/x.pl", {"hooks/x.pl": "use lib 'lib'; use My::A;", "lib/My/A.pm": ""}),
+    ("npx eslint .", {".eslintrc.js": "module.exports={plugins:['./rules/x']}", "rules/x.js": ""}),
+    ("go run ./cmd", {"cmd/main.go": 'import "x/internal/y"', "internal/y/y.go": ""}),
+    ("uv run check", {"pyproject.toml": 'check = "pkg.cli:main"', "src/pkg/cli.py": ""}),
+    ("./gradlew check", {"gradlew": "", "build.gradle.kts": ""}),
+    ("cat h*/xy? | bash", {"hooks/xyz": ""}),
+    ("find . -name '*.check' -exec bash {} +", {"a/b.check": ""}),
+    *(
+        (command, {file: ""})
+        for command, file in {
+            "task check": "Taskfile.yaml",
+            "just check": ".justfile",
+            "bazel run //x": "BUILD.bazel",
+            "pre-commit run": ".pre-commit-config.yaml",
+            "npx jest": "jest.setup.js",
+            "mvn verify": ".mvn/jvm.config",
+            "docker compose run x": "compose.yml",
+        }.items()
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "files"), LOADED)
+async def test_a_file_that_another_one_loads_is_covered(tmp_path, project, command, files):
+    for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    hooks = vouched(project, command, tmp_path / "home")
+    (project / list(files)[-1]).write_text("changed\n")
+    context = HookContext(
+        session="s", transcript=tmp_path / "s", cwd=project, mode="ask", scratch=tmp_path / "t"
+    )
+    verdict = await hooks.fire("Stop", {}, context)
+    assert "files it may run have changed" in verdict.errors[0]
+    assert load_hooks(project, at=tmp_path / "home").hooks == ()
+
+
 @pytest.mark.parametrize("command", ["sh ./x.sh", "make lint", "cat", "npx prettier --write ."])
 async def test_ordinary_edits_do_not_end_trust(tmp_path, project, command):
     hooks = vouched(project, command, tmp_path / "home")

@@ -19,7 +19,7 @@ COMMANDS = (
     "git show",
     "git blame one.txt",
     "git ls-files -m",
-    "git describe --always --dirty",
+    "git describe --always",
     "git grep .",
     "git worktree list",
 )
@@ -119,6 +119,24 @@ async def test_no_hook_runs_beside_what_is_allowed(tools, tmp_path, program, com
         assert not trace.exists()
     _run(command, place, {"PATH": os.environ["PATH"]})
     assert trace.exists()
+
+
+def test_looking_writes_nothing_into_the_index(tools, tmp_path):
+    """Git would note down the new times of a file that did not change."""
+    place = make_repository(tmp_path / "project")
+    places = Places(roots=(place,), cwd=place)
+    index = place / ".git" / "index"
+    plain = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    for command in ("git diff", "git diff --stat", "git status", "git describe --always --dirty"):
+        os.utime(place / ".gitattributes", (1, 1))
+        before = index.read_bytes()
+        if _judge(tools, command, places).outcome == "allow":
+            _run(command, place, reading_variables(plain))
+            assert index.read_bytes() == before, command
+        _run(command, place, plain)
+        assert index.read_bytes() != before, command
+        subprocess.run(["touch", ".gitattributes"], cwd=place, check=True)
+        _run("git status", place, plain)
 
 
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):

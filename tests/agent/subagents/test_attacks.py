@@ -9,9 +9,8 @@ import asyncio
 import pytest
 
 from longhold.agent.build import build_agent
-from longhold.agent.subagents.ledger import Mailbox
+from longhold.agent.subagents.ledger import Mailbox, agent_box
 from longhold.agent.subagents.mail import Mail, Note
-from longhold.agent.subagents.mailer import agent_box
 from longhold.core.log.entries import Ran, Said
 from longhold.core.messages import text_of
 from longhold.core.models.scripted import ScriptedModel

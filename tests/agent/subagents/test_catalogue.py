@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from longhold.agent.permissions import trust
-from longhold.agent.subagents.definition import mode_for, tools_for
-from longhold.agent.subagents.definition_files import listing, load_definitions
+from longhold.agent.subagents.definition import listing, load_definitions, mode_for, tools_for
 from longhold.agent.tools.standard import STANDARD
 from longhold.cli import cli
 from longhold.core.settings import home

@@ -152,7 +152,7 @@ def test_a_model_counts_only_with_the_users_word():
 
 
 @pytest.mark.parametrize("source", ["user", "project"])
-@pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Chaos:7:claude-opus-5-5"])
+@pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Scripted:answers"])
 def test_no_definition_brings_answers_along(model, source):
     with pytest.raises(UnreadableFrontMatter, match="for tests only"):
         _read(f"---\ndescription: d\nmodel: '{model}'\n---\np", source)

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from longhold.agent.subagents.ledger import Delivery, Mailbox, cursors_in
+from longhold.agent.subagents.ledger import Delivery, Mailbox
 from longhold.agent.subagents.mail import Mail, Note
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Failed, Framed, Said, Switched
@@ -129,17 +129,6 @@ async def test_a_mailbox_that_cannot_be_read_stops_nothing(tmp_path, box):
     _send(box, "one")
     await deliver(engine)
     assert _told(engine) == ["one"]
-    engine.log.close()
-
-
-async def test_several_mailboxes_keep_their_own_cursors(tmp_path, box):
-    other = tmp_path / "team.jsonl"
-    _send(box, "one")
-    _send(other, "two", "three")
-    engine = _open(tmp_path)
-    await Delivery(box, other)(engine)
-    assert sorted(_told(engine)) == ["one", "three", "two"]
-    assert len(cursors_in(engine.view.history)) == 2
     engine.log.close()
 
 

@@ -105,12 +105,12 @@ def test_mail_comes_back_from_json_as_it_was(body):
 def test_an_answer_belongs_only_to_what_was_asked_by_whom_it_goes_to():
     answer = PlanAnswer(request_id="r1", approve=True)
     plan = PlanRequest(request_id="r1", plan="p")
-    assert asks(_mail(plan), answer, sender="ada")
-    assert not asks(_mail(plan), answer, sender="ben")
-    assert not asks(_mail(PlanRequest(request_id="r2", plan="p")), answer, sender="ada")
-    assert not asks(_mail(plan, session="other"), answer, sender="ada")
-    assert not asks(_mail(ShutdownRequest(request_id="r1")), answer, sender="ada")
-    assert not asks(_mail(Note(text='{"request_id": "r1"}')), answer, sender="ada")
+    assert asks(_mail(plan), answer, senders={"ada"})
+    assert not asks(_mail(plan), answer, senders={"ben"})
+    assert not asks(_mail(PlanRequest(request_id="r2", plan="p")), answer, senders={"ada"})
+    assert not asks(_mail(plan, session="other"), answer, senders={"ada"})
+    assert not asks(_mail(ShutdownRequest(request_id="r1")), answer, senders={"ada"})
+    assert not asks(_mail(Note(text='{"request_id": "r1"}')), answer, senders={"ada"})
 
 
 def test_a_request_says_how_to_answer_it():

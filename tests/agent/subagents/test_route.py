@@ -18,7 +18,6 @@ from longhold.agent.subagents.mailer import (
     Refusal,
     ToAgent,
     ToSession,
-    ToTeammate,
     route,
 )
 
@@ -31,27 +30,26 @@ STRUCTURED = (
     IdleNotice(reason="available"),
 )
 AROUND = Around(
-    me="lead",
+    me="main",
     peers=(
         Peer(id="a1", name="finder", state="stopped"),
         Peer(id="a2", name="finder", state="running"),
         Peer(id="a3", name="writer", state="stopped"),
         Peer(id="a4", name="writer", state="stopped"),
         Peer(id="a5", name="tester", state="stopped_by_user"),
+        Peer(id="a6", name="ada", is_teammate=True),
     ),
-    teammates=("ada", "finder"),
-    is_lead=True,
 )
 
 
 @pytest.mark.parametrize(
     ("to", "expected"),
     [
-        ("a1", (ToAgent(id="a1", must_resume=True),)),
+        ("a1", (ToAgent(id="a1"),)),
         ("a2", (ToAgent(id="a2"),)),
         ("finder", (ToAgent(id="a2"),)),
-        ("writer", (ToAgent(id="a4", must_resume=True),)),
-        ("ada", (ToTeammate(name="ada"),)),
+        ("writer", (ToAgent(id="a4"),)),
+        ("ada", (ToAgent(id="a6"),)),
         ("session:20250101-1-ab", (ToSession(session="20250101-1-ab"),)),
     ],
 )
@@ -65,12 +63,12 @@ def test_an_address_means_one_place(to, expected):
         ("tester", "The user stopped tester"),
         ("a5", "only the user starts it again"),
         ("nobody", "No agent here is called 'nobody'"),
-        ("lead", "yourself"),
+        ("main", "yourself"),
         ("../../etc/passwd", "is not an address"),
         ("ada\nben", "is not an address"),
         ("session:../x", "is not a session id"),
         ("session:", "is not a session id"),
-        ("main", "No agent here"),
+        ("lead", "No agent here"),
     ],
 )
 def test_what_leads_nowhere_is_refused_with_the_reason(to, why):
@@ -80,11 +78,7 @@ def test_what_leads_nowhere_is_refused_with_the_reason(to, why):
 
 @pytest.mark.parametrize("to", ["all", "*", "All"])
 def test_all_are_those_who_run(to):
-    assert route(to, NOTE, AROUND) == (
-        ToAgent(id="a2"),
-        ToTeammate(name="ada"),
-        ToTeammate(name="finder"),
-    )
+    assert route(to, NOTE, AROUND) == (ToAgent(id="a2"), ToAgent(id="a6"))
     assert isinstance(route(to, NOTE, Around(me="main")), Refusal)
 
 
@@ -104,23 +98,24 @@ def test_structured_messages_stay_within_the_team(body, to):
     assert isinstance(route(to, body, AROUND), Refusal)
 
 
-def test_a_lead_asks_and_a_teammate_answers():
-    member = Around(me="ada", teammates=("lead", "ben"))
+def test_the_main_agent_asks_and_a_teammate_answers():
+    ben = Peer(id="a7", name="ben", is_teammate=True)
+    member = Around(me="ada", peers=(ben,), has_main=True, is_teammate=True)
     asks, answer = ShutdownRequest(request_id="r"), ShutdownAnswer(request_id="r", approve=True)
     agrees = PlanAnswer(request_id="r", approve=True)
-    assert route("ada", asks, AROUND) == (ToTeammate(name="ada"),)
-    assert route("lead", answer, member) == (ToTeammate(name="lead"),)
+    assert route("ada", asks, AROUND) == (ToAgent(id="a6"),)
+    assert route("main", answer, member) == (ToAgent(id="main"),)
     assert isinstance(route("ben", asks, member), Refusal)
     assert isinstance(route("ben", agrees, member), Refusal)
-    assert isinstance(route("lead", agrees, member), Refusal)
+    assert isinstance(route("main", agrees, member), Refusal)
     assert isinstance(route("ben", answer, member), Refusal)
     assert isinstance(route("ben", PlanRequest(request_id="r", plan="p"), member), Refusal)
 
 
-def test_a_name_makes_nobody_the_lead():
-    eve = Around(me="lead", teammates=("ada",))
-    refusal = Refusal(why="Only the lead sends that.")
-    assert route("ada", ShutdownRequest(request_id="r"), eve) == refusal
+def test_who_is_no_teammate_answers_and_asks_nothing():
+    eve = Around(me="eve", has_main=True, peers=(Peer(id="a6", name="ada", is_teammate=True),))
+    assert isinstance(route("ada", ShutdownRequest(request_id="r"), eve), Refusal)
+    assert isinstance(route("main", PlanRequest(request_id="r", plan="p"), eve), Refusal)
 
 
 def test_a_no_comes_with_its_reason():
@@ -130,10 +125,8 @@ def test_a_no_comes_with_its_reason():
 
 @given(to=st.text(max_size=20), state=st.sampled_from(["running", "stopped", "stopped_by_user"]))
 def test_any_address_goes_where_it_is_known_to_or_nowhere(to, state):
-    around = Around(me="main", peers=(Peer(id="a1", name="x", state=state),), teammates=("y",))
+    around = Around(me="main", peers=(Peer(id="a1", name="x", state=state),))
     routes = route(to, NOTE, around)
     if isinstance(routes, Refusal) or to.startswith("session:"):
         return
-    for way in routes:
-        assert way in (ToAgent(id="a1", must_resume=state == "stopped"), ToTeammate(name="y"))
-        assert way != ToAgent(id="a1") or state == "running"
+    assert routes == (ToAgent(id="a1"),) and state != "stopped_by_user"

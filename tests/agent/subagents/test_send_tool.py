@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.subagents.orders import not_resumed, order
+from agent.subagents.orders import not_resumed
 from longhold.agent.permissions import Gate, Places, parse_rules
-from longhold.agent.subagents.ledger import UnreadMail
+from longhold.agent.subagents.ledger import UnreadMail, agent_box
 from longhold.agent.subagents.mail import (
     Note,
     PlanAnswer,
@@ -12,35 +12,34 @@ from longhold.agent.subagents.mail import (
     ShutdownAnswer,
     ShutdownRequest,
 )
-from longhold.agent.subagents.mailer import Around, Mailer, Peer, agent_box, send_tool
-from longhold.agent.subagents.tasks import TaskList
-from longhold.agent.subagents.teammates import Teammates
+from longhold.agent.subagents.mailer import Around, Mailer, Peer, send_tool
 from longhold.core.tools.context import ToolContext
 
-
-@pytest.fixture
-def team(tmp_path):
-    """A lead and two members."""
-    made = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
-    made.join(order("ada", "general-1"))
-    made.join(order("ben", "general-2"))
-    return made
+TEAM = {"ada": "general-1", "ben": "general-2"}
 
 
 @pytest.fixture
-def use(tmp_path, team):
+def box(tmp_path):
+    """Return the mailbox of the main agent or a teammate."""
+    return lambda name: agent_box(tmp_path / "s1", TEAM.get(name, name))
+
+
+@pytest.fixture
+def use(tmp_path):
     """Send as somebody."""
     place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path / "scratch")
 
-    async def call(me="lead", **given):
-        others = tuple(member.name for member in team.members() if member.name != me)
-        around = Around(me=me, peers=(Peer(id="a1"),), teammates=others, is_lead=me == "lead")
+    async def call(me="main", **given):
+        team = [Peer(id=id, name=name, is_teammate=True) for name, id in TEAM.items() if name != me]
+        is_member = me in TEAM
+        peers = (Peer(id="a1"), *team)
+        around = Around(me=me, peers=peers, has_main=is_member, is_teammate=is_member)
         mailer = Mailer(
             session="s1",
             directory=tmp_path / "s1",
             around=lambda: around,
             resume=not_resumed,
-            team=lambda: team,
+            id=TEAM.get(me, me),
         )
         return await send_tool(mailer).run(given, place)
 
@@ -61,34 +60,34 @@ async def test_plain_words_need_a_summary(use, tmp_path):
     ]
 
 
-async def test_a_shutdown_is_asked_and_answered(use, team):
+async def test_a_shutdown_is_asked_and_answered(use, box):
     await use(to="ada", message={"type": "shutdown_request", "reason": "done"})
-    [asked] = _bodies(team.box("ada"))
+    [asked] = _bodies(box("ada"))
     assert isinstance(asked, ShutdownRequest) and asked.reason == "done"
     answer = {"type": "shutdown_answer", "request_id": asked.request_id, "approve": True}
-    await use("ada", to="lead", message=answer)
-    assert _bodies(team.box("lead")) == [ShutdownAnswer(request_id=asked.request_id, approve=True)]
+    await use("ada", to="main", message=answer)
+    assert _bodies(box("main")) == [ShutdownAnswer(request_id=asked.request_id, approve=True)]
 
 
-async def test_a_plan_is_shown_and_agreed_to_by_the_lead_alone(use, team):
-    await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
-    [asked] = _bodies(team.box("lead"))
+async def test_a_plan_is_shown_and_agreed_to_by_the_main_agent_alone(use, box):
+    await use("ada", to="main", message={"type": "plan_request", "plan": "mend add"})
+    [asked] = _bodies(box("main"))
     assert asked == PlanRequest(request_id=asked.request_id, plan="mend add")
     answer = {"type": "plan_answer", "request_id": asked.request_id, "approve": True}
     assert (await use("ben", to="ada", message=answer)).is_error
     await use(to="ada", message=answer)
-    assert _bodies(team.box("ada")) == [PlanAnswer(request_id=asked.request_id, approve=True)]
+    assert _bodies(box("ada")) == [PlanAnswer(request_id=asked.request_id, approve=True)]
 
 
-async def test_what_nobody_asked_is_not_answered(use, team):
-    await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
+async def test_what_nobody_asked_is_not_answered(use, box):
+    await use("ada", to="main", message={"type": "plan_request", "plan": "mend add"})
     await use(to="ada", message={"type": "shutdown_request"})
-    [plan], [stop] = _bodies(team.box("lead")), _bodies(team.box("ada"))
+    [plan], [stop] = _bodies(box("main")), _bodies(box("ada"))
     for me, to, type, id in (
-        ("lead", "ada", "plan_answer", "r1"),
-        ("lead", "ben", "plan_answer", plan.request_id),
-        ("ada", "lead", "shutdown_answer", plan.request_id),
-        ("ben", "lead", "shutdown_answer", stop.request_id),
+        ("main", "ada", "plan_answer", "r1"),
+        ("main", "ben", "plan_answer", plan.request_id),
+        ("ada", "main", "shutdown_answer", plan.request_id),
+        ("ben", "main", "shutdown_answer", stop.request_id),
     ):
         answer = {"type": type, "request_id": id, "approve": True}
         refused = await use(me, to=to, message=answer)

@@ -3,10 +3,11 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from casting import Cast, entries, hidden, told, until
-from longhold.agent.subagents.ledger import Mailbox
+from longhold.agent.subagents.ledger import Mailbox, agent_box
 from longhold.agent.subagents.mail import Mail, Note
-from longhold.agent.subagents.mailer import agent_box
 from longhold.agent.subagents.supervisor import request_file
 from longhold.agent.subagents.worktree import BRANCH_PREFIX
 from longhold.core.log import load
@@ -150,7 +151,8 @@ async def test_closing_interrupts_and_resuming_tells_and_goes_on(opened):
         assert sum("add subtracts" in text for text in hidden(agent)) == 1
 
 
-async def test_one_the_user_stopped_is_not_started_again(opened):
+@pytest.mark.parametrize("by", ["id", "name"])
+async def test_one_the_user_stopped_is_not_started_again(opened, by):
     scripts = {
         "start now": 'tool: Agent {"description": "d", "prompt": "find add", "name": "ada", '
         '"run_in_background": true}\n---\ntext: started',
@@ -164,7 +166,8 @@ async def test_one_the_user_stopped_is_not_started_again(opened):
         async for _ in agent.run("start now"):
             pass
         [id] = agent.supervisor.running
-        assert await agent.supervisor.stop(id, by_user=True)
+        assert not await agent.supervisor.stop("bob", by_user=True)
+        assert await agent.supervisor.stop(id if by == "id" else "ada", by_user=True)
         [ended] = entries(agent, Ended)
         assert (ended.state, ended.by_user) == ("stopped", True)
         assert (await told(agent, "what now")).text == "refused"

@@ -13,8 +13,8 @@ def use(tmp_path):
     place = ToolContext(root=tmp_path / "project", home=tmp_path, scratch=tmp_path / "scratch")
     path = tmp_path / "tasks.jsonl"
 
-    async def call(name, me="lead", **given):
-        tools = {tool.name: tool for tool in task_tools(TaskList(path), me, is_lead=me == "lead")}
+    async def call(name, me="main", **given):
+        tools = {tool.name: tool for tool in task_tools(TaskList(path), me, is_lead=me == "main")}
         return await tools[name].run(given, place)
 
     return call
@@ -38,7 +38,7 @@ async def test_a_refusal_says_why_and_that_nothing_changed(use):
     await use("TaskClaim", me="ada", taskId="1")
     refused = await use("TaskUpdate", me="ben", taskId="1", status="completed")
     assert refused.is_error
-    assert refused.content.endswith("only ada or the lead changes it. Nothing was changed.")
+    assert refused.content.endswith("only ada or main changes it. Nothing was changed.")
     assert (await use("TaskGet", taskId="7")).is_error
     assert (await use("TaskUpdate", taskId="1", state="x")).is_error
 

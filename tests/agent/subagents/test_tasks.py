@@ -27,9 +27,9 @@ from longhold.errors import StoreError
 def tasks(tmp_path):
     """Three tasks, the third waiting for the first two."""
     made = TaskList(tmp_path / "tasks.jsonl")
-    made.create("one", "lead")
-    made.create("two", "lead")
-    made.create("three", "lead", change=TaskChange(waits_for=("1", "2")))
+    made.create("one", "main")
+    made.create("two", "main")
+    made.create("three", "main", change=TaskChange(waits_for=("1", "2")))
     return made
 
 
@@ -58,13 +58,13 @@ def test_setting_a_task_in_progress_is_claiming_it(tasks):
         tasks.change("3", TaskChange(status="in_progress"), by="ben")
 
 
-def test_only_the_owner_and_the_lead_change_what_somebody_has(tasks):
+def test_only_the_owner_and_the_main_agent_change_what_somebody_has(tasks):
     tasks.claim("ada", "1")
-    with pytest.raises(Unchanged, match="only ada or the lead"):
+    with pytest.raises(Unchanged, match="only ada or main"):
         tasks.change("1", TaskChange(status="completed"), by="ben")
-    with pytest.raises(Unchanged, match="Only the lead assigns"):
+    with pytest.raises(Unchanged, match="Only main assigns"):
         tasks.change("2", TaskChange(owner="ada"), by="ben")
-    given = tasks.change("2", TaskChange(owner="ben"), by="lead", is_lead=True)
+    given = tasks.change("2", TaskChange(owner="ben"), by="main", is_lead=True)
     assert (given.owner, given.status) == ("ben", "pending")
     with pytest.raises(Unchanged, match="belongs to ben"):
         tasks.claim("ada", "2")
@@ -87,36 +87,36 @@ def test_what_a_dead_agent_held_is_released(tasks):
 
 def test_waiting_in_a_circle_is_refused(tasks):
     with pytest.raises(Unchanged, match="wait for itself"):
-        tasks.change("1", TaskChange(waits_for=("1",)), by="lead")
+        tasks.change("1", TaskChange(waits_for=("1",)), by="main")
     with pytest.raises(Unchanged, match="wait for itself"):
-        tasks.change("1", TaskChange(waits_for=("3",)), by="lead")
+        tasks.change("1", TaskChange(waits_for=("3",)), by="main")
     with pytest.raises(Unchanged, match="no task 9"):
-        tasks.change("1", TaskChange(waits_for=("9",)), by="lead")
+        tasks.change("1", TaskChange(waits_for=("9",)), by="main")
     assert tasks.tasks()["1"].waits_for == ()
 
 
 def test_blocking_is_waiting_seen_from_the_other_side(tasks):
-    tasks.change("1", TaskChange(blocks=("2",)), by="lead")
+    tasks.change("1", TaskChange(blocks=("2",)), by="main")
     assert tasks.tasks()["2"].waits_for == ("1",)
     assert find_blocked(tasks.tasks(), "1") == ("2", "3")
 
 
 def test_numbers_are_never_given_twice(tasks):
-    tasks.change("3", TaskChange(status="deleted"), by="lead")
+    tasks.change("3", TaskChange(status="deleted"), by="main")
     assert "3" not in tasks.tasks()
-    assert tasks.create("four", "lead").id == "4"
+    assert tasks.create("four", "main").id == "4"
 
 
 @pytest.mark.parametrize("subject", ["", "  ", "x" * 201])
 def test_a_task_must_say_something_short(tasks, subject):
     with pytest.raises(Unchanged, match="1 to 200"):
-        tasks.create(subject, "lead")
+        tasks.create(subject, "main")
     assert len(tasks.tasks()) == 3
 
 
 def test_an_owner_is_a_name(tasks):
     with pytest.raises(StoreError, match="cannot hold that"):
-        tasks.change("1", TaskChange(owner="a\n2. completed"), by="lead", is_lead=True)
+        tasks.change("1", TaskChange(owner="a\n2. completed"), by="main", is_lead=True)
     assert tasks.tasks()["1"].owner == ""
 
 
@@ -203,7 +203,7 @@ def test_processes_that_claim_at_once_never_get_the_same_task(tmp_path):
     path = tmp_path / "tasks.jsonl"
     tasks = TaskList(path)
     for number in range(120):
-        tasks.create(f"task {number}", "lead")
+        tasks.create(f"task {number}", "main")
     children = [
         subprocess.Popen(
             [sys.executable, "-c", CLAIMER, str(path), f"w{n}"],

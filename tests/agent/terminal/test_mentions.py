@@ -1,4 +1,4 @@
-"""`@files` in a message: what goes with it, what stays a name, and what the model may do with it."""
+"""`@files` in a message: what is attached, what stays a name, and what the model may do with it."""
 
 import asyncio
 from dataclasses import replace
@@ -53,8 +53,8 @@ def test_a_text_file_goes_with_the_message_and_counts_as_read(project):
     assert "three masts" in attached
     assert "the main mast" in attached
     assert [line.partition(",")[0] for line in mentions.said] == [
-        "mast.txt goes with it",
-        "main mast.txt goes with it",
+        "mast.txt is attached",
+        "main mast.txt is attached",
     ]
     assert "unchanged since you read it" in text_of(again.attached)
     asyncio.run(talk(project, "mend @mast.txt", EDIT))
@@ -82,12 +82,12 @@ def test_what_is_too_long_is_left_to_the_model_to_read(project):
     (project / "long.txt").write_text("many words here\n" * 1_500)
     settings = load_settings(project)
     mentions, _, _ = asyncio.run(talk(project, "@long.txt @long.txt", settings=settings))
-    assert mentions.said[0].startswith("long.txt goes with it, ")
+    assert mentions.said[0].startswith("long.txt is attached, ")
     assert len(mentions.said) == 1
-    small = replace(settings, window=replace(settings.window, limit_tokens=30_000))
+    small = replace(settings, terminal=replace(settings.terminal, mention_tokens=2_000))
     mentions, _, _ = asyncio.run(talk(project, "@long.txt @mast.txt", settings=small))
     assert "the model can read parts of it" in mentions.said[0]
-    assert mentions.said[1].startswith("mast.txt goes with it")
+    assert mentions.said[1].startswith("mast.txt is attached")
 
 
 def test_images_go_into_the_message_unless_they_are_too_large(project):

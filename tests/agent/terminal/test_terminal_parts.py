@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -91,6 +92,13 @@ def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important
     assert STATUS.line(30) == "84.2K of 155.0K, 46 % left"
     assert STATUS.short() == "[84.2K tokens, 46 % left, $1.37, own calls 3%]"
     assert join_fitting(["abcdef"], 3) == "abc"
+
+
+def test_a_cache_that_has_long_expired_is_cold_since_a_date():
+    cold, now = replace(STATUS, cache_seconds=0.0), time.time()
+    assert re.fullmatch(r"cache cold since \d\d:\d\d:\d\d", cold.cache_parts(now - 60)[0])
+    months_ago = time.mktime((2026, 1, 23, 23, 40, 19, 0, 0, -1))
+    assert cold.cache_parts(months_ago) == ["cache cold since 2026-01-23"]
 
 
 def test_no_status_shows_money_that_nobody_paid():
@@ -220,3 +228,36 @@ def test_blocks_stand_one_blank_line_apart():
     for text in ("\nfirst\n\n", "\nsecond\n", "third\n", "\nfourth\n"):
         write(text)
     assert "".join(printed) == "first\n\nsecond\nthird\n\nfourth\n"
+
+
+def _ask(tool, given, *, whole=False):
+    printed = []
+    drawing = TurnDrawing(emit=printed.append, paint=PAINT)
+    is_cut = drawing.ask(tool, "because", given, whole=whole)
+    return is_cut, "".join(printed)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("mcp__fs__write_file", {"path": "./x", "new_string": "", "content": "HIDDEN"}),
+        ("mcp__fs__write_file", {"file_path": "x", "content": "a", "edits": "HIDDEN"}),
+        ("Edit", {"file_path": "x", "old_string": "a", "new_string": "b", "content": "HIDDEN"}),
+        ("Write", {"file_path": "x", "content": "a", "new_string": "HIDDEN"}),
+        ("Edit", {"file_path": "x", "new_string": "HIDDEN"}),
+        ("Write", {"file_path": "x", "content": ["HIDDEN"]}),
+    ],
+)
+def test_a_question_hides_no_input(tool, given):
+    assert "HIDDEN" in _ask(tool, given)[1]
+
+
+def test_a_question_shows_the_whole_change_on_request():
+    given = {"file_path": "x", "content": "".join(f"line {number}\n" for number in range(99))}
+    is_cut, shown = _ask("Write", given)
+    assert is_cut
+    assert "line 98" not in shown
+    is_cut, shown = _ask("Write", given, whole=True)
+    assert not is_cut
+    assert "line 98" in shown
+    assert not _ask("Write", {"file_path": "x", "content": "short"})[0]

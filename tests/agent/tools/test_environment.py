@@ -105,3 +105,28 @@ async def test_a_step_into_a_directory_leads_where_it_was_judged_to(tool_context
     mine = replace(tool_context, variables=shell_variables(os.environ))
     outcome = await BASH.run({"command": "cd inner && cat whose"}, mine)
     assert "the project's" in text_of(outcome.content)
+
+
+async def test_a_program_of_the_project_is_not_ours(tmp_path, monkeypatch):
+    """An activated environment puts a directory of the project first on PATH."""
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    tools = project / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    run_git(project, "init", "-q")
+    for name in ("git", "bash", "rg", "sh"):
+        (tools / name).write_text(f"#!/bin/sh\necho {name} >> {ran}\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    context = ToolContext(root=project, home=tmp_path, scratch=tmp_path / "scratch")
+    run_git(project, "status")
+    (project / "below").mkdir()
+    run_git(project / "below", "status")
+    await BASH.run({"command": "echo hi"}, context)
+    await GREP.run({"pattern": "hi"}, context)
+    monkeypatch.chdir(project)
+    hook = Hook(event="SessionStart", command="true")
+    given = HookContext(
+        session="s", transcript=tmp_path, cwd=project, mode="ask", scratch=tmp_path / "t"
+    )
+    await Hooks(hooks=(hook,)).fire("SessionStart", {}, given)
+    assert not ran.exists(), ran.read_text()

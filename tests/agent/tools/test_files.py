@@ -5,7 +5,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.core.tools.seen_files import Files, SeenFile, Stamp
+from longhold.core.tools.context import Files, SeenFile, Stamp
 
 
 def _seen(path, text="x", lines=(), modified_ns=1):

@@ -166,7 +166,7 @@ async def test_other_encodings_are_searched(tool_context, said):
 
 async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monkeypatch):
     monkeypatch.setattr("longhold.agent.tools.grep.SEARCH_SECONDS", 0.5)
-    monkeypatch.setattr("longhold.agent.tools.file_search.SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr("longhold.agent.tools.grep.SEARCH_SECONDS", 0.5)
     _tree(tool_context, {"a.txt": "a" * 40 + "\n"})
     # The look-ahead keeps ripgrep, which has no such patterns, out of it.
     pattern = "(?=a)(a+)+$(?<=b)"

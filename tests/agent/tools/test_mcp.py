@@ -14,6 +14,7 @@ from casting import until
 from lazy import needs
 from longhold.agent.mcp import McpServer, McpTools, load_servers
 from longhold.agent.permissions import trust
+from longhold.agent.permissions.rules import is_for_tool, parse_rule
 from longhold.core.messages import Image, Text, text_of
 from longhold.core.tools.context import ToolContext
 from longhold.errors import ConfigError
@@ -201,6 +202,18 @@ async def test_a_search_that_finds_nothing_says_so(tools, tool_context):
     assert "No tool matches" in text_of(outcome.content)
 
 
+@pytest.mark.parametrize("name", ["probe__evil", "probe_", "probe__", "probe.", "_probe__x"])
+async def test_a_rule_for_a_server_covers_no_other_server(script, name):
+    server = McpServer(name=name, command=sys.executable, args=(str(script),))
+    tools = McpTools([server])
+    try:
+        await tools.connect()
+        assert len(tools.names) > 3
+        assert not any(is_for_tool(parse_rule("mcp__probe"), each) for each in tools.names)
+    finally:
+        await tools.close()
+
+
 async def test_a_failing_tool_is_an_error_result(tools, tool_context):
     outcome = await tool(tools, "fail").run({}, tool_context)
     assert outcome.is_error
@@ -364,13 +377,6 @@ async def _listening(port):
             writer.close()
             return
     raise AssertionError("the server did not start")
-
-
-async def test_without_deferring_every_definition_is_loaded(script):
-    tools = McpTools([probe(script)], is_deferred=False)
-    await tools.connect()
-    await tools.close()
-    assert [loaded.name for loaded in tools.loaded] == list(tools.names)
 
 
 async def test_a_projects_servers_wait_for_trust(tmp_path):

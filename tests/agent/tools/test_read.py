@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from longhold.agent.tools.read import page_of_large, page_of_text
 from longhold.core.messages import Image, Text
-from longhold.core.tools.context import ToolContext
-from longhold.core.tools.seen_files import HASHED_BYTES
+from longhold.core.tools.context import HASHED_BYTES, ToolContext
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"rest"
 
@@ -187,7 +186,7 @@ async def test_a_notebook_comes_cell_by_cell(tool_context, use):
 
 async def test_a_broken_notebook_is_told(tool_context, refused):
     (tool_context.root / "a.ipynb").write_text("{")
-    assert "called a notebook but is none" in await refused("Read", file_path="a.ipynb")
+    assert "called a notebook but is not one" in await refused("Read", file_path="a.ipynb")
 
 
 async def test_a_huge_file_is_read_in_part(tool_context, said):
@@ -213,11 +212,12 @@ def test_a_file_read_in_pieces_gives_the_same_lines(
     tmp_path_factory, lines, is_finished, first, limit
 ):
     here = tmp_path_factory.mktemp("pages")
-    place = ToolContext(root=here, home=here, scratch=here)
+    place = ToolContext(root=here, home=here, scratch=here, window_tokens=lambda: 8_000)
     text = "\n".join(lines) + ("\n" if is_finished and lines else "")
     (here / "a").write_text(text, encoding="utf-8", newline="")
-    small = page_of_text(text, first, limit, 1_000, place)
-    large = page_of_large(here / "a", first, limit, 1_000, place)
+    small = page_of_text(text, first, limit, place)
+    with (here / "a").open("rb") as file:
+        large = page_of_large(file, first, limit, place)
     assert large.lines == small.lines
     shown = [line for line in small.text.split("\n") if "\t" in line]
     assert [line for line in large.text.split("\n") if "\t" in line] == shown
@@ -226,8 +226,10 @@ def test_a_file_read_in_pieces_gives_the_same_lines(
 @given(st.integers(1, 400), st.integers(1, 300))
 def test_a_page_keeps_its_budget_and_has_at_least_one_line(tmp_path_factory, count, budget):
     here = tmp_path_factory.mktemp("pages")
-    place = ToolContext(root=here, home=here, scratch=here, count_tokens=len)
-    page = page_of_text("words of prose\n" * count, 1, 1_000, budget, place)
+    place = ToolContext(
+        root=here, home=here, scratch=here, count_tokens=len, window_tokens=lambda: 8 * budget
+    )
+    page = page_of_text("words of prose\n" * count, 1, 1_000, place)
     body = page.text.partition("\n[")[0]
     assert len(page.lines) == 1 or len(body) <= budget
     assert len(page.lines) >= 1

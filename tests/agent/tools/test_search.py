@@ -5,8 +5,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.tools import file_search as search
-from longhold.agent.tools.file_search import RECORD_BYTES, Gap, MatchedLine, find_lines, find_names
+from longhold.agent.tools import grep as search
+from longhold.agent.tools.grep import RECORD_BYTES, Gap, MatchedLine, find_lines, find_names
 from longhold.agent.tools.scan import Query
 
 TEXTS = st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"\n", b"")), max_size=10)

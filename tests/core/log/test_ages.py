@@ -6,7 +6,7 @@ import pytest
 
 from longhold.core.log.cursor import earliest_now
 from longhold.core.log.results import DIRECTORY, Results
-from longhold.core.log.store import FileStore
+from longhold.core.log.store import FileStore, list_expired
 from longhold.core.settings import SpillSettings
 
 DECADE = 10 * 365 * 86_400
@@ -29,7 +29,7 @@ def test_a_body_just_written_is_not_expired(tmp_path, ahead):
 def test_a_session_just_written_is_not_expired(tmp_path, ahead):
     store = FileStore()
     store.create(directory=tmp_path).close()
-    assert store.list_expired(30) == []
+    assert list_expired(store, 30) == []
 
 
 def test_a_clock_that_is_set_back_is_followed(monkeypatch):

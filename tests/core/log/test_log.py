@@ -170,7 +170,10 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path):
     ("content", "says"),
     [
         (b"", "is empty; a log begins with a header line"),
-        (b"hello there\n", "is not a Longhold log; use `longhold import` for other formats"),
+        (
+            b"hello there\n",
+            "is not a Longhold log; use `longhold sessions import` for other formats",
+        ),
         (b'{"type":"user","message":{}}\n', "is not a Longhold log"),
         (b'{"longhold":"one"}\n', "is not a Longhold log"),
         (b'{"longhold":1}\n', "is not a Longhold log"),
@@ -213,7 +216,7 @@ def test_a_log_one_may_not_read(tmp_path):
     path = written(tmp_path / "s.jsonl", "one")
     path.chmod(0)
     for open_it in (load, load_header, Log.open):
-        with pytest.raises(TranscriptError, match="may not be read by you; check its permissions"):
+        with pytest.raises(TranscriptError, match="cannot be read; check its permissions"):
             open_it(path)
 
 

@@ -16,13 +16,13 @@ def session(tmp_path):
 
 
 def take(session):
-    engine = session.engine
+    engine = session._engine
     return outbox.take(engine.log.path.with_suffix(""), engine.view.history, engine.record)
 
 
 def left(session, *entries):
     for entry in entries:
-        outbox.leave(session.engine.log.path.with_suffix(""), entry)
+        outbox.leave(session._engine.log.path.with_suffix(""), entry)
 
 
 def test_what_was_left_is_taken_in_order_and_once(session):
@@ -34,7 +34,7 @@ def test_what_was_left_is_taken_in_order_and_once(session):
 
 
 def test_what_a_killed_process_took_in_already_is_not_taken_twice(session):
-    box = session.engine.log.path.with_suffix("") / outbox.NAME
+    box = session._engine.log.path.with_suffix("") / outbox.NAME
     left(session, Remembered(cursor=4))
     content = [(path, path.read_bytes()) for path in box.iterdir()]
     take(session)
@@ -45,7 +45,7 @@ def test_what_a_killed_process_took_in_already_is_not_taken_twice(session):
 
 
 def test_a_report_that_cannot_be_removed_stops_nothing(session):
-    directory = session.engine.log.path.with_suffix("")
+    directory = session._engine.log.path.with_suffix("")
     left(session, Remembered(cursor=4), Dreamt(why="in order"))
     first = min((directory / outbox.NAME).iterdir())
 
@@ -53,7 +53,7 @@ def test_a_report_that_cannot_be_removed_stops_nothing(session):
         if first.is_file():  # a directory of this name cannot be unlinked
             first.unlink()
             first.mkdir()
-        return session.engine.record(entry)
+        return session._engine.record(entry)
 
     taken = outbox.take(directory, session.view.history, record)
     assert [type(entry) for entry in taken] == [Remembered, Dreamt]
@@ -63,7 +63,7 @@ def test_only_reports_may_be_left(session):
     said = Said(content=(Text(text="do as I say"),))
     with pytest.raises(TypeError, match="not a report"):
         left(session, said)
-    box = session.engine.log.path.with_suffix("") / outbox.NAME
+    box = session._engine.log.path.with_suffix("") / outbox.NAME
     box.mkdir(parents=True, exist_ok=True)
     (box / "1.json").write_text('{"entry":"said","at":1.0,"content":[{"type":"text","text":"x"}]}')
     (box / "2.json").write_text("no entry at all")
@@ -73,6 +73,6 @@ def test_only_reports_may_be_left(session):
 
 def test_the_box_is_private(session):
     left(session, Remembered(cursor=1))
-    box = session.engine.log.path.with_suffix("") / outbox.NAME
+    box = session._engine.log.path.with_suffix("") / outbox.NAME
     assert box.stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in box.iterdir())

@@ -1,12 +1,16 @@
 """What the engine spends on itself: booked by layer, and bounded."""
 
 import pytest
+from msgspec import structs
 
 from longhold.core.log.entries import Asked, Forked, Replied
 from longhold.core.log.spending import OwnSpending, sum_spending
+from longhold.core.log.stores import default_store
 from longhold.core.messages import Usage
 from longhold.core.models.prices import price_call
-from longhold.core.settings import BudgetSettings
+from longhold.core.settings import BudgetSettings, Settings
+from longhold.core.turn.answering import SUGGESTION, own_refusal
+from longhold.core.turn.engine import Engine
 
 MODEL = "claude-opus-5"
 CALL = Usage(cache_read_tokens=100_000, output_tokens=1_000)
@@ -51,9 +55,25 @@ def test_only_what_is_new_is_read():
 def test_past_its_share_the_engine_asks_nobody():
     found = OwnSpending().follow(session(30))
     assert found.refusal(LIMITS, "notes", CALL_USD) == ""
-    assert "is over its share, 2.5% (budget.own_share)" in found.refusal(LIMITS, "memory", CALL_USD)
+    assert "is over its share, 2.5% (budget.own_share)" in found.refusal(LIMITS, "recall", CALL_USD)
     found.follow(session(30, ("notes",)))
     assert "is over its share, 5.0%" in found.refusal(LIMITS, "notes", CALL_USD)
+
+
+def test_memory_has_a_budget_of_its_own():
+    found = OwnSpending().follow(session(30, ("memory", "dream", "memory")))
+    assert found.refusal(LIMITS, "notes", CALL_USD) == ""
+
+
+def test_a_suggestion_is_priced_as_one_short_answer_on_the_warm_prompt(tmp_path):
+    """It is offered where two calls that edit would not be."""
+    with default_store().create(directory=tmp_path) as log:
+        engine = Engine(log, Settings())
+        engine.switch(MODEL, "a test")
+        for entry in session(30):
+            engine.record(structs.replace(entry, n=0))
+        assert own_refusal(engine, "notes")
+        assert own_refusal(engine, SUGGESTION) == ""
 
 
 def test_a_young_session_can_still_compact():
@@ -64,10 +84,10 @@ def test_a_young_session_can_still_compact():
 
 
 def test_own_calls_never_outnumber_the_sessions():
-    found = OwnSpending().follow(session(2, ("notes", "memory")))
+    found = OwnSpending().follow(session(2, ("notes", "compact")))
     assert "outnumber" in found.refusal(LIMITS, "compact", 0.0)
     assert (
-        OwnSpending().follow(session(3, ("notes", "memory"))).refusal(LIMITS, "compact", 0.0) == ""
+        OwnSpending().follow(session(3, ("notes", "compact"))).refusal(LIMITS, "compact", 0.0) == ""
     )
 
 

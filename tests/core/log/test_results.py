@@ -130,7 +130,7 @@ def test_a_linked_file_is_not_followed(tmp_path, results):
 def test_a_pipe_in_the_place_of_a_file_does_not_block(results):
     keep(results, "other", id="other")
     os.mkfifo(results.place / "toolu_1.txt")
-    with pytest.raises(StoreError, match="is no file with content"):
+    with pytest.raises(StoreError, match="is not a file with content"):
         keep(results, "x")
 
 
@@ -147,7 +147,7 @@ def test_a_file_in_the_place_of_a_directory_is_named(results, part):
 def test_only_names_are_read(tmp_path, results, name):
     (tmp_path / "secret.txt").write_text("x")
     keep(results, "x")
-    with pytest.raises(StoreError, match="is no name of a file"):
+    with pytest.raises(StoreError, match="is not a name of a file"):
         results.read(name)
 
 

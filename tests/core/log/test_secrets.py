@@ -33,6 +33,7 @@ SECRETS = {
     "anthropic-oauth-token": "sk-ant-oat01-" + RANDOM[:93] + "AA",
     "openrouter-api-key": "sk-or-v1-" + "3f9a6c0e1b7d2485" * 4,
     "telegram-bot-token": DIGITS[:10] + ":AA" + RANDOM[:33],
+    "discord-token": f"M{RANDOM[:25]}.{RANDOM[:6]}.{RANDOM[:38]}",
     "private-key": "-----BEGIN RSA PRIVATE KEY-----\n"
     + "\n".join([RANDOM[:64]] * 6)
     + "\n-----END RSA PRIVATE KEY-----",
@@ -44,6 +45,13 @@ def test_a_secret_is_replaced_by_the_name_of_its_rule(rule):
     assert mask_secrets(f"it was {SECRETS[rule]} then") == f"it was [secret: {rule}] then"
 
 
+def test_keys_in_addresses_are_masked():
+    key = RANDOM[:43]
+    page = mask_secrets(f"http://127.0.0.1:8788/longhold/sessions/{key}/")
+    assert page == "http://127.0.0.1:8788/longhold/sessions/[secret: page-key]/"
+    assert "3f9a6c0e" not in mask_secrets(f"https://{'3f9a6c0e1b7d2485' * 2}@o1.ingest.io/1")
+
+
 @pytest.mark.parametrize("kind", ["proj", "svcacct", "admin"])
 def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
     assert mask_secrets(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
@@ -52,7 +60,7 @@ def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
 PREFIXES = (
     "ya29. GOCSPX- 1//0 xoxc- xoxe.xoxp- whsec_ hf_ gsk_ xai- r8_ csk- tvly-dev- sk-lf- lsv2_pt_ pcsk_ sbp_"
     " sb_secret_ nfp_ ntn_ figd_ ATATT3 ops_ey dckr_pat_ dckr_oat_ NRAK- sntrys_ rnd_ napi_ tgp_v1_ nvapi-"
-    " e2b_ phx_ ABSK jina_ sk.ey"
+    " e2b_ phx_ ABSK jina_ sk.ey tskey- sess- HRKU- AGE-SECRET-KEY-1"
 )
 
 
@@ -191,3 +199,35 @@ def _seconds(text: str) -> float:
     began = time.thread_time()  # of this thread alone, whatever else the machine does
     mask_secrets(text)
     return time.thread_time() - began
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('{"password": "hunter2"}', "hunter2"),
+        ('{"db_password":  "s3cr3t!pw"}'.replace("  ", " "), "s3cr3t!pw"),
+        ('{"client_secret": "a1b2c3d4e5"}', "a1b2c3d4e5"),
+        ("curl -H 'x-api-key: 9f8e7d6c5b4a39281706'", "9f8e7d6c5b4a39281706"),
+        ("X-API-Key: 9f8e7d6c5b4a39281706", "9f8e7d6c5b4a39281706"),
+        ("sk-" + "aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA3bC6dE9fG2hI5jK8", "gH9jK2mN5pQ8rS1tU4vW"),
+        ("sshpass -p hunter2x ssh host", "hunter2x"),
+        ("sshpass -p'hunter2x' ssh host", "hunter2x"),
+        ("mysql -u root -phunter2x db", "hunter2x"),
+        ("mysqldump -h db -p'hunter2x' db", "hunter2x"),
+    ],
+)
+def test_passwords_of_common_forms_are_masked(text, secret):
+    assert secret not in mask_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": "string"}',
+        "sshpass -p $PASS ssh host",
+        "mysql -u root -p db",
+        "mysql --port 3306",
+    ],
+)
+def test_what_is_no_password_stays(text):
+    assert mask_secrets(text) == text

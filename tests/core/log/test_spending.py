@@ -85,7 +85,7 @@ def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
         BudgetSettings(max_tokens_per_day=20_000), ledger=FileLedger(tmp_path / "spent")
     )
     budget.pay(MODEL, USAGE)
-    assert "the day's spending is not written down" in budget.problem
+    assert "the day's spending cannot be recorded" in budget.problem
     assert budget.describe_limit() == ""
     budget.pay(MODEL, USAGE)
     assert "27,000" in budget.describe_limit()
@@ -103,6 +103,6 @@ def test_a_line_that_the_disk_cut_short_is_written_again(tmp_path):
         budget.pay(MODEL, USAGE)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "the day's spending is not written down" in budget.problem
+    assert "the day's spending cannot be recorded" in budget.problem
     budget.pay(MODEL, USAGE)
     assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().calls == 2

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,11 @@ import pytest
 
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Said
-from longhold.core.log.store import FileStore, new_id
+from longhold.core.log.store import FileStore, list_expired, new_id
 from longhold.core.messages import Text
 from longhold.core.settings import home
 from longhold.core.settings.project import SLUG_CHARS, project_root, slug
-from longhold.errors import LogLocked, NewerFormat, SessionNotFound, StoreError
+from longhold.errors import LogLocked, NewerFormat, SessionExists, SessionNotFound, StoreError
 
 if TYPE_CHECKING:
     from longhold.core.log.store import Store
@@ -75,15 +76,15 @@ def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(
     begun(store, project, "abcd", age=30)
     begun(store, project, "xyz", age=20)
     assert store.find("abc").id == "abc"
-    assert store.find("x").id == "xyz"
+    assert store.find("x", by_prefix=True).id == "xyz"
     monkeypatch.chdir(project)
-    assert store.find("newest").id == "abc"
+    assert store.find("newest", by_prefix=True).id == "abc"
 
 
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ("ab", "is the beginning of several sessions: abc, abd; give more of it"),
+        ("ab", "matches several sessions: abc, abd; give more of it"),
         ("q", "there is no session 'q'; `longhold sessions --all` lists them"),
         ("", "there is no session ''"),
     ],
@@ -92,14 +93,14 @@ def test_what_is_not_found_is_said_so(store, project, wanted, says):
     begun(store, project, "abc", age=1)
     begun(store, project, "abd", age=2)
     with pytest.raises(SessionNotFound) as caught:
-        store.find(wanted)
+        store.find(wanted, by_prefix=True)
     assert says in str(caught.value)
 
 
 def test_an_empty_store_has_no_newest(store):
     assert store.sessions() == []
     with pytest.raises(SessionNotFound):
-        store.find("newest")
+        store.find("newest", by_prefix=True)
 
 
 def test_sessions_are_listed_newest_first(store, project, tmp_path):
@@ -124,7 +125,7 @@ def test_files_that_are_no_logs_are_not_listed(store, project):
 
 def test_a_session_goes_on(store, project):
     begun(store, project, "abc", "one")
-    with store.open("a") as log:
+    with store.open("abc") as log:
         log.append(Said(content=(Text(text="two"),)))
     assert said_in(store, "abc") == ["one", "two"]
 
@@ -167,10 +168,10 @@ def test_retention_names_what_is_too_old(store, project):
     day = 86_400
     begun(store, project, "old", age=31 * day)
     begun(store, project, "new", age=29 * day)
-    assert [found.id for found in store.list_expired(30)] == ["old"]
-    assert store.list_expired(0) == []
+    assert [found.id for found in list_expired(store, 30)] == ["old"]
+    assert list_expired(store, 0) == []
     later = store.find("new").modified + 30 * day + 1
-    assert {found.id for found in store.list_expired(30, now=later)} == {"old", "new"}
+    assert {found.id for found in list_expired(store, 30, now=later)} == {"old", "new"}
 
 
 def test_an_import_lies_with_its_project(store, project):
@@ -185,9 +186,9 @@ def test_an_import_lies_with_its_project(store, project):
 @pytest.mark.parametrize("id", ["../escaped", "a/b", "/tmp/a", "..", ".", "a\0b", ""])
 def test_an_id_cannot_lead_out_of_its_directory(store, project, id):
     if id:
-        with pytest.raises(StoreError, match="is no name for a session"):
+        with pytest.raises(StoreError, match="is not a name for a session"):
             store.create(directory=project, session=id)
-    with pytest.raises(StoreError, match="is no name for a session"):
+    with pytest.raises(StoreError, match="is not a name for a session"):
         store.add(Header(session=id, directory=str(project)), [])
     assert not list(store.root.rglob("*.jsonl"))
 
@@ -240,10 +241,10 @@ def test_the_newest_is_the_newest_of_this_project_and_never_another_s(store, tmp
         place.mkdir()
         store.create(directory=place, session=place.name).close()
     monkeypatch.chdir(here)
-    assert store.find("newest").id == "here"
+    assert store.find("newest", by_prefix=True).id == "here"
     store.delete("here")
     with pytest.raises(SessionNotFound, match="sessions --all"):
-        store.find("newest")
+        store.find("newest", by_prefix=True)
 
 
 def test_one_log_has_one_lock_by_whatever_name(store, tmp_path):
@@ -299,7 +300,9 @@ def test_a_directory_that_may_not_be_read_is_skipped_and_named(store, project, t
                 os.setuid(65_534)
             listed = [found.id for found in store.sessions()]
             is_named = [str(closed) in line for line in store.unreadable()] == [True]
-            is_right = listed == ["readable"] and is_named and bool(store.find("read").id)
+            is_right = (
+                listed == ["readable"] and is_named and bool(store.find("read", by_prefix=True).id)
+            )
         finally:
             os._exit(0 if is_right else 7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -327,6 +330,53 @@ def test_a_whole_id_is_found_without_a_look_at_other_sessions(store, project):
 
 def test_only_the_session_of_exactly_this_id_is_removed(store, project):
     begun(store, project, "user-12", "hello")
-    with pytest.raises(SessionNotFound, match="whole id"):
+    with pytest.raises(SessionNotFound, match="there is no session"):
         store.delete("user-1")
     assert store.find("user-12").id == "user-12"
+
+
+def test_an_id_is_taken_in_every_directory(tmp_path):
+    store = FileStore(tmp_path / "home")
+    store.create(directory=tmp_path / "release-1", session="user-7").close()
+    with pytest.raises(SessionExists, match="user-7 exists"):
+        store.create(directory=tmp_path / "release-2", session="user-7")
+
+
+def test_programs_name_a_session_by_its_whole_id(tmp_path):
+    store = FileStore(tmp_path / "home")
+    store.create(directory=tmp_path, session="user-12").close()
+    for look in (store.find, store.open, store.load, store.branch, store.delete, store.beside):
+        for name in ("user-1", "user", "newest", ""):
+            with pytest.raises(SessionNotFound, match="there is no session"):
+                look(name)
+    assert store.find("user-1", by_prefix=True).id == "user-12"
+
+
+def test_an_id_that_an_older_version_took_twice_is_found_and_deleted(tmp_path):
+    store = FileStore(tmp_path / "home")
+    first = store.create(directory=tmp_path / "a", session="user-7")
+    other = store._path(tmp_path / "b", "user-7")
+    first.close()
+    other.parent.mkdir(parents=True)
+    other.write_bytes(first.path.read_bytes())
+    assert store.find("user-7").path == other
+    store.delete("user-7")
+    store.delete("user-7")
+    with pytest.raises(SessionNotFound):
+        store.find("user-7")
+
+
+def test_processes_that_take_one_id_at_once(tmp_path):
+    """Each in a directory of its own: one has it, the others resume it."""
+    code = (
+        "import sys; from longhold import Session; from pathlib import Path\n"
+        "from longhold.errors import LogLocked\n"
+        "try: Session.open_or_resume('shared', 'claude-sonnet-4-6', directory=Path(sys.argv[1]))\n"
+        "except LogLocked: pass"
+    )
+    places = [tmp_path / f"release-{n}" for n in range(4)]
+    for place in places:
+        place.mkdir()
+    started = [subprocess.Popen([sys.executable, "-c", code, str(place)]) for place in places]
+    assert [one.wait() for one in started] == [0] * 4
+    assert len(FileStore().sessions()) == 1

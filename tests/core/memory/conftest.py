@@ -17,12 +17,6 @@ class Clock:
         return self.at
 
 
-@pytest.fixture(autouse=True)
-def _unbounded(monkeypatch):
-    """Sessions here are short: a share of what they spend would not pay for any extraction."""
-    monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")
-
-
 @pytest.fixture
 def clock():
     """A clock that stands until it is moved."""

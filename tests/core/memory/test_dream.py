@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.dream import DreamRules, Steps, dream, list_unsound, tidy_branch
+from longhold.core.memory.dream import dream, list_unsound, tidy_branch
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused
 from longhold.core.memory.provenance import sources_of
+from longhold.core.memory.rules import MemoryRules
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings
 
@@ -79,7 +80,7 @@ def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, reposito
     store.commit([change], by="person", why="wrong")
     report = dream(store, SETTINGS, repository=repository)
     assert (report.unmarked, store.memory("a.md").superseded_by) == (("a.md",), "")
-    assert report.line == "1 marks that led nowhere dropped"
+    assert report.line == "1 marks without a target removed"
 
 
 def test_a_dead_link_becomes_words(store, write, repository):
@@ -154,12 +155,14 @@ def test_a_trial_changes_nothing_and_shows_all(store, write, repository):
 
 def test_a_trial_says_what_would_be_left_out(store, write, repository):
     write(memory("a.md", "Ann reviews", 1_000.0), memory("b.md", "Bob deploys", 2_000.0))
-    rules = DreamRules(settings=replace(SETTINGS, removed_floor=1), repository=repository)
+    rules = MemoryRules(settings=replace(SETTINGS, removed_floor=1), repository=repository)
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    trial = tidy_branch(branch, rules, steps=Steps(most=3))
-    assert trial.dropped == {"b.md": "one dream may remove 1 of 2 memories (dream.removed_share)"}
+    trial = tidy_branch(branch, rules)
+    assert trial.dropped == {
+        "b.md": "only 1 of 2 memories may be removed at a time, or lose most of their words (dream.removed_share)"
+    }
     assert (trial.commit, trial.merged) == (None, {"a.md": ""})
 
 
@@ -203,29 +206,15 @@ def test_the_index_is_ordered_by_use(store, write, repository):
     assert store.index().startswith("- [b.md]")
 
 
-def test_only_the_last_steps_are_kept(store, write, repository):
-    write(*(memory(f"m{n}.md", TUESDAY, 1_000.0 + n) for n in range(40)))
-    steps = Steps(most=5)
-    dream(store, SETTINGS, repository=repository, steps=steps)
-    assert len(steps.done) == 5 and steps.phase == "index"
-
-
 def test_a_dream_that_fails_puts_the_lock_back(store, write, repository, clock):
     write(memory("a.md", "See", body="[x](../../../b.md)\n"))
     lock = DreamLock(store.root, stale_seconds=60.0, clock=clock)
     with pytest.raises(RuntimeError), lock.hold():
-        dream(store, SETTINGS, repository=repository, steps=_Exploding(most=3))
+        raise RuntimeError("killed")
     assert lock.look().last == 0.0
     with lock.hold():
         assert dream(store, SETTINGS, repository=repository).commit
     assert lock.look().last == clock.at
-
-
-class _Exploding(Steps):
-    """Steps that end the dream."""
-
-    def add(self, phase, step):
-        raise RuntimeError("killed")
 
 
 def test_the_check_finds_dangling_links(store, write):

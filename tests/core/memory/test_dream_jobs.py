@@ -11,13 +11,17 @@ from dataclasses import replace
 
 import pytest
 
+from funds import fund
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Dreamt, Failed, Forked
+from longhold.core.log.spending import FileLedger
+from longhold.core.memory.budget import learning_directory
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
+from longhold.core.messages.usage import Tally
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import Settings, home
 
@@ -45,6 +49,7 @@ def project(tmp_path):
         store.commit(changes, by="agent", why="begin")
     for number in range(5):
         (root.parent / f"{number}.jsonl").write_text("")
+    fund(place, 20.0)
     return place
 
 
@@ -57,9 +62,8 @@ def settings(consent="write", where="always", **dream):
     """Memories are put in order after each piece of work; none are extracted."""
     given = Settings()
     memory = replace(given.memory, extract="off", consent=consent)
-    budget = replace(given.budget, own_share=0.0)
     dream = replace(given.dream, where=where, **dream)
-    return replace(given, memory=memory, dream=dream, budget=budget)
+    return replace(given, memory=memory, dream=dream)
 
 
 @asynccontextmanager
@@ -105,7 +109,9 @@ async def test_a_model_dreams_on_a_fork(project):
     async with agent(project, script) as one:
         await say(one)
         await one.background.drain(10.0)
-        assert next(iter(one.background.job("dream").steps)).startswith("memory str_replace")
+        assert next(iter(one.background.job("dream").progress.steps)).startswith(
+            "memory str_replace"
+        )
     [dreamt] = entries(one, Dreamt)
     assert (dreamt.by, dreamt.usage is not None) == ("model", True)
     assert {entry.source for entry in entries(one, Forked)} == {"dream"}
@@ -227,6 +233,73 @@ async def test_stopped_it_never_happened_and_left_a_report(project):
     ]
     assert entries(one, Dreamt) == []
     assert stored(project) == ["a.md", "b.md"]
+
+
+async def test_a_dream_that_the_user_stopped_leaves_one_entry(project):
+    async with agent(project, f"{ANSWER}text: slow", kind=HangsAfterOne) as one:
+        await say(one)
+        await asyncio.sleep(0)
+        await one.background.job("dream").stop("the user stopped it")
+    assert [entry.error for entry in entries(one, Failed)] == ["the user stopped it"]
+
+
+async def test_a_dream_that_cannot_be_paid_for_is_done_without_a_model(project):
+    place = learning_directory(home(), memory_directory(home(), project)) / "spent"
+    FileLedger(place / "dream").add(Tally(calls=9, usd=1.0))
+    async with agent(project, ANSWER) as one:
+        await say(one)
+        await one.background.drain(10.0)
+    assert (len(one.model.requests), stored(project)) == (1, ["a.md"])
+
+
+async def test_a_dream_stops_when_its_share_is_spent(project):
+    """It is paid for turn by turn, on the prompt without the conversation."""
+    place = learning_directory(home(), memory_directory(home(), project)) / "spent"
+    fund(project, 20.0)
+    FileLedger(place / "dream").add(Tally(calls=1, usd=0.40, input_tokens=100, output_tokens=10))
+    look = 'tool: memory {"command": "view", "path": "/memories"}\n---\n'
+    async with agent(project, f"{ANSWER}{look * 24}text: Done.") as one:
+        await say(one, "hello " * 2_000)
+        await one.background.drain(10.0)
+    dreams = [entry for entry in entries(one, Forked) if entry.source == "dream"]
+    [dreamt] = entries(one, Dreamt)
+    assert 0 < len(dreams) < 24 and "used up its share" in dreamt.why
+    assert all("hello hello" not in str(r.kwargs["messages"]) for r in one.model.requests[1:])
+
+
+async def test_searches_leave_enough_for_a_dream_and_a_small_project_saves_for_one(project):
+    """At the default share, after three weeks in which every search was made that could be."""
+    place = learning_directory(home(), memory_directory(home(), project)) / "spent"
+    for ledger in (place / "all").glob("*.jsonl"):
+        ledger.unlink()  # what the fixture gave
+    for days in (1, 8, 15, 22):
+        ago = time.time() - days * 86_400
+        FileLedger(place / "all", clock=lambda ago=ago: ago).add(Tally(calls=50, usd=4.0))
+        FileLedger(place / "memory", clock=lambda ago=ago: ago).add(Tally(calls=9, usd=0.16))
+    look = 'tool: memory {"command": "view", "path": "/memories/a.md"}\n---\n'
+    async with agent(project, f"{ANSWER}{look}text: Done.") as one:
+        await say(one)
+        await one.background.drain(10.0)
+    [dreamt] = entries(one, Dreamt)
+    assert (dreamt.by, dreamt.why) == ("model", "1 merged or removed")
+
+
+FETCH = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\ntext: Read.\n---\n'
+
+
+async def test_no_model_dreams_by_hand_after_untrusted_text(project):
+    async with agent(project, f"{FETCH}text: x", on=False) as one:
+        await say(one)
+        with pytest.raises(MemoryRefused, match="read untrusted text"):
+            await one.dream(is_trial=False)
+    assert stored(project) == ["a.md", "b.md"]
+
+
+async def test_by_hand_it_asks_no_model_if_the_engine_is_to_dream(project):
+    async with agent(project, ANSWER, on=False, by="engine") as one:
+        await say(one)
+        report = await one.dream(is_trial=False)
+    assert (report.usage, len(one.model.requests), stored(project)) == (None, 1, ["a.md"])
 
 
 def killed_while_dreaming(project):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from longhold.core.log.shared import FileRecords
-from longhold.core.memory.dreaming import SCANNED, last_noted, note, time_to_dream
+from longhold.core.memory.dreaming import SCANNED, last_noted, note, refuse_dream
 from longhold.core.memory.lock import LockState
 from longhold.core.settings import DreamSettings
 
@@ -20,16 +20,16 @@ def never_asked(_since):
 
 def test_all_gates_open():
     held = LockState(time=NOW - 24 * HOUR)
-    verdict = time_to_dream(
+    refusal = refuse_dream(
         DreamSettings(), now=NOW, held=held, scanned=NOW - 600, count_sessions=lambda since: 5
     )
-    assert verdict.is_open
+    assert refusal == ""
 
 
 def test_a_clock_that_was_set_back_does_not_keep_it_from_dreaming_for_years():
     year = 24 * 365 * HOUR
     held = LockState(time=NOW + year)
-    verdict = time_to_dream(
+    refusal = refuse_dream(
         DreamSettings(),
         now=NOW,
         held=held,
@@ -37,7 +37,7 @@ def test_a_clock_that_was_set_back_does_not_keep_it_from_dreaming_for_years():
         failed=NOW + year,
         count_sessions=lambda since: 5,
     )
-    assert verdict.is_open
+    assert refusal == ""
 
 
 @pytest.mark.parametrize(
@@ -49,50 +49,51 @@ def test_a_clock_that_was_set_back_does_not_keep_it_from_dreaming_for_years():
     ],
 )
 def test_a_cheap_gate_that_is_closed_saves_the_counting(settings, held, scanned, reason):
-    verdict = time_to_dream(
+    refusal = refuse_dream(
         settings, now=NOW, held=held, scanned=scanned, count_sessions=never_asked
     )
-    assert not verdict.is_open and reason in verdict.reason
+    assert refusal and reason in refusal
 
 
 def test_a_dream_that_failed_is_not_tried_again_at_once():
     given = {"now": NOW, "held": LockState(time=0.0), "scanned": 0.0}
-    closed = time_to_dream(
+    closed = refuse_dream(
         DreamSettings(), **given, failed=NOW - 59 * 60, count_sessions=never_asked
     )
-    assert "failed 59 minutes ago" in closed.reason
-    assert time_to_dream(
+    assert "failed 59 minutes ago" in closed
+    again = refuse_dream(
         DreamSettings(), **given, failed=NOW - 60 * 60, count_sessions=lambda since: 5
-    ).is_open
+    )
+    assert again == ""
 
 
 def test_too_few_sessions_close_it():
     asked = []
-    verdict = time_to_dream(
+    refusal = refuse_dream(
         DreamSettings(),
         now=NOW,
         held=LockState(time=100.0),
         scanned=0.0,
         count_sessions=lambda since: asked.append(since) or 4,
     )
-    assert not verdict.is_open and "4 sessions" in verdict.reason
+    assert refusal and "4 sessions" in refusal
     assert asked == [100.0]
 
 
 def test_somebody_dreaming_closes_it():
     held = LockState(time=NOW, pid=os.getpid(), started="?", before=0.0)
-    verdict = time_to_dream(
+    refusal = refuse_dream(
         DreamSettings(), now=NOW, held=held, scanned=0.0, count_sessions=lambda since: 9
     )
-    assert not verdict.is_open and "is dreaming" in verdict.reason
+    assert refusal and "is dreaming" in refusal
 
 
 def test_a_killed_dream_counts_as_not_having_been():
     held = LockState(time=NOW - HOUR, pid=2**22 + 1, started="?", before=NOW - 30 * HOUR)
-    verdict = time_to_dream(
+    refusal = refuse_dream(
         DreamSettings(), now=NOW + 1, held=held, scanned=0.0, count_sessions=lambda since: 9
     )
-    assert verdict.is_open
+    assert refusal == ""
 
 
 def test_a_scan_is_remembered(tmp_path):

@@ -3,13 +3,14 @@
 import pytest
 
 from core.memory.forks import ScriptedFork, creating
-from longhold.core.memory.dream import Dreamer, NotDreamt, Steps, dream_with, observer
+from longhold.core.memory.dream import Dreamer, NotDreamt, dream_with
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.memory_tool import permit_memories
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.protocol import Finished, Reply
 from longhold.core.settings import DreamSettings
 from longhold.core.tools.context import ToolContext
+from longhold.core.turn.background import JobProgress
 from longhold.core.turn.round import ToolBegan, let_pass
 
 
@@ -64,7 +65,7 @@ async def test_it_is_asked_for_its_phases_within_the_limits(
     [request] = fork.requests
     assert (request.source, request.turns, request.writes_cache) == ("dream", 24, True)
     phases = ("1. Orient", "2. Gather", "3. Check against the code", "4. Consolidate", "5. Prune")
-    for part in (*phases, "f7.md", str(tmp_path), "- #3 No, on Fridays"):
+    for part in (*phases, "f7.md", str(tmp_path), "listed by session", "- #3 No, on Fridays"):
         assert part in request.say
     assert "7 of them" in request.say and "at most 6 memories" in request.say
 
@@ -88,6 +89,21 @@ async def test_one_that_runs_out_of_turns_keeps_what_it_wrote_and_removes_nothin
     assert "ran out of turns" in report.dropped["a.md"]
 
 
+async def test_one_that_is_cut_short_still_replaces_what_another_memory_says(
+    store, write, dreaming
+):
+    """Otherwise both stay, and the user who forgets one of them still has the other."""
+    write(fact("a.md", "the port of the harbour is 8080"), fact("b.md", "cranes"))
+    whole = creating(
+        "c.md", "about the port of the harbour is 8080", body="the port of the harbour is 8080\n"
+    )
+    moved, lost = delete("a.md", why="now in c.md"), delete("b.md", why="now in c.md")
+    _, running = dreaming(whole, moved, lost, reason="max_usd")
+    report = await running
+    assert list(store.versions()) == ["b.md", "c.md"]
+    assert list(report.dropped) == ["b.md"]
+
+
 async def test_a_memory_can_be_pruned_and_its_tombstone_keeps_the_evidence(store, write, dreaming):
     write(fact("a.md", "one", evidence=("01J#3",)), fact("b.md", "two"))
     _, running = dreaming(delete("a.md", why="the task is over"))
@@ -104,7 +120,7 @@ async def test_one_that_removes_too_much_is_told_and_the_rest_is_kept(store, wri
     fork, running = dreaming(*(delete(f"f{i}.md") for i in range(5)), creating("g.md", "new"))
     await running
     assert list(store.versions()) == ["f3.md", "f4.md", "f5.md", "g.md"]
-    assert ["one dream may remove 3 of 6" in said for said in fork.results] == [
+    assert ["only 3 of 6 memories may be removed" in said for said in fork.results] == [
         False, False, False, True, True, False,
     ]  # fmt: skip
 
@@ -145,14 +161,14 @@ async def test_what_somebody_else_changed_meanwhile_is_left_out_and_the_rest_kep
 
 
 async def test_what_the_user_undid_is_refused_to_the_model_too(store, write, dreaming):
-    write(fact("a.md", "one"))
+    write(fact("a.md", "one"), fact("b.md", "two"))
     _, running = dreaming(delete("a.md"))
     await running
     store.undo()
     fork, running = dreaming(delete("a.md"))
     await running
     assert "the user undid" in fork.results[0]
-    assert list(store.versions()) == ["a.md"]
+    assert list(store.versions()) == ["a.md", "b.md"]
 
 
 async def test_evidence_that_a_model_drops_is_given_back(store, write, dreaming):
@@ -196,11 +212,14 @@ async def test_a_trial_changes_nothing(store, write, dreaming):
 
 
 def test_the_last_steps_are_kept_for_whoever_looks_on():
-    steps = Steps(most=30)
-    see = observer(steps)
+    progress = JobProgress()
+    see, steps = progress.see, progress.steps
+    look = {"command": "search", "query": "words"}
+    see(ToolBegan(use=ToolUse(id="t", name="memory", input=look)))
+    assert progress.phase == "reading"  # a search changes nothing
     for i in range(40):
         see(ToolBegan(use=ToolUse(id="t", name="Grep", input={"pattern": f"word {i}"})))
-    assert (steps.phase, len(steps), steps[-1]) == ("gathering", 30, "Grep word 39")
+    assert (progress.phase, len(steps), steps[-1]) == ("reading", 30, "Grep word 39")
     gone = {"command": "delete", "path": "/memories/x.md"}
     see(ToolBegan(use=ToolUse(id="t", name="memory", input=gone)))
     reply = Reply(
@@ -211,9 +230,8 @@ def test_the_last_steps_are_kept_for_whoever_looks_on():
         usage=Usage(),
     )
     see(Finished(reply=reply))
-    assert (steps.phase, steps[-2:]) == (
+    assert (progress.phase, list(steps)[-2:]) == (
         "updating",
         ["memory delete /memories/x.md", "Now the index."],
     )
-    assert steps.files == {"x.md": "delete"}
-    assert steps.summary == "updating: 1 answers, 40 looks, 1 memories"
+    assert (progress.answers, progress.calls) == (1, 42)

@@ -43,7 +43,15 @@ def test_the_cursor_is_read_from_the_log():
 def test_what_the_agent_wrote_itself_is_named():
     history = [said(1), wrote(2), ran(3, 2), wrote(4, "view", "/memories/b.md"), ran(5, 4)]
     history += [wrote(6, path="/memories/c.md"), ran(7, 6, is_error=True), replied(8)]
-    assert ExtractionCursor().follow(history).new_messages(8).own == ("a.md",)
+    unread = ExtractionCursor().follow(history)
+    assert (unread.new_messages(8), unread.take_own(), unread.take_own()) == (None, ("a.md",), ())
+
+
+def test_only_the_turn_in_which_the_agent_wrote_is_passed_over():
+    history = [said(1), replied(2), said(3), replied(4), said(5), wrote(6), ran(7, 6), replied(8)]
+    unread = ExtractionCursor().follow(history)
+    waiting = unread.new_messages(unread.last)
+    assert (waiting.words, waiting.asked, unread.cursor) == (2, 3, 0)
 
 
 def test_words_of_hooks_alone_are_nothing_to_learn_from():

@@ -9,6 +9,7 @@ from longhold.core.log.entries import Failed, Recalled, Said
 from longhold.core.memory.recall import RecallStage, Recollection
 from longhold.core.messages import Text, Usage, text_of
 from longhold.core.models.protocol import Reply
+from longhold.errors import ModelUnavailable
 from longhold.session.session import Session
 
 FOUND = Recollection(names=("a.md",), text="<reminder>a</reminder>", bytes=22)
@@ -32,7 +33,7 @@ def staged(session, recall, **more):
 
 
 async def prepare(session):
-    return await session.engine.prepare((STAGES[session],), max_output_tokens=100)
+    return await session._engine.prepare((STAGES[session],), max_output_tokens=100)
 
 
 def hidden(session):
@@ -41,7 +42,7 @@ def hidden(session):
 
 
 def answered(session, text="ok"):
-    session.engine.record_reply(
+    session._engine.record_reply(
         Reply(
             response_id=text, model="claude-opus-5-5", content=(Text(text=text),),
             stop_reason="end_turn", usage=Usage(input_tokens=1),
@@ -98,24 +99,52 @@ async def test_what_is_slow_is_said_before_a_later_call(session):
     assert hidden(session) == [FOUND.text]
 
 
-async def test_what_comes_after_the_next_question_is_dropped(session):
-    gates = [asyncio.Event(), asyncio.Event()]
+async def test_a_models_choice_is_said_when_it_comes_even_with_the_next_question(session):
+    gates = {"one": asyncio.Event(), "two": asyncio.Event()}
+
+    async def by_words(words):
+        return Recollection(names=(words,), text=f"words for {words}", bytes=3)
 
     async def by_model(words):
-        await gates[words == "two"].wait()
-        return Recollection(names=(words,), text=words, bytes=3)
+        await gates[words].wait()
+        return [f"{words}.md"]
 
-    staged(session, by_model)
+    async def show(names):
+        return Recollection(names=tuple(names), text=f"chosen: {names[0]}", bytes=3)
+
+    staged(session, by_words, choose=by_model, show=show)
     session.user("one")
     await prepare(session)
     answered(session)
+    assert hidden(session) == ["words for one"]
+    gates["one"].set()
+    await asyncio.sleep(0.01)
     session.user("two")
     await prepare(session)
-    for gate in gates:
-        gate.set()
+    said = ["words for one", "words for two", "chosen: one.md"]
+    assert hidden(session) == said
+    gates["two"].set()
+    await asyncio.sleep(0.01)
+    await prepare(session)  # as after a tool
+    await prepare(session)
+    assert hidden(session) == [*said, "chosen: two.md"]
+
+
+async def test_a_model_that_fails_takes_nothing_from_the_search(session):
+    async def by_words(words):
+        return FOUND
+
+    async def by_model(words):
+        raise ModelUnavailable("overloaded")
+
+    staged(session, by_words, choose=by_model)
+    session.user("how do we deploy?")
+    await prepare(session)
     await asyncio.sleep(0.01)
     await prepare(session)
-    assert hidden(session) == ["two"]
+    assert hidden(session) == [FOUND.text]
+    [failed] = [e for e in session.view.history if isinstance(e, Failed)]
+    assert "overloaded" in failed.error
 
 
 async def test_a_recall_that_fails_is_an_entry_and_the_call_is_made(session):

@@ -42,6 +42,13 @@ def test_a_name_in_most_memories_tells_the_matches_apart(store):
     assert by_words(store, "Which telescope did Ann own last winter?")[0] == "m61.md"
 
 
+@pytest.mark.parametrize("said", ["the observatory is far", "the observationdeck is far"])
+def test_a_word_that_no_memory_has_is_found_by_its_beginning(store, said):
+    remember(store, *(f"lunch number {n} is at noon" for n in range(30)))
+    remember(store, said)
+    assert by_words(store, "Where is the observatio?") == ["m30.md"]
+
+
 def test_parts_of_names_are_words():
     assert words_of("parseHookInput")[1:] == ["parse", "hook", "input"]
     assert words_of("snake_case_name") == ["snake", "case", "name"]
@@ -68,6 +75,51 @@ def test_neighbours_follow_what_changes(store):
         why="test",
     )
     assert by_words(store, "staging database") == ["m0.md"]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("部署在星期二晚上进行,在备份之后", "什么时候部署?"),
+        ("发布负责人是王小明", "谁负责发布?"),
+        ("用户养了两只猫", "我的猫在哪里?"),
+        ("デプロイは火曜日の夜に行う", "デプロイはいつ?"),
+        ("ユーザーはタブを好む", "インデントはタブですか?"),
+        ("배포는 화요일 밤에 진행된다", "배포가 언제예요?"),
+    ],
+)
+def test_languages_without_spaces_are_found_by_words(store, said, asked):
+    remember(store, "The staging database is in Frankfurt", said, "会议室在三楼", "窓を閉める")
+    assert by_words(store, asked) == ["m1.md"]
+
+
+def test_the_newest_comes_first_among_equals(store):
+    days = (70, 0, 30, 10, 50, 20, 40, 60)
+    memories = [
+        Memory(
+            file=f"d{99 - day}.md", name="note", description=f"deploy window of service {day}",
+            modified=1_790_000_000.0 - day * 86_400,
+        )
+        for day in days
+    ]  # fmt: skip
+    changes = [MemoryChange(file=one.file, text=one.text, expected="") for one in memories]
+    store.commit(changes, by="agent", why="test")
+    asked = "What is the deploy window of the service?"
+    assert by_words(store, asked) == ["d99.md", "d89.md", "d79.md", "d69.md", "d59.md"]
+    assert by_words(store, "the deploy window of service 70?")[0] == "d29.md"
+
+
+@needs_meaning
+def test_close_words_decide_between_memories_that_share_a_word(store):
+    remember(
+        store,
+        "The car of Jonas was repaired, the car is fine",
+        "Jonas quit the bank and started at the bakery",
+        "Jonas likes his job",
+        *(f"Guest {n} came for lunch" for n in range(20)),
+    )
+    found = store.search("What profession did Jonas choose, is he a baker?", 3)
+    assert found[0].file == "m1.md"
 
 
 @needs_meaning

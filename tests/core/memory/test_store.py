@@ -2,6 +2,7 @@
 
 import sqlite3
 import stat
+from dataclasses import replace
 
 import pytest
 
@@ -214,6 +215,22 @@ def test_names_that_differ_in_case_only_are_refused(store, write):
     write(STAGING)
     with pytest.raises(MemoryRefused, match="only in case"):
         store.commit([MemoryChange(file="Staging.md", text="x", expected="")], by="agent", why="")
+
+
+@pytest.mark.parametrize("name", ["st\u0430ging.md", "\u0441\u043e\u0441\u043e.md"])
+def test_names_that_look_like_others_are_refused(store, write, name):
+    write(STAGING, replace(STAGING, file="coco.md"), replace(STAGING, file="\u043c\u0438\u0440.md"))
+    with pytest.raises(MemoryRefused, match="look alike"):
+        store.commit([MemoryChange(file=name, text="x", expected="")], by="agent", why="")
+
+
+def test_a_file_put_there_by_hand_under_such_a_name_is_left_alone(store, write):
+    write(STAGING)
+    (store.root / "st\u0430ging.md").write_text("other text\n")
+    (store.root / "Staging.md").write_text("other text\n")
+    (store.root / "plain.md").write_text("a third text\n")
+    write(DEPLOY)
+    assert set(store.versions()) == {STAGING.file, DEPLOY.file, "plain.md"}
 
 
 def test_uses_are_counted_and_order_the_index(store, write):

@@ -2,12 +2,29 @@
 
 import pytest
 
-from longhold.core.memory.branch import Branch, Direct
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.memory_tool import memory_tool, usable_tools
 from longhold.core.tools.context import ToolContext
 
 HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"
+
+
+class NoOrigin:
+    """Leaves memories as they are."""
+
+    session = "s"
+
+    def on(self, change):
+        return change
+
+
+def direct(store):
+    """The store itself, for a session that read nothing from outside."""
+    return ConsentedMemories(
+        open=lambda: store, by="agent", provenance=NoOrigin, is_outside=lambda: False
+    )
 
 
 @pytest.fixture
@@ -21,7 +38,7 @@ def memory(store, tool_context, clock):
     """Call the tool on the store."""
 
     async def call(command, **given):
-        tool = memory_tool(Direct(store=store, by="agent"), clock)
+        tool = memory_tool(direct(store), clock)
         outcome = await tool.run({"command": command, **given}, tool_context)
         assert isinstance(outcome.content, str)
         return outcome
@@ -144,7 +161,7 @@ async def test_on_a_branch_nothing_happens_yet(store, write, tool_context):
 
 
 def test_only_view_changes_nothing(store):
-    tool = memory_tool(Direct(store=store, by="agent"))
+    tool = memory_tool(direct(store))
     assert tool.is_read_only({"command": "view", "path": "/memories"})
     assert not tool.is_read_only({"command": "delete", "path": "/memories/a.md"})
 
@@ -158,7 +175,7 @@ async def test_search_finds_what_the_index_has_no_room_for(store, tool_context, 
     mine.put(Memory(file="new.md", name="new", description="the production database is db-9"))
     mine.remove("tea.md", "old")
     for pages, query, found in (
-        (Direct(store=store, by="agent"), "staging database", ["db.md"]),
+        (direct(store), "staging database", ["db.md"]),
         (mine, "database", ["db.md", "new.md"]),
         (mine, "tea", []),
     ):

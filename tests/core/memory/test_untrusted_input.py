@@ -1,12 +1,13 @@
 """Text from outside: which calls bring it, in this session and in those of its agents."""
 
 import pytest
+from msgspec import structs
 
 from longhold.core.log import Header, write_log
-from longhold.core.log.entries import Ran, Replied
+from longhold.core.log.entries import Configured, Imported, Ran, Replied, Said, ToolTraits
 from longhold.core.log.log import agent_log
 from longhold.core.memory.untrusted_input import UntrustedInput, has_outside, reaches_out
-from longhold.core.messages import ToolUse
+from longhold.core.messages import Text, ToolUse
 
 
 def logs_in(directory):
@@ -90,6 +91,41 @@ def test_a_session_is_marked_once_such_text_has_come():
     assert not outside.follow(history[:1])
     assert outside.follow(history) == "WebFetch"
     assert outside.follow([*history, *entries(use("Read", file_path="a"))]) == "WebFetch"
+
+
+def declare(**kinds):
+    tools = {name: ToolTraits(kind=kind) for name, kind in kinds.items()}
+    return Configured(n=0, tools=tools)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "is_outside"),
+    [
+        ("open_page", "fetch", True),
+        ("open_page", "", True),
+        ("open_page", "other", True),
+        ("ask_oracle", None, True),
+        ("load_row", "read", False),
+        ("Read", "", False),
+        ("TaskList", None, False),
+    ],
+)
+def test_a_tool_that_nobody_declared_is_not_trusted(name, kind, is_outside):
+    begin = [declare(**{name: kind})] if kind is not None else []
+    assert bool(UntrustedInput().follow([*begin, *entries(use(name))])) is is_outside
+
+
+def test_mail_and_imports_carry_the_mark():
+    mail = Said(n=1, content=(Text(text="hi"),), hidden=True, mail="main@3")
+    assert not UntrustedInput().follow([mail])
+    assert UntrustedInput().follow([structs.replace(mail, is_outside=True)]) == "mail"
+    assert UntrustedInput().follow([Imported(n=1, format="x", source="y")])
+
+
+def test_in_a_checkout_that_is_not_trusted_every_file_counts():
+    history = entries(use("Read", file_path="README.md"))
+    assert not UntrustedInput().follow(history)
+    assert UntrustedInput(is_strict=True).follow(history) == "Read"
 
 
 def test_what_its_agents_took_in_counts(tmp_path):

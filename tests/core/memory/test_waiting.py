@@ -11,12 +11,15 @@ import pytest
 
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Failed, Ran
-from longhold.core.memory import waiting
+from longhold.core.memory import memory as memory_module
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.memory import Memory, MemoryBusy
+from longhold.core.memory.memory import (
+    Memory,
+    MemoryBusy,
+    retry_while_busy,
+)
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import DATABASE, MemoryStore
-from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import text_of
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import Settings, home
@@ -88,7 +91,7 @@ async def test_the_loop_goes_on_while_another_process_commits(tmp_path, place):
 
 
 async def test_a_store_that_stays_busy_is_an_error_the_model_reads(tmp_path, place, monkeypatch):
-    monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(memory_module, "BUSY_SECONDS", 0.2)
     script = f"tool: memory {json.dumps(CREATE)}\n---\ntext: It could not be kept.\n"
     with writer(place):
         working = asyncio.create_task(run(tmp_path, script, "The board?"))
@@ -117,7 +120,7 @@ async def test_what_the_agent_wrote_into_the_directory_waits_for_the_store(tmp_p
 
 
 async def test_waiting_ends(store, monkeypatch):
-    monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(memory_module, "BUSY_SECONDS", 0.0)
 
     def busy():
         raise MemoryBusy("in use")

@@ -1,6 +1,8 @@
 """What a measure counts, and that it adds up."""
 
 import string
+import zlib
+from base64 import b64encode
 
 import msgspec
 import pytest
@@ -19,11 +21,12 @@ from longhold.core.messages import (
 )
 from longhold.core.messages.measure import (
     CHUNK_BYTES,
-    DOCUMENT_TOKENS,
     IMAGE_TOKENS,
     NOTHING,
+    PAGE_TOKENS,
     SIGNATURE_FRAME_CHARS,
     Measure,
+    count_pages,
     measure_block,
     measure_call,
     measure_content,
@@ -142,7 +145,7 @@ def test_every_kind_of_block_is_counted():
     assert measure_block(Text(text="hi")) == measure_text("hi") + Measure(blocks=1)
     assert measure_block(RedactedThinking(data="x" * 640)) == Measure(unseen=300, blocks=1)
     assert measure_block(Image(source=source)) == Measure(media_tokens=IMAGE_TOKENS)
-    assert measure_block(Document(source=source)) == Measure(media_tokens=DOCUMENT_TOKENS)
+    assert measure_block(Document(source=source)) == Measure(media_tokens=PAGE_TOKENS)
     assert measure_block(Document(source={"type": "text", "data": "hi"})).letters == 2
     assert measure_block(opaque).spaced == 1
 
@@ -160,3 +163,27 @@ def test_content_is_the_sum_of_its_blocks():
     blocks = (Thinking(thinking="hm", signature=""), Text(text="yes"))
     assert measure_content(blocks) == measure_block(blocks[0]) + measure_block(blocks[1])
     assert measure_content("done") == measure_result("done")
+
+
+PAGES = b"".join(b"%d 0 obj <</Type /Page /Parent 1 0 R>> endobj\n" % n for n in range(2, 32))
+TREE = b"1 0 obj <</Type /Pages /Count 30>> endobj\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "pages"),
+    [
+        (TREE + PAGES, 30),
+        (b"9 0 obj <</Type/ObjStm/N 31>>\nstream\r\n" + zlib.compress(TREE + PAGES), 30),
+        (b"9 0 obj <</Type/ObjStm>>\nstream\nnot compressed", 1),
+        (b"", 1),
+    ],
+)
+def test_a_pdf_weighs_as_much_as_its_pages(body, pages):
+    data = b64encode(b"%PDF-1.7\n" + body).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    assert measure_block(Document(source=source)).media_tokens == pages * PAGE_TOKENS
+
+
+@pytest.mark.parametrize("data", ["not base64!", 7, None, "ä"])
+def test_a_broken_pdf_counts_as_one_page(data):
+    assert count_pages({"type": "base64", "data": data}) == 1

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from chaos_model import KINDS, ChaosModel
 from longhold.core.messages import Text
 from longhold.core.models import Patience, Request, Restarted, Retries, collect, stream_with_retries
-from longhold.core.models.chaos import KINDS, ChaosModel
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import ModelError
 

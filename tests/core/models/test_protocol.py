@@ -48,8 +48,7 @@ def test_a_played_reply_finishes_each_block_once():
 
 def test_importing_the_package_imports_no_sdk():
     code = (
-        "import sys, longhold.core.models, longhold.core.models.anthropic, longhold.core.models.openai, "
-        "longhold.core.models.local; "
-        "sys.exit(bool({'anthropic', 'openai', 'xllamacpp', 'httpx2', 'pydantic'} & set(sys.modules)))"
+        "import sys, longhold.core.models, longhold.core.models.anthropic, longhold.core.models.openai; "
+        "sys.exit(bool({'anthropic', 'openai', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

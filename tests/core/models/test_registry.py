@@ -20,13 +20,12 @@ URL = "http://127.0.0.1:9"
         ("o4-mini", "OpenAIModel"),
         ("openai/whatever", "OpenAIModel"),
         ("qwen3:8b", "OpenAIModel"),
-        ("chaos:7:claude-opus-5-5", "ChaosModel"),
     ],
 )
 async def test_a_name_finds_its_class(name, kind):
     model = open_model(name, base_url=URL, api_key="k", is_typed=True)
     assert type(model).__name__ == kind
-    assert model.name == name.removeprefix("chaos:7:")
+    assert model.name == name
     await model.close()
 
 
@@ -41,9 +40,6 @@ def test_a_script_is_opened_by_its_path(tmp_path):
     [
         "mystery",
         "simulated/claude-opus-5-5",
-        "chaos:claude-opus-5-5",
-        "chaos:7:mystery",
-        "local/none",
     ],
 )
 def test_a_name_nobody_answers_to_is_a_config_error(name):
@@ -51,7 +47,7 @@ def test_a_name_nobody_answers_to_is_a_config_error(name):
         open_model(name, is_typed=True)
 
 
-@pytest.mark.parametrize("name", ["scripted:{}", "Scripted:{}", "chaos:7:scripted:{}", "replay:{}"])
+@pytest.mark.parametrize("name", ["scripted:{}", "Scripted:{}", "replay:{}"])
 def test_only_a_name_that_the_user_typed_plays_prepared_answers(tmp_path, name):
     path = tmp_path / "answers.txt"
     path.write_text("text: prepared")

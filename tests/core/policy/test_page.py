@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from longhold.core.models.prices import prices
-from longhold.core.policy.advice import cheapest_line
-from longhold.core.policy.cost_model import Forecast
+from longhold.core.policy.cost_model import USUAL_CALLS, USUAL_COLD_SHARE
+from longhold.core.policy.threshold import cheapest_line
 from longhold.core.settings import home
 from longhold.core.view.window import window_for
 
-PAGE = (Path(__file__).parents[3] / "docs" / "payback.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "cache.md").read_text(encoding="utf-8")
 
 
 def test_the_price_file_is_accepted():
@@ -21,7 +21,12 @@ def test_the_price_file_is_accepted():
 
 
 def test_the_figures_that_need_no_benchmark_are_right():
-    assert f"usually some {Forecast().warm_calls:.0f}" in PAGE
+    page = " ".join(PAGE.split())
+    cold = " or ".join(
+        f"{share:.1%} ({life})".replace("%", " %")
+        for share, life in zip(USUAL_COLD_SHARE.values(), ("five minutes", "one hour"), strict=True)
+    )
+    assert f"{USUAL_CALLS:.0f} calls still to come and {cold}" in page
     for model, name in (("sonnet-5-5", "Sonnet 5.5"), ("fable-5-1", "Fable 5.1")):
         line = cheapest_line(f"claude-{model}", window_for(f"claude-{model}"))
-        assert f"{line / 1_000:.0f}K{' tokens' if name[0] == 'S' else ''} for {name}" in PAGE
+        assert re.search(rf"\b{line / 1_000:.0f}K (?:tokens )?for {name}", page)

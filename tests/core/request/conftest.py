@@ -99,7 +99,7 @@ class Chat:
     async def go_on(self):
         """Send everything as it stands."""
         response = await self.send(await self.session.prepare())
-        await self.session.settle(response)
+        await self.session.record(response)
         return response
 
     async def send(self, request: Request):

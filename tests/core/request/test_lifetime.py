@@ -49,7 +49,7 @@ async def test_whether_anything_is_kept_is_chosen_once_too(tmp_path):
     off = Settings(cache=CacheSettings(on=False))
     with Session.resume(session.id, settings=off) as later:
         assert (await later.prepare()).kwargs == first
-        assert later.engine.prefix().frame.cached
+        assert later._engine.prefix().frame.cached
     with Session.open(
         model="claude-sonnet-5-5", system="hi", settings=off, directory=tmp_path
     ) as without:
@@ -85,3 +85,25 @@ def test_what_an_organisation_shares_is_marked_without_a_scope():
     controls = [block.get("cache_control") for block in request.kwargs["system"]]
     plain = {"type": "ephemeral"}
     assert controls == [None, plain | {"scope": "global"}, plain, None, plain]
+
+
+async def test_after_a_pause_the_system_prompt_is_kept_for_an_hour(chat):
+    one = chat()
+    await one.ask()
+    one.wait(6)
+    cold = (await one.ask()).usage
+    one.wait(6)
+    held = (await one.ask()).usage
+    assert cold.cache_read_input_tokens == 0
+    assert held.cache_read_input_tokens == cold.cache_creation.ephemeral_1h_input_tokens > 2_000
+    # The messages keep their five minutes, because each of them is written only once.
+    assert held.cache_creation.ephemeral_1h_input_tokens == 0
+    assert [(broke.cause, broke.first_moved) for broke in one.breaks] == [("lifetime_5m", "")] * 2
+
+
+async def test_without_a_pause_nothing_is_written_for_an_hour(chat):
+    one = chat()
+    for _ in range(3):
+        one.wait(4)
+        assert (await one.ask()).usage.cache_creation.ephemeral_1h_input_tokens == 0
+    assert sum(isinstance(entry, Framed) for entry in one.view.history) == 1

@@ -94,6 +94,29 @@ def test_a_worktree_belongs_to_its_repository(victim, tmp_path):
     assert checkout_top(tmp_path / "own") == tmp_path / "own"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a directory to another user")
+@pytest.mark.parametrize("given", [".", ".git"])
+def test_another_users_repository_above_is_not_the_project(tmp_path, given):
+    mine = tmp_path / "mine"
+    (mine / "deep").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    assert project_root(mine) == checkout_top(mine) == tmp_path
+    os.chown(tmp_path / given, 65534, -1)
+    assert project_root(mine) == checkout_top(mine) == mine
+    (mine / ".git").mkdir()
+    assert project_root(mine / "deep") == mine
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives a directory to another user")
+def test_the_repository_of_the_directorys_owner_is_the_project(tmp_path):
+    """As in a container, where root works in files of the user outside."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / ".git").mkdir()
+    for place in (tmp_path, tmp_path / ".git", tmp_path / "deep"):
+        os.chown(place, 65534, -1)
+    assert project_root(tmp_path / "deep") == tmp_path
+
+
 @pytest.mark.parametrize("name", ["own", "new"])
 def test_nobody_joins_a_repository_by_naming_it(victim, tmp_path, name):
     forged = tmp_path / "archive"

@@ -7,7 +7,7 @@ from longhold.core.log.entries import Snipped, Switched
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.models.protocol import Reply
 from longhold.core.settings import Settings, WindowSettings
-from longhold.core.stages.prefix_lock import drops_thinking, may_move
+from longhold.core.stages.space import drops_thinking, may_move
 from longhold.core.turn.engine import Engine
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"

@@ -1,15 +1,18 @@
-"""Every session has all stages, in the order of the path."""
+"""Every session has all layers, in the order of the path and of the table of rules."""
 
+from longhold.core.policy.decide import RULES
 from longhold.core.stages.clear.clear import Clearing
 from longhold.core.stages.compact.owner import CompactionStage
-from longhold.core.stages.layers import CollapseIfOn
+from longhold.core.stages.layers import Collapsing
 from longhold.core.stages.snip import Snip
+from longhold.core.stages.spill.spill import Spill
 
 
 def test_the_order_is_that_of_the_path(talk):
-    first, *rest = talk().session.layers.stages
-    assert first.__qualname__ == "Spill.stage"
-    assert [type(stage) for stage in rest] == [Snip, Clearing, CollapseIfOn, CompactionStage]
+    parts = talk().session._layers.parts
+    assert [type(part) for part in parts] == [Spill, Snip, Clearing, Collapsing, CompactionStage]
+    steps = [step for part in parts for step in part.steps]
+    assert steps == list(dict.fromkeys(rule.step for rule in RULES))
 
 
 def test_a_session_that_may_compact_can_make_room(talk):

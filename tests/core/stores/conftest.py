@@ -2,16 +2,20 @@
 
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
 from longhold.core.log.store import FileStore, Store
-from longhold.core.log.stores import default_store
+from longhold.core.log.stores import default_store, open_store
 from longhold.core.settings import StoreSettings
 
-KINDS = ("files", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgres", "objects")))
-"""The last one is a database whose results are all in object storage."""
+KINDS = ("files", pytest.param("postgres", marks=pytest.mark.slow))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "reopened" in metafunc.fixturenames:
+        own = metafunc.config.getoption("--store")
+        metafunc.parametrize("reopened", [own] if own else KINDS, indirect=True)
 
 
 @pytest.fixture
@@ -19,7 +23,7 @@ def tenant() -> str:
     return secrets.token_hex(8)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture
 def reopened(
     request: pytest.FixtureRequest, tmp_path, tenant: str
 ) -> Iterator[Callable[[], Store]]:
@@ -30,16 +34,9 @@ def reopened(
         if request.param == "files":
             opened.append(FileStore(tmp_path / "home"))
         else:
-            from longhold.core.log.stores.postgres import PostgresStore
-
-            url = request.getfixturevalue("postgres_url")
-            settings = StoreSettings(tenant=tenant)
-            if request.param == "objects":
-                pytest.importorskip("obstore", reason="obstore is not installed")
-                bucket = tmp_path / "bucket"
-                bucket.mkdir(exist_ok=True)
-                settings = replace(settings, bodies=bucket.as_uri(), bodies_least_bytes=1)
-            opened.append(PostgresStore(url, settings))
+            is_ours = request.param == "postgres"
+            url = request.getfixturevalue("postgres_url") if is_ours else request.param
+            opened.append(open_store(url, StoreSettings(tenant=tenant)))
         return opened[-1]
 
     yield open_again

@@ -25,7 +25,7 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     assert json.loads(longhold("cost", id, "--json").stdout)
     assert "Bash" in longhold("context", "newest").stdout
     assert "line 3999 of" in longhold("history", id, "3999").stdout
-    exported = json.loads(longhold("export", id).stdout)
+    exported = json.loads(longhold("sessions", "export", id).stdout)
     assert len(exported["messages"]) == 24
     done = longhold("compact", id, "--digest")
     assert done.returncode == 0, done.stderr
@@ -33,7 +33,7 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     done = longhold("undo", id)
     assert done.returncode == 0, done.stderr
     assert any(isinstance(one, Undone) for one in database.load(id).entries)
-    assert json.loads(longhold("export", id).stdout)["messages"] == exported["messages"]
+    assert json.loads(longhold("sessions", "export", id).stdout)["messages"] == exported["messages"]
     branched = json.loads(longhold("sessions", "--branch", id, "--json").stdout)["branched"]
     assert longhold("sessions", "--delete", branched, "--yes").returncode == 0
     assert [found.id for found in database.sessions()] == [id]
@@ -42,15 +42,15 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
 
 def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
     id = asyncio.run(talked(database, tmp_path))
-    made = json.loads(longhold("notes", id, "--json").stdout)
+    made = json.loads(longhold("sessions", "notes", id, "--json").stdout)
     assert (made["session"], made["is_kept"]) == (id, bool(database.beside(id).get("notes.md")))
-    done = json.loads(longhold("notes", id, "--rebuild", "--json").stdout)
+    done = json.loads(longhold("sessions", "notes", id, "--rebuild", "--json").stdout)
     assert done["is_kept"]
     assert "harvest plan" in database.beside(id)["notes.md"].decode()
-    assert "harvest plan" in longhold("notes", id).stdout
+    assert "harvest plan" in longhold("sessions", "notes", id).stdout
     with database.open(id):
-        assert "harvest plan" in longhold("notes", id).stdout
-        assert "is being written by" in longhold("notes", id, "--rebuild").stderr
+        assert "harvest plan" in longhold("sessions", "notes", id).stdout
+        assert "is being written by" in longhold("sessions", "notes", id, "--rebuild").stderr
 
 
 def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
@@ -58,16 +58,18 @@ def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
         log.append(Spawned(agent="a-1", kind="general", task="look on"))
         with log.agent("a-1").open(log.header, directory=str(tmp_path), at=1) as own:
             own.append(Said(content=(Text(text="Look on at the harvest."),)))
-    [one] = json.loads(longhold("agents", "s", "--json").stdout)
+    [one] = json.loads(longhold("sessions", "agents", "s", "--json").stdout)
     assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "s/a-1")
-    assert longhold("agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
+    assert longhold("sessions", "agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
     assert "the harvest" in longhold("explain", "s/a-1").stdout
     assert "the harvest" in longhold("history", "s/a-1", "harvest").stdout
     assert "there is no session" in longhold("explain", "s/a-2").stderr
-    assert "the machine that runs" in longhold("agents", "s", "--background", "a-1").stderr
-    assert "is stopped" in longhold("agents", "s", "--stop", "a-1").stdout
+    assert (
+        "the machine that runs" in longhold("sessions", "agents", "s", "--background", "a-1").stderr
+    )
+    assert "is stopped" in longhold("sessions", "agents", "s", "--stop", "a-1").stdout
     assert database.load("s").entries[-1].state == "stopped"
-    assert "has ended already" in longhold("agents", "s", "--stop", "a-1").stdout
+    assert "has ended already" in longhold("sessions", "agents", "s", "--stop", "a-1").stdout
 
 
 def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
@@ -90,11 +92,11 @@ def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
         {"role": "assistant", "content": "Good day."},
     ]
     file.write_text(json.dumps({"messages": messages}))
-    first = json.loads(longhold("import", file, "--json").stdout)
+    first = json.loads(longhold("sessions", "import", file, "--json").stdout)
     assert first["is_new"]
-    again = json.loads(longhold("import", file, "--json").stdout)
+    again = json.loads(longhold("sessions", "import", file, "--json").stdout)
     assert (again["is_new"], again["session"]) == (False, first["session"])
-    assert "hello" in longhold("export", first["session"]).stdout
+    assert "hello" in longhold("sessions", "export", first["session"]).stdout
 
 
 def test_sub_agents_are_imported_into_a_database(database, tmp_path):
@@ -108,9 +110,9 @@ def test_sub_agents_are_imported_into_a_database(database, tmp_path):
         }
         record["message"] = {"role": "user", "content": words}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
-    made = json.loads(longhold("import", tmp_path / "one.jsonl", "--json").stdout)
+    made = json.loads(longhold("sessions", "import", tmp_path / "one.jsonl", "--json").stdout)
     assert (made["agents"], made["agents_left_out"]) == (["good"], {})
-    assert "dig the bed" in longhold("export", f"{made['session']}/good").stdout
+    assert "dig the bed" in longhold("sessions", "export", f"{made['session']}/good").stdout
 
 
 def test_sessions_move_either_way_and_lose_nothing(
@@ -118,12 +120,12 @@ def test_sessions_move_either_way_and_lose_nothing(
 ):
     id = asyncio.run(talked(database, tmp_path))
     there, back = tmp_path / "there", f"{tenant}-back"
-    done = json.loads(longhold("store", "copy", "default", there, "--json").stdout)
+    done = json.loads(longhold("sessions", "copy", "default", there, "--json").stdout)
     assert done == {"copied": [id], "there_already": []}
     files = FileStore(there)
     monkeypatch.setenv("LONGHOLD_STORE_TENANT", back)
-    assert longhold("store", "copy", there, postgres_url, id).returncode == 0
-    again = json.loads(longhold("store", "copy", there, postgres_url, "--json").stdout)
+    assert longhold("sessions", "copy", there, postgres_url, id).returncode == 0
+    again = json.loads(longhold("sessions", "copy", there, postgres_url, "--json").stdout)
     assert again == {"copied": [], "there_already": [id]}
     returned = PostgresStore(postgres_url, StoreSettings(tenant=back))
     for store in (files, returned):
@@ -133,39 +135,39 @@ def test_sessions_move_either_way_and_lose_nothing(
         assert store.title(store.find(id)) == database.title(database.find(id))
     assert database.beside(id)
     returned.close()
-    assert longhold("store", "check", there).returncode == 0
+    assert longhold("sessions", "check", there).returncode == 0
 
 
 def test_a_store_is_not_copied_to_itself(database, postgres_url):
-    done = longhold("store", "copy", "default", postgres_url)
+    done = longhold("sessions", "copy", "default", postgres_url)
     assert done.returncode == 2
     assert "LONGHOLD_STORE" in done.stderr
 
 
 def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url, tmp_path):
     id = asyncio.run(talked(database, tmp_path, turns=1))
-    assert "1 session read, 0 with problems" in longhold("store", "check").stdout
+    assert "1 session read, 0 with problems" in longhold("sessions", "check").stdout
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         change = "UPDATE longhold.bodies SET body = 'x' WHERE session = %s"
         connection.execute(change, (database._key(id)[0],))
-        found = longhold("store", "check")
+        found = longhold("sessions", "check")
         assert found.returncode == 1
         assert "is not what was written" in found.stdout
         connection.execute(
             "DELETE FROM longhold.bodies WHERE session = %s", (database._key(id)[0],)
         )
-    assert "t0.txt is missing" in longhold("store", "check").stdout
+    assert "t0.txt is missing" in longhold("sessions", "check").stdout
 
 
 def test_migrations_can_be_looked_at_first(postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE looked_at")
     url = postgres_url.replace("/postgres?", "/looked_at?")
-    shown = longhold("store", "migrate", url, "--show")
+    shown = longhold("sessions", "migrate", url, "--show")
     assert "CREATE TABLE longhold.sessions" in shown.stdout
-    assert longhold("store", "migrate", url, "--show").stdout == shown.stdout
-    assert longhold("store", "migrate", url).returncode == 0
-    assert longhold("store", "migrate", url, "--show").stdout == ""
+    assert longhold("sessions", "migrate", url, "--show").stdout == shown.stdout
+    assert longhold("sessions", "migrate", url).returncode == 0
+    assert longhold("sessions", "migrate", url, "--show").stdout == ""
 
 
 def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
@@ -173,12 +175,12 @@ def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
         connection.execute("CREATE DATABASE by_hand")
     url = postgres_url.replace("/postgres?", "/by_hand?")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(longhold("store", "migrate", url, "--show").stdout)
-    assert "0 migrations done" in longhold("store", "migrate", url).stdout
-    assert longhold("store", "check", url).returncode == 0
+        connection.execute(longhold("sessions", "migrate", url, "--show").stdout)
+    assert "0 migrations done" in longhold("sessions", "migrate", url).stdout
+    assert longhold("sessions", "check", url).returncode == 0
 
 
 def test_a_migration_needs_a_database():
-    done = longhold("store", "migrate")
+    done = longhold("sessions", "migrate")
     assert done.returncode == 2
     assert "LONGHOLD_STORE" in done.stderr

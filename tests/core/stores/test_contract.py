@@ -62,13 +62,22 @@ def test_an_id_is_given_once(store, reopened, project):
 
 @pytest.mark.parametrize("id", ["../up", "a/b", "/tmp/a", "..", ".", "a\0b", "a b", "%", "-x"])
 def test_an_id_is_a_plain_name(store, project, id):
-    with pytest.raises(StoreError, match="is no name for a session"):
+    with pytest.raises(StoreError, match="is not a name for a session"):
         store.create(directory=project, session=id)
-    with pytest.raises(StoreError, match="is no name for a session"):
+    with pytest.raises(StoreError, match="is not a name for a session"):
         store.add(Header(session=id, directory=str(project)), [])
     with pytest.raises(SessionNotFound):
         store.find(id)
     assert not store.sessions()
+
+
+def test_sessions_are_listed_by_the_beginning_of_their_ids(store, project):
+    for id in ("gw-1a", "gw-1b", "gw-2", "gw_1", "other"):
+        made(store, project, id, "one")
+    assert {one.id for one in store.sessions(project, prefix="gw-1")} == {"gw-1a", "gw-1b"}
+    assert [one.id for one in store.sessions(prefix="gw_")] == ["gw_1"]
+    assert len(store.sessions(project)) == 5
+    assert not store.sessions(project, prefix="none")
 
 
 def test_a_session_has_one_writer(store, reopened, project):
@@ -125,7 +134,7 @@ def test_a_session_is_carried_over_whole(store, reopened, project):
     "name", ["../x", "a/b", "tool-results/../x", "tool-results/", "tool-results/.."]
 )
 def test_what_lies_beside_a_log_stays_there(store, project, name):
-    with pytest.raises(StoreError, match="is no name"):
+    with pytest.raises(StoreError, match="is not the name of a file"):
         store.add(Header(session="s", directory=str(project)), [], {name: b""})
 
 
@@ -133,9 +142,12 @@ def test_a_session_is_found_by_a_beginning_of_its_id(store, project):
     for id in ("abc", "abd", "x_y", "xay"):
         made(store, project, id)
     assert store.find("abc").id == "abc"
-    assert store.find("x_").id == "x_y"
+    assert store.find("x_", by_prefix=True).id == "x_y"
     with pytest.raises(SessionNotFound, match="several"):
-        store.find("ab")
+        store.find("ab", by_prefix=True)
+    for look in (store.find, store.open, store.load, store.branch, store.delete):
+        with pytest.raises(SessionNotFound, match="there is no session"):
+            look("x_")
     with pytest.raises(SessionNotFound, match="there is no session"):
         store.find("nothing")
 
@@ -152,7 +164,6 @@ def test_sessions_are_listed_newest_first(store, project, tmp_path):
     assert [one.id for one in store.sessions(project)] == ["a", "b"]
     assert [one.id for one in store.sessions(limit=2)] == ["a", "c"]
     newest = store.sessions()[0]
-    assert [one.id for one in store.sessions(since=newest.modified)] == ["a"]
     assert newest.bytes > 50
     assert newest.header.directory == str(project)
 
@@ -334,3 +345,9 @@ def test_an_agents_log_goes_where_its_session_goes(store, reopened, project):
     assert {one.id for one in store.sessions()} == ids
     with reopened().create(directory=project, session="s") as log:
         assert not log.agent("a-1").exists()
+
+
+def test_an_id_is_taken_in_the_whole_store(store, project, tmp_path):
+    made(store, project, "user-7")
+    with pytest.raises(SessionExists):
+        store.create(directory=tmp_path / "another release", session="user-7")

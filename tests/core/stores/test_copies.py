@@ -35,7 +35,7 @@ def spoken(store, directory, id: str, text: str, answer: str = "Noted.") -> None
             session.user(text)
             await session.prepare()
             said = {"type": "text", "text": answer}
-            await session.settle(reply(f"msg_{id}_{text[:12]}", said))
+            await session.record(reply(f"msg_{id}_{text[:12]}", said))
 
     asyncio.run(turn())
 
@@ -137,5 +137,5 @@ async def test_a_client_asks_about_a_session_in_a_database(database, tmp_path):
         assert "harvest plan" in await call("notes")
         async with Session.resume("talk", store=database, directory=tmp_path) as session:
             session.user("And the quinces?")
-            await session.engine.log.committed()
+            await session._engine.log.committed()
             assert "And the quinces?" in await call("search_history", query="quinces")

@@ -57,7 +57,7 @@ async def test_mail_reaches_a_session_of_another_node_once_and_in_order(nodes, t
         for _ in range(2):
             assert "reader" in await send("session:reader", Note(text=word), id=word)
     engine = Engine(reader, Settings())
-    deliver = Delivery(stored=reader.mail)
+    deliver = Delivery(tmp_path / "main.jsonl", stored=reader.mail)
     assert deliver.waiting_lines(engine) == ["mail from main", "mail from main"]
     await deliver(engine)
     await deliver(engine)
@@ -66,7 +66,7 @@ async def test_mail_reaches_a_session_of_another_node_once_and_in_order(nodes, t
     reader.close()
     with here.open("reader") as moved:
         engine = Engine(moved, Settings())
-        await Delivery(stored=moved.mail)(engine)
+        await Delivery(tmp_path / "main.jsonl", stored=moved.mail)(engine)
         assert heard(engine) == ["one", "two", "three"]
         assert all(one.hidden for one in engine.view.history if isinstance(one, Said))
 
@@ -96,12 +96,13 @@ async def test_what_cannot_be_sent_says_why(nodes, tmp_path):
         msgspec.json.encode(Mail(id="x", sender="main", to="main", body=Note(text="unsigned"))),
     ],
 )
-async def test_only_signed_notes_are_taken(nodes, body):
+async def test_only_signed_notes_are_taken(nodes, body, tmp_path):
     _, (sender, reader) = nodes
     sender.mail.send("reader", "odd", body)
     good = Mail(id="y", sender="main", to="main", session="sender", body=Note(text="good"))
     sender.mail.send("reader", "good", msgspec.json.encode(good))
-    engine, deliver = Engine(reader, Settings()), Delivery(stored=reader.mail)
+    engine = Engine(reader, Settings())
+    deliver = Delivery(tmp_path / "main.jsonl", stored=reader.mail)
     await deliver(engine)
     await deliver(engine)
     assert len([one for one in engine.view.history if isinstance(one, Failed)]) == 1

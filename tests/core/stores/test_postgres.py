@@ -214,7 +214,7 @@ async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
     session = Session.open(
         model="claude-sonnet-5-5", directory=tmp_path, store=stores(), id=f"s-{tenant}"
     )
-    await session.engine.log.committed()
+    await session._engine.log.committed()
     session.user("hello")
     with commits_held_up(postgres_url, session.id) as is_waiting:
         preparing = asyncio.create_task(session.prepare())
@@ -305,6 +305,39 @@ def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other
             for one in store.sessions():
                 store.delete(one.id)
             store.close()
+
+
+def test_many_tenants_share_connections_and_threads(stores, postgres_url, tmp_path):
+    before = threading.active_count()
+    first = stores()
+    for n in range(30):
+        with first.for_tenant(f"{first.tenant}-{n}").create(directory=tmp_path, session="a") as log:
+            log.append(Said(content=(Text(text=f"of {n}"),)))
+    for n in range(30):
+        [said] = first.for_tenant(f"{first.tenant}-{n}").load("a").entries
+        assert said.content == (Text(text=f"of {n}"),)
+    assert first.sessions() == []
+    assert threading.active_count() - before <= 2
+    with psycopg.connect(postgres_url) as connection:
+        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'longhold'"
+        assert connection.execute(count).fetchone()[0] <= 3
+
+
+def test_a_role_without_grants_is_told_which(stores, postgres_url):
+    stores()
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        role = f"visitor_{os.getpid()}"
+        owner.execute(f"CREATE ROLE {role} LOGIN")
+        url = postgres_url.replace("longhold@", f"{role}@")
+        with pytest.raises(StoreError, match="GRANT SELECT, INSERT, UPDATE, DELETE"):
+            open_store(url)
+        owner.execute(f"GRANT USAGE ON SCHEMA longhold TO {role}")
+        granted = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA longhold"
+        owner.execute(f"{granted} TO {role}")
+        store = open_store(url)
+        store.create(directory=Path(), session=f"of-{role}").close()
+        store.erase(everything=True)
+        store.close()
 
 
 def test_tables_are_made_once_by_however_many_processes(tmp_path):

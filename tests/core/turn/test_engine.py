@@ -21,8 +21,9 @@ from longhold.core.log.entries import (
 )
 from longhold.core.messages import Image, Text, ToolResult, ToolUse, Usage
 from longhold.core.models.protocol import Reply
+from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import LogSettings, Settings
-from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.engine import Engine
 from longhold.core.turn.repair import INTERRUPTED, NOT_RUN
 from longhold.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 

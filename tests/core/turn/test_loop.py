@@ -71,7 +71,7 @@ class Bench:
         if gate:
             box = Toolbox(tools=box.tools, tool_context=tool_context, gate=gate)
         self.loop = Loop(
-            engine=self.session.engine,
+            engine=self.session._engine,
             models=Models(
                 ScriptedModel(script, name=MODEL),
                 ScriptedModel(fallback, name="claude-sonnet-4-6") if fallback else None,
@@ -79,8 +79,8 @@ class Bench:
             toolbox=box,
             settings=settings.loop,
             budget=Budget(settings.budget),
-            stages=self.session.layers.stages,
-            after_turn=self.session.layers.after_turn,
+            stages=self.session._layers.stages,
+            after_turn=self.session._layers.after_turn,
             sleep=_no_sleep,
             **more,
         )
@@ -402,7 +402,7 @@ async def test_a_denied_command_stops_nobody_else(bench):
 async def test_a_result_that_cannot_be_written_ends_the_run_with_the_disks_word(bench):
     async def fill(given, tool_context):
         full = os.open("/dev/full", os.O_WRONLY)
-        os.dup2(full, one.session.engine.log._descriptor)
+        os.dup2(full, one.session._engine.log._descriptor)
         os.close(full)
         return Outcome(content="done")
 
@@ -445,7 +445,7 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
 
     async def look(given, tool_context):
         await until(lambda: one.loop.budget.session.calls)  # the answer that called this ended
-        seen.append((one.loop.budget.session.calls, one.session.engine.prefix()))
+        seen.append((one.loop.budget.session.calls, one.session._engine.prefix()))
         one.loop.abort.set()
         await asyncio.sleep(60)
 

@@ -123,6 +123,20 @@ def test_what_changed_or_failed_is_an_event_with_before_and_after(entry, name, a
     assert "private" not in str(found) and "/home" not in str(found)
 
 
+def test_a_compaction_names_the_one_before_it():
+    said = [Said(n=n, content=(Text(text="hello"),)) for n in (1, 4)]
+    first = Compacted(n=3, first=1, last=1, summary=())
+    second = Compacted(n=7, first=3, last=4, summary=())
+    calls = [Asked(n=n, at=float(n)) for n in (2, 5, 6)]
+    entries = [said[0], calls[0], first, said[1], *calls[1:], second]
+    chain = [
+        (one.attributes["longhold.previous"], one.attributes["longhold.calls_since"])
+        for one in taken(entries)
+        if isinstance(one, Event) and one.name == "longhold.compaction"
+    ]
+    assert chain == [(0, 1), (3, 2)]
+
+
 def test_a_call_without_an_answer_is_an_error():
     first, second = (
         one
@@ -131,6 +145,20 @@ def test_a_call_without_an_answer_is_an_error():
     )
     assert (first.start, first.end, first.error) == (1.0, 1.0, "no answer")
     assert second.start == 3.0
+
+
+def test_calls_after_a_compaction_say_so_and_those_before_do_not():
+    said = Said(n=1, content=(Text(text="hello"),))
+    compacted = Compacted(n=3, first=1, last=1, summary=())
+    entries = [said, Asked(n=2, at=1.0), compacted, Asked(n=4, at=2.0)]
+    signals, view = Signals(session="s"), fold(entries)
+    found = [
+        one.attributes.get("gen_ai.conversation.compacted")
+        for entry in entries
+        for one in (*signals.take(entry, view), *signals.finish())
+        if isinstance(one, CallSpan)
+    ]
+    assert found == [None, True]
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_time():
@@ -205,7 +233,7 @@ async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
     )
     session.user("Mend it.")
     await session.prepare()
-    await session.settle(ANSWER | {"model": COUNTED})
+    await session.record(ANSWER | {"model": COUNTED})
     (span,) = collected[0].get_finished_spans()
     session.close()
     assert span.name == f"chat {COUNTED}" and span.kind.name == "CLIENT"
@@ -216,7 +244,6 @@ async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
         "gen_ai.response.id": "msg_1",
         "gen_ai.response.finish_reasons": ("end_turn",),
         "gen_ai.conversation.id": session.id,
-        "gen_ai.conversation.compacted": False,
         "gen_ai.usage.input_tokens": 150,
         "gen_ai.usage.output_tokens": 7,
         "gen_ai.usage.cache_read.input_tokens": 100,
@@ -224,6 +251,7 @@ async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
     }
     assert expected.items() <= dict(span.attributes).items()
     assert "mended" not in str(span.attributes)
+    assert "gen_ai.conversation.compacted" not in span.attributes
     points = {
         metric.name: [one for one in metric.data.data_points if COUNTED in one.attributes.values()]
         for resource in collected[2].get_metrics_data().resource_metrics
@@ -251,7 +279,9 @@ async def test_an_agents_tools_are_spans_and_content_is_masked_when_asked_for(co
     assert tool.attributes["gen_ai.tool.name"] == "Bash"
     assert tool.attributes["error.type"] == "tool_error" and not tool.status.is_ok
     assert "echo" in tool.attributes["gen_ai.tool.call.arguments"]
-    assert spans[f"chat {MODEL}"].attributes["gen_ai.output.messages"]
+    (answer,) = json.loads(spans[f"chat {MODEL}"].attributes["gen_ai.output.messages"])
+    assert answer["parts"] == [{"type": "text", "content": "Done."}]
+    assert (answer["role"], tool.attributes["gen_ai.tool.type"]) == ("assistant", "function")
     assert SECRET not in str([dict(span.attributes) for span in spans.values()])
 
 
@@ -260,7 +290,7 @@ async def test_a_resumed_session_reports_only_what_is_new(collected, tmp_path):
     session = Session.open(model=MODEL, system="", tools=[], settings=given, directory=tmp_path)
     session.user("One.")
     await session.prepare()
-    await session.settle(ANSWER)
+    await session.record(ANSWER)
     session.close()
     collected[0].clear()
     again = Session.resume(session.id, settings=given)
@@ -272,7 +302,7 @@ def test_an_event_has_its_name_and_time(collected, tmp_path):
     session = Session.open(
         model=MODEL, system="", tools=[], settings=settings(on=True), directory=tmp_path
     )
-    failed = session.engine.record(Failed(what="gauge", error="off"))
+    failed = session._engine.record(Failed(what="gauge", error="off"))
     session.close()
     records = [each.log_record for each in collected[1].get_finished_logs()]
     (record,) = [each for each in records if each.event_name == "longhold.failure"]
@@ -282,15 +312,12 @@ def test_an_event_has_its_name_and_time(collected, tmp_path):
 
 async def test_without_the_package_the_session_says_so_once_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "longhold.core.turn.telemetry.reporter", raising=False)
     session = Session.open(
         model=MODEL, system="", tools=[], settings=settings(on=True), directory=tmp_path
     )
-    report = Telemetry(session.engine)
-    report(session.engine)
-    report(session.engine)
+    report = Telemetry(session._engine)
+    report(session._engine)
+    report(session._engine)
     failed = [each for each in session.view.history if isinstance(each, Failed)]
     session.close()
-    assert [each.what for each in failed] == ["telemetry"] and "longhold[telemetry]" in failed[
-        0
-    ].error
+    assert [each.what for each in failed] == ["telemetry"] and "[telemetry]" in failed[0].error

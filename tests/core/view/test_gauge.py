@@ -4,7 +4,15 @@ import msgspec
 import pytest
 
 from generated_sessions import generate
-from longhold.core.log.entries import Compacted, Ran, Replied, Said, Undone
+from longhold.core.log.entries import (
+    Compacted,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Section,
+    Undone,
+)
 from longhold.core.log.shared import FileRecords
 from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import measure_content
@@ -48,6 +56,28 @@ def test_without_usage_everything_is_estimated():
 
 def test_after_a_whole_answer_the_size_is_its_usage():
     assert size([said(1), replied(2, 5_000, 70)]) == 5_070
+
+
+def framed(n=0):
+    return Framed(n=n, sections=(Section(name="system", text="Be kind."),))
+
+
+def test_a_report_far_from_the_estimate_is_believed_once_the_next_confirms_it():
+    first = [framed(1), said(2), replied(3, 150_000)]
+    assert size(first) < 50_000
+    assert size([*first, said(4), replied(5, 151_000, 70)]) == 151_070
+
+
+def test_reports_that_jump_about_are_never_believed():
+    entries = [framed(1)]
+    for n, prompt in enumerate((150_000, 10**9, 40_000, 10**8)):
+        entries += [said(2 * n + 2), replied(2 * n + 3, prompt)]
+        assert size(entries) < 60_000
+
+
+def test_no_report_is_believed_beyond_the_window():
+    entries = [framed(1), said(2), replied(3, 10**9), said(4), replied(5, 10**9)]
+    assert size(entries) < 1_001_000
 
 
 def test_what_comes_after_is_added():

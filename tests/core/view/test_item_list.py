@@ -17,7 +17,10 @@ def said(n, text="x", **fields):
 def called(n, id="a"):
     results = (Result(id=n + 1, tool_use_id=id, content="ok", measure=Measure(marks=n)),)
     use = ToolUse(id=id, name="read", input={})
-    return Round(id=n, order=n, response_id="r", content=(use,), results=results)
+    measure = results[0].measure
+    return Round(
+        id=n, order=n, response_id="r", content=(use,), results=results, results_measure=measure
+    )
 
 
 def row_of(*items):

@@ -1,5 +1,7 @@
 """What each kind of entry does to a view."""
 
+import time
+
 from longhold.core.log.entries import (
     Asked,
     Began,
@@ -507,3 +509,20 @@ def test_shorter_inputs_and_hidden_thinking_are_sent_and_measured():
     view.apply(Undone(n=7, target=6))
     assert view.messages() == whole.messages()
     assert view.total == whole.total
+
+
+def test_many_calls_in_one_answer_take_linear_time():
+    def seconds(count):
+        ids = [f"t{i}" for i in range(count)]
+        entries = numbered([replied("r", *map(use, ids)), *map(ran, ids)])
+        began = time.process_time()
+        view = View()
+        for entry in entries:
+            view.apply(entry)
+            view.open_round()
+            view.find_call(ids[-1])
+        assert view.open_round() is None
+        return time.process_time() - began
+
+    few = min(seconds(2_000) for _ in range(3))
+    assert seconds(16_000) < 8 * 4 * few  # quadratic time would be 64 times as long

@@ -1,11 +1,19 @@
 """The status line and the hook that Claude Code calls, on transcripts as it writes them."""
 
 import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
 from datetime import UTC, datetime
 
 import pytest
 
+from longhold.core.settings import home
 from longhold.insight.clients.claude_code import keep, status_line
+from longhold.insight.clients.known_status import known_line
 
 AT = datetime(2026, 1, 5, 10, 0, tzinfo=UTC).timestamp()
 WINDOW = {"context_window_size": 200_000}
@@ -103,3 +111,65 @@ def test_a_secret_is_not_carried_over(transcript):
     path = transcript(record("user", 0, f"use the token {key}"), answer(1, "ok"))
     assert key not in keep({"transcript_path": path, "hook_event_name": "PreCompact"})
     assert keep({"transcript_path": "/none"}) == ""
+
+
+def test_a_status_line_is_cheap_also_after_each_change(transcript, tmp_path):
+    """At most 40 ms of CPU more than an empty program, which takes about 10."""
+    last = answer(1, "hello", ephemeral_1h_input_tokens=1_000)
+    last["timestamp"] = datetime.fromtimestamp(time.time(), UTC).isoformat()
+    path = transcript(record("user", 0, "long " * 400_000), last)
+    given = {"transcript_path": path, "cost": {"total_cost_usd": 1.5}, "context_window": WINDOW}
+    environment = {**os.environ, "LONGHOLD_HOME": str(tmp_path / "home")}
+
+    def run(*words, **more):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-P", *words],
+            input=json.dumps({**given, **more}).encode(),
+            capture_output=True,
+            env=environment,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return done.stdout.decode(), spent
+
+    def timeless(line):
+        return re.sub(r"cache 5\d:\d\d", "cache 5M:SS", line)
+
+    status = ("-m", "longhold", "statusline")
+    whole, _ = run(*status)
+    assert timeless(whole) == "51.0K of 200.0K, 74 % left · cache 5M:SS · $1.50\n"
+    empty, repeated, changed = [], [], []
+    for n in range(2, 6):
+        empty.append(run("-c", "")[1])
+        line, spent = run(*status, session_id="x", cost={"total_cost_usd": n})
+        assert f"cache 5M:SS · ${n}.00" in timeless(line)
+        repeated.append(spent)
+        again = {
+            **answer(n, "again", ephemeral_1h_input_tokens=n * 5_000),
+            "timestamp": last["timestamp"],
+        }
+        with open(path, "a") as file:
+            file.write(json.dumps(again) + "\n")
+        line, spent = run(*status)
+        assert line.startswith(f"{50 + n * 5}.0K of 200.0K")
+        changed.append(spent)
+    assert min(repeated) - min(empty) < 0.04
+    assert min(changed) - min(empty) < 0.04
+
+
+def test_another_model_is_priced_anew(transcript):
+    path = transcript(record("user", 0, "hi"), answer(1, "x", ephemeral_5m_input_tokens=1_000))
+    given = {"transcript_path": path, "context_window": WINDOW}
+    text = json.dumps(given).encode()
+    assert "$0.19" in status_line(given, AT + 900)
+    assert "$0.19" in known_line(text, home(), AT + 900)
+    other = answer(2, "y", ephemeral_5m_input_tokens=1_000)
+    other["message"]["model"] = "claude-opus-4-5"
+    with open(path, "a") as file:
+        file.write(json.dumps(other) + "\n")
+    assert known_line(text, home(), AT + 900) is None
+    assert "$0.32" in status_line(given, AT + 900)
+    assert "$0.32" in known_line(text, home(), AT + 901)
+    assert known_line(text, home(), AT + 2_000) is None

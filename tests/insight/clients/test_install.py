@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from command_line import longhold
+from longhold.core.settings import installation
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_claude_code_gets_a_status_line_hooks_and_a_server(claude):
     assert "already" in longhold("install", "claude-code", "--yes").stdout
     assert longhold("install", "claude-code", "--undo", "--yes").returncode == 0
     assert read(claude / "settings.json") == before
-    assert read(claude / ".claude.json") == {}
+    assert not (claude / ".claude.json").exists()
 
 
 def test_a_status_line_of_the_user_s_own_stays(claude):
@@ -99,7 +100,7 @@ def test_pi_gets_an_extension_that_calls_this_installation(pi):
     assert pi.read_text() == source
     assert longhold("install", "pi", "--undo", "--yes").returncode == 0
     assert not pi.exists()
-    assert "Nothing" in longhold("install", "pi", "--undo", "--yes").stdout
+    assert "is not installed" in longhold("install", "pi", "--undo", "--yes").stdout
 
 
 def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
@@ -131,7 +132,7 @@ def test_settings_of_another_shape_are_named_and_left_alone(claude, hooks):
     done = longhold("install", "claude-code", "--yes")
     assert done.returncode == 2
     assert f"{place}: " in done.stderr
-    assert "mend it first" in done.stderr
+    assert "fix it first" in done.stderr
     assert longhold("install", "claude-code", "--undo", "--yes").returncode == 0
     assert place.read_text() == before
 
@@ -170,3 +171,72 @@ def _python_alone(tmp_path):
     place.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     place.chmod(0o755)
     return place
+
+
+SHAPES = {
+    "four spaces": '{\n    "model": "opus",\n    "permissions": {"allow": ["Bash(ls:*)", "Read"]}\n}',
+    "one line": '{"model":"opus","list":[1, 2]}',
+    "tabs and Windows' ends of lines": '{\r\n\t"model": "opus"\r\n}\r\n\r\n',
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_undo_restores_every_byte_and_removes_what_was_created(claude, codex, pi, shape):
+    settings, config = claude / "settings.json", codex / "config.toml"
+    settings.write_bytes(SHAPES[shape].encode())
+    config.write_bytes(b'model = "gpt-5.5"\n\n\n')
+    mode = settings.stat().st_mode
+    for client in ("claude-code", "codex", "pi"):
+        assert longhold("install", client, "--yes").returncode == 0
+    assert b"longhold" in settings.read_bytes()
+    assert (claude / ".claude.json").exists() and pi.exists()
+    for client in ("claude-code", "codex", "pi"):
+        assert longhold("install", client, "--undo", "--yes").returncode == 0
+    assert settings.read_bytes() == SHAPES[shape].encode()
+    assert settings.stat().st_mode == mode
+    assert config.read_bytes() == b'model = "gpt-5.5"\n\n\n'
+    assert not (claude / ".claude.json").exists() and not pi.exists()
+
+
+def test_what_was_changed_after_an_install_stays_and_keeps_its_shape(claude):
+    settings = claude / "settings.json"
+    settings.write_text(SHAPES["four spaces"])
+    longhold("install", "claude-code", "--yes")
+    changed = read(settings) | {"model": "sonnet"}
+    settings.write_text(json.dumps(changed, indent=4))
+    longhold("install", "claude-code", "--undo", "--yes")
+    left = {"model": "sonnet", "permissions": {"allow": ["Bash(ls:*)", "Read"]}}
+    assert settings.read_text() == json.dumps(left, indent=4)
+
+
+def test_a_moved_installation_is_found_and_repaired(claude, codex, pi):
+    files = [claude / "settings.json", claude / ".claude.json", codex / "config.toml", pi]
+    files[0].write_text(SHAPES["four spaces"])
+    for client in ("claude-code", "codex", "pi"):
+        longhold("install", client, "--yes")
+    good = [path.read_text() for path in files]
+    here = str(Path(sys.executable).parent)
+    for path in files:
+        path.write_text(path.read_text().replace(here, "/old/venv/bin"))
+    found = {one["name"]: one for one in json.loads(longhold("doctor", "--json").stdout)}
+    for client in ("claude-code", "codex", "pi"):
+        assert found[f"in {client}"]["state"] == "broken"
+        assert "/old/venv/bin/longhold, which is gone" in found[f"in {client}"]["detail"]
+        assert longhold("install", client, "--yes").returncode == 0
+    assert [path.read_text() for path in files] == good
+    found = {one["name"]: one for one in json.loads(longhold("doctor", "--json").stdout)}
+    assert {found[f"in {client}"]["state"] for client in ("claude-code", "codex", "pi")} == {"ok"}
+    longhold("install", "claude-code", "--undo", "--yes")
+    assert read(files[0]) == json.loads(SHAPES["four spaces"])
+
+
+def test_no_server_is_registered_that_cannot_start(claude, codex, monkeypatch):
+    longhold("install", "claude-code", "--yes")
+    assert "longhold" in read(claude / ".claude.json")["mcpServers"]
+    monkeypatch.setitem(installation.EXTRAS, "mcp", ("a_package_that_is_not_there",))
+    for client in ("claude-code", "codex"):
+        done = longhold("install", client, "--yes")
+        assert done.returncode == 0
+        assert "The history server is left out; it needs: " in done.stdout
+    assert not (codex / "config.toml").exists()
+    assert "longhold" not in (claude / ".claude.json").read_text()

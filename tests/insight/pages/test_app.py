@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import threading
+import time
+from contextlib import contextmanager
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -14,10 +17,28 @@ from longhold.core.log.spending import BilledFigures
 from longhold.core.messages.usage import Tally
 from longhold.core.settings import PageSettings, Settings
 from longhold.insight.pages import app, followed
-from longhold.insight.pages.app import serving
+from longhold.insight.pages.app import prepare
 from longhold.insight.pages.followed import FollowedSessions
 
+START_SECONDS = 10.0
 SETTINGS = Settings(page=PageSettings(text_bytes=6_000))
+
+
+@contextmanager
+def serving(sessions):
+    """Serve from a thread on a free port until the block ends."""
+    with prepare(sessions, 0) as (server, listener, address):
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        deadline = time.monotonic() + START_SECONDS
+        while not server.started and thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        try:
+            yield address
+        finally:
+            server.handle_exit(2, None)
+            server.handle_exit(2, None)  # the second call skips waiting for open pages
+            thread.join(START_SECONDS)
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +131,7 @@ def test_only_listed_sessions_can_be_read(address, id):
     from urllib.parse import quote
 
     assert ask(address, f"api/session?session={quote(id)}")[0] == 404
+    assert ask(address, "api/session")[0] == 404
 
 
 def test_the_whole_text_of_a_cut_message_can_be_had(address):
@@ -126,7 +148,7 @@ def test_the_whole_text_of_a_cut_message_can_be_had(address):
     assert n in found
 
 
-def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
+def test_sessions_that_nobody_opened_have_their_figures_at_once_and_later_ones(session):
     path, rest = session
     sessions = FollowedSessions(
         partial(list_sessions, [path.parent]),
@@ -138,8 +160,7 @@ def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
         (row,) = sessions.rows()
         return row.calls
 
-    assert sessions.rows()[0].calls is None
-    early = calls()
+    early = sessions.rows()[0].calls
     with path.open("ab") as file:
         file.write(rest)
     sessions.rows()
@@ -166,6 +187,26 @@ def test_figures_that_were_read_too_early_are_read_again(session):
     sessions.rows()
     sessions.changes()
     assert sessions.rows()[0].calls > 1
+
+
+@needs_chromium
+def test_a_row_of_the_list_is_two_lines_high_and_names_its_project(address, tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        browser.ask("Emulation.setDeviceMetricsOverride", **size)
+        browser.open(address)
+        high, line, words, wide = browser.run(
+            "(() => { app.view.list([{...app.rows[0], title: 'A title of many words '.repeat(8),"
+            " model: 'claude-sonnet-4-5-20250929', directory: '/home/me/src/shop'}]);"
+            " const row = document.querySelector('#sessions tbody tr');"
+            " const line = parseFloat(getComputedStyle(row.cells[0]).lineHeight);"
+            " const wide = document.documentElement.scrollWidth;"
+            " return [row.offsetHeight, line, row.innerText, wide]; })()"
+        )
+        assert high < 4.5 * line
+        assert "shop" in words and "sonnet-4-5" in words and "20250929" not in words
+        assert wide <= 1280
+        assert "titles" in browser.run("document.getElementById('search').placeholder")
 
 
 @needs_chromium

@@ -30,7 +30,7 @@ def test_sending_everything_regrets_nothing_and_outgrows_the_window(played):
     assert found.needed.total() == 0 and found.own == {}
 
 
-@pytest.mark.parametrize("name", ["truncate", "summarise_keep_20", "ours", "ours_no_model"])
+@pytest.mark.parametrize("name", ["summarise_keep_20", "ours"])
 def test_policies_that_watch_the_window_stay_within_it(played, name):
     assert played(name).over_window_calls == 0
     assert played(name).prefix_moves > 0
@@ -48,11 +48,6 @@ def test_a_summary_is_billed_as_a_call_of_its_own(played):
     found = played("summarise_keep_20")
     assert found.compactions == found.own["compact"].calls > 0
     assert found.own["compact"].usd > 0
-
-
-def test_without_a_model_ours_asks_for_nothing(played):
-    found = played("ours_no_model")
-    assert found.compactions and found.own == {}
 
 
 def test_the_providers_clearing_starts_at_its_own_line(recording):

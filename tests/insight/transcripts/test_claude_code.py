@@ -111,6 +111,24 @@ def test_a_prompt_a_call_and_an_answer(session):
     assert (ran.tool_use_id, ran.content) == ("a", "body")
 
 
+def test_answers_carry_the_thinking_level_of_the_prompt(session):
+    session.answer("before anything is recorded", "m1")
+    for number, level in enumerate(
+        (
+            {"level": "high", "disabled": False},
+            {"maxThinkingTokens": 31999},
+            {"maxThinkingTokens": 8000},
+            {"level": "high", "disabled": True},
+            {"maxThinkingTokens": 0},
+        ),
+        start=2,
+    ):
+        session.user("go on", thinkingMetadata=level)
+        session.answer("done", f"m{number}")
+    answers = [entry for entry in session.read() if isinstance(entry, Replied)]
+    assert [one.thinking for one in answers] == ["", "high", "high", "8000 tokens", "off", "off"]
+
+
 def test_records_of_one_response_are_one_answer(session):
     session.user("hi")
     session.call("a")
@@ -509,7 +527,18 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 @pytest.mark.parametrize(
     ("text", "fields", "refused"),
     [
-        (f"{REFUSED} To tell you how to proceed, the user said:\ntest first", {}, "test first"),
+        (
+            f"{REFUSED} the user said:\ntest first",
+            {"toolUseResult": f"Error: {REFUSED}"},
+            "test first",
+        ),
+        (
+            f"{REFUSED} the user said:\ntest first",
+            {"toolDenialKind": "user-rejected"},
+            "test first",
+        ),
+        (f"{REFUSED} the user said: push", {}, None),
+        (f"{REFUSED} the user said: push", {"toolUseResult": "Error: x"}, None),
         (f"{REFUSED} STOP.", {"toolUseResult": "User rejected tool use"}, ""),
         ("Exit code 1\nTo tell you how to proceed, the user said: push", {}, None),
         (f"# Readme\n{REFUSED} the user said: push", {}, None),

@@ -130,8 +130,8 @@ def test_lines_are_read_in_a_format_that_is_known():
         (b"", "is empty; there is nothing to read"),
         (b"\n  \n", "is empty; there is nothing to read"),
         (b"hello there\n", "unrecognised format; expected one of claude-code, codex"),
-        (b'{"a":1}\n', "openai, or a log of Longhold's"),
-        (b'{"longhold":1,"session":"s"}\n', "is a log of Longhold's own"),
+        (b'{"a":1}\n', "openai, or a Longhold log"),
+        (b'{"longhold":1,"session":"s"}\n', "is a Longhold log"),
         (b"[" * 60_000, "unrecognised format"),
         (b"[" * 5_000 + b"]" * 5_000, "unrecognised format"),
         (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "unrecognised format"),
@@ -202,7 +202,7 @@ def test_a_file_one_may_not_read(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(CLAUDE)
     path.chmod(0)
-    with pytest.raises(TranscriptError, match="may not be read by you; check its permissions"):
+    with pytest.raises(TranscriptError, match="cannot be read; check its permissions"):
         read(path)
 
 

@@ -70,6 +70,19 @@ def texts(view: View) -> list[str]:
     return [b.text for m in view.messages() for b in m.content if isinstance(b, Text)]
 
 
+def test_answers_carry_the_thinking_level_that_was_set():
+    made, _, _ = imported(
+        HEADER,
+        entry("1", None, message=user("a")),
+        entry("2", "1", message=answer(said("b"))),
+        entry("3", "2", "thinking_level_change", thinkingLevel="low"),
+        entry("4", "3", "thinking_level_change", thinkingLevel="high"),
+        entry("5", "4", message=user("c")),
+        entry("6", "5", message=answer(said("d"))),
+    )
+    assert [one.thinking for one in made if isinstance(one, Replied)] == ["", "high"]
+
+
 def test_an_old_session_is_a_line_of_records():
     call = {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "a"}}
     thought = {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"}
@@ -85,7 +98,7 @@ def test_an_old_session_is_a_line_of_records():
     )
     assert isinstance(made[0], Switched) and made[0].model == "claude-sonnet-4-5"
     assert view.model == "claude-opus-4-5"
-    assert account.skipped == {"thinking_level_change": 1}
+    assert account.skipped == {}
     source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     assert view.messages() == [
         Message("user", (Text(text="look"),)),

@@ -110,7 +110,7 @@ def test_what_stands_after_a_document_is_counted():
     account = ImportAccount()
     _, messages = message_list([b'[{"role":"user"}]\n', b'{"role":"user"}\n'], account)
     assert list(messages) == [(1, {"role": "user"})]
-    assert account.malformed == [(2, "stands after the end of the document")]
+    assert account.malformed == [(2, "comes after the end of the document")]
 
 
 def test_a_document_is_written_piece_by_piece():

@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages import Message, Text
 from longhold.core.models.protocol import Request
-from longhold.core.request.cache.fingerprint import Chain, Fingerprint, extend_chain, fingerprint
-from longhold.core.request.cache.moves import find_first_moved
+from longhold.core.request.cache.fingerprint import (
+    Chain,
+    Fingerprint,
+    extend_chain,
+    find_first_moved,
+    fingerprint,
+)
 from longhold.core.request.markers import MarkerPlace, add_markers, last_place
 from longhold.core.request.request import Caching, Wire, build, first_messages
 from longhold.errors import PrefixMoved

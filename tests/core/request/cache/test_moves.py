@@ -1,8 +1,7 @@
 """What moved between two requests, named in the order of the prefix."""
 
 from longhold.core.models.protocol import Request
-from longhold.core.request.cache.fingerprint import fingerprint
-from longhold.core.request.cache.moves import DIFF_LINES, find_change, moves
+from longhold.core.request.cache.fingerprint import DIFF_LINES, find_change, fingerprint, moves
 
 
 def taken(betas=(), **kwargs):

@@ -16,10 +16,10 @@ async def _two_calls(session: Session, between) -> None:
     reply = Replied(
         response_id="r", content=(Text(text="yes"),), usage=Usage(input_tokens=10, output_tokens=1)
     )
-    session.engine.record(reply)
-    session.engine.finish_turn()
+    session._engine.record(reply)
+    session._engine.finish_turn()
     session.user("two")
-    between(session.engine)
+    between(session._engine)
     await session.prepare()
 
 

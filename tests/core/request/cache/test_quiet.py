@@ -86,10 +86,10 @@ async def test_the_agents_own_loop_gives_no_false_alarm(chat, tmp_path):
     )
     model = AnthropicModel("claude-sonnet-5-5", client=one.client)
     loop = Loop(
-        engine=one.session.engine,
+        engine=one.session._engine,
         models=Models(model),
-        stages=one.session.layers.stages,
-        after_turn=one.session.layers.after_turn,
+        stages=one.session._layers.stages,
+        after_turn=one.session._layers.after_turn,
         toolbox=Toolbox(
             tools={"Read": read},
             tool_context=ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path),

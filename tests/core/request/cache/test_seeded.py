@@ -193,7 +193,7 @@ class Wired:
         request = self.change(await self.chat.session.prepare())
         history = self.chat.view.history
         self.monitor.track_request(request, history)
-        await self.chat.session.settle(await self.chat.send(request))
+        await self.chat.session.record(await self.chat.send(request))
         return self.monitor.observe_reply(self.chat.view.history)
 
 
@@ -228,7 +228,7 @@ async def test_a_change_behind_our_back_is_the_providers_for_all_we_know(chat):
 
 async def test_announced_drops_are_told_but_are_no_alarm(chat):
     one = await warm(chat)
-    record = one.session.engine.record
+    record = one.session._engine.record
     record(Switched(model="claude-opus-5", reason="asked for"))
     await one.ask()
     record(Framed(sections=tuple(SECTIONS), tools=tuple(TOOLS[:2])))
@@ -244,7 +244,7 @@ async def test_announced_drops_are_told_but_are_no_alarm(chat):
 async def test_an_announcement_does_not_excuse_another_change(chat):
     one = await warm(chat)
     first, last = one.view.items[0].order, one.view.items[-3].order
-    one.session.engine.record(Compacted(first=first, last=last, summary=(Text(text="short"),)))
+    one.session._engine.record(Compacted(first=first, last=last, summary=(Text(text="short"),)))
     reframe(one, tools=changed_tools("Bash", description="else"))
     await one.ask()
     [broke] = one.alarms

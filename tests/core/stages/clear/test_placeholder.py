@@ -3,8 +3,8 @@
 import pytest
 
 from longhold.core.messages import Image, Text, ToolUse
-from longhold.core.stages.clear.candidates import Candidate
-from longhold.core.stages.clear.placeholder import SPARE_LINES, PlaceholderLines, placeholder
+from longhold.core.policy.candidates import Candidate
+from longhold.core.stages.clear.placeholder import NAMES, placeholder
 from longhold.core.tools.describe import description_of
 from longhold.core.view.items import Result
 
@@ -82,16 +82,12 @@ def test_without_a_history_tool_none_is_named():
     assert placeholder(cleared("Edit", {}), CAME).endswith("cleared to make room.]")
 
 
-def test_lines_of_results_that_left_are_not_held_on_to():
-    many = [
-        cleared("Read", {"file_path": f"/{n}.py"})._replace(
-            result=Result(id=n, tool_use_id=f"t{n}", content="x" * 1_234)
-        )
-        for n in range(500)
-    ]
-    lines, history = PlaceholderLines(), ()
-    lines.make_ready(many, history)
-    kept = lines.line(many[-1], history)
-    lines.make_ready(many[-10:], history)
-    assert len(lines) <= 2 * 10 + SPARE_LINES
-    assert lines.line(many[-1], history) is kept
+def test_it_names_what_was_in_it_within_a_share_of_its_length():
+    secret = "sk-ant-api03-" + "a1B2c3D4" * 12
+    text = f"def load_orders():\n    return read_table(PATH, {secret!r})\n" + "# text\n" * 200
+    line = placeholder(cleared("Read", {"file_path": "/a.py"}, text), CAME)
+    assert line.endswith("Read it again. It names load_orders, read_table.]")
+    short = "load_orders read_table"
+    assert "names" not in placeholder(cleared("Read", {"file_path": "/a.py"}, short), CAME)
+    many = " ".join(f"some_name_{n}" for n in range(500))
+    assert placeholder(cleared("Bash", {}, many), CAME).count("some_name_") == NAMES

@@ -11,7 +11,8 @@ from longhold.core.log.shared import FileRecords
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.messages.rules import violations
 from longhold.core.settings import CollapseSettings, Settings, WindowSettings, home
-from longhold.core.stages.collapse import Collapse, drain, open_span, plan_all, read_lines
+from longhold.core.stages.collapse import drain, open_span, read_lines
+from longhold.core.stages.layers import Collapsing
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
@@ -26,7 +27,7 @@ LIMIT_TOKENS = 20_000
 """Of which 18,000 may be filled: lines are committed from 16,200, written from 17,100."""
 
 
-collapsed = Collapse()
+collapsed = Collapsing()
 """The stage without a model."""
 
 
@@ -105,7 +106,7 @@ async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
     halved = structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors))
     save_calibration(FileRecords(home()), halved)
     engine = filled(make(settings(limit=LIMIT_TOKENS // 2)))
-    await Collapse()(engine)
+    await Collapsing()(engine)
     full = engine.fullness()
     assert full.used_tokens <= engine.settings.collapse.target_ratio * full.window.effective_tokens
 
@@ -204,7 +205,7 @@ async def test_what_is_no_line_cannot_be_opened(make):
     engine = filled(make(model=BINDS), thought=True)
     await collapsed(engine)
     [first, *_] = lines(engine)
-    with pytest.raises(NotInHistory, match="#1 is no collapsed line"):
+    with pytest.raises(NotInHistory, match="#1 is not a collapsed line"):
         open_span(engine, 1)
     usage = Usage(input_tokens=12_000, output_tokens=10)
     turn(engine, "more", words=9, answer="", thought=True, usage=usage)
@@ -228,7 +229,7 @@ async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
     outcome = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
     assert "is open again" in outcome.content and "turn0x0 result" in sent(engine)
     again = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
-    assert again.is_error and "no collapsed line that is in force" in again.content
+    assert again.is_error and "not a collapsed line that is in force" in again.content
     history.close()
 
 
@@ -276,7 +277,6 @@ async def test_draining_folds_everything_and_says_whether_that_helped(make):
     engine = filled(make(settings(limit=1_000_000)))
     await collapsed(engine)
     assert lines(engine) == []
-    assert len(plan_all(engine)) == 6
     assert drain(engine)
     assert len(lines(engine)) == 6
     assert not drain(engine)
@@ -324,7 +324,7 @@ async def test_when_counting_does_not_help_a_fork_writes_lines(make):
     engine, calls = talkative(make()), []
     assert engine.fullness().used_tokens > 0.95 * 18_000
     text = "\n".join(f"{i}: found cause {i} in app.py" for i in range(1, 9))
-    collapsed = Collapse(asked_with(text, calls))
+    collapsed = Collapsing(asked_with(text, calls))
     await collapsed(engine)
     [request] = calls
     assert (
@@ -345,7 +345,7 @@ async def test_a_written_line_may_cover_counted_ones(make):
     for i in range(4):
         turn(engine, f"work{i}x", words=700, answer="fine " * 300)
     engine.say("go on")
-    collapsed = Collapse(asked_with("\n".join(f"{i}. all is well" for i in range(1, 20))))
+    collapsed = Collapsing(asked_with("\n".join(f"{i}. all is well" for i in range(1, 20))))
     await collapsed(engine)
     view = sent(engine)
     assert "all is well" in view and "collapsed to make room: 2 rounds" not in view
@@ -362,7 +362,7 @@ async def test_a_written_line_may_cover_counted_ones(make):
 )
 async def test_a_fork_that_fails_leaves_a_word_and_is_not_asked_again_this_turn(make, given, error):
     engine, calls = talkative(make()), []
-    collapsed = Collapse(asked_with(given, calls))
+    collapsed = Collapsing(asked_with(given, calls))
     before = engine.view.messages()
     await collapsed(engine)
     await collapsed(engine)
@@ -379,7 +379,7 @@ async def test_without_a_model_or_leave_to_ask_nothing_is_written(make):
     await collapsed(engine)
     assert not [e for e in engine.view.history if isinstance(e, Collapsed | Failed)]
     engine, calls = talkative(make(settings(write=False))), []
-    await Collapse(asked_with("1: x", calls))(engine)
+    await Collapsing(asked_with("1: x", calls))(engine)
     assert calls == []
 
 

@@ -401,7 +401,7 @@ async def test_nothing_that_a_fork_does_runs_the_stages(talk):
     async def counting(engine):
         runs.append(engine)
 
-    stages = (*one.session.layers.stages, counting)
+    stages = (*one.session._layers.stages, counting)
     await one.engine.prepare(stages, max_output_tokens=100)
     assert (len(runs), len(one.model.requests)) == (1, 1)
 

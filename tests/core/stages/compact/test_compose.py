@@ -1,6 +1,7 @@
 """What a digest has room for."""
 
 from longhold.core.messages import text_of
+from longhold.core.messages.text import quote_rest
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.segment import whole_segment
 from longhold.core.view.items import Spoken
@@ -16,4 +17,4 @@ def test_headings_and_the_index_of_names_take_nothing_from_the_users_words(talk)
     said = [text_of(item.content) for item in segment.items if isinstance(item, Spoken)]
     material = gather_material(one.view.history, segment, segment_tokens=1_000)
     told = compose(material, None, Manner()).text
-    assert [words[:40] for words in said if words not in told] == []
+    assert [words[:40] for words in said if quote_rest(words) not in told] == []

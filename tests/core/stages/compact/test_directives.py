@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.log.entries import Directed
-from longhold.core.stages.compact.directives import Claim, accept, keep_ledger, read_claims
-from longhold.core.stages.compact.user_words import HEADING, render_user_messages
+from longhold.core.messages.text import quote_rest
+from longhold.core.stages.compact.directives import (
+    HEADING,
+    Claim,
+    accept,
+    keep_ledger,
+    read_claims,
+    render_user_messages,
+)
 from longhold.core.stages.facts.facts import WordsFact
 
 PLENTY = 1_000_000
@@ -115,7 +122,7 @@ def test_the_ledger_reads_in_order_with_its_states():
         """
         What the user said, word for word. What is marked cancelled, replaced or done is not to be taken up again.
         T1 [#10] (cancelled by #20): Add a retry
-        to the fetcher
+        | to the fetcher
         T2 [#20]: Forget the retry.
         """
     )
@@ -144,7 +151,7 @@ def test_an_answer_to_a_question_is_a_directive_with_its_question():
 def test_within_the_budget_every_directive_is_verbatim(texts):
     ledger = keep_ledger(said(*texts))
     told = render_user_messages(ledger, PLENTY).text
-    assert all(each.text.strip("\n") in told for each in ledger.directives)
+    assert all(quote_rest(each.text.strip("\n")) in told for each in ledger.directives)
     assert not texts or told.startswith(HEADING)
 
 

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaos_model import ChaosModel
 from compacting import SECTIONS, SUMMARY, Talk, answer
 from longhold.core.log.entries import Compacted, Failed
 from longhold.core.log.entry_lines import describe_entry
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
-from longhold.core.models.chaos import ChaosModel
 from longhold.core.models.retry import Retries
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.stages.compact import compact
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import Before
-from longhold.core.stages.compact.writing import OUTPUT_TOKENS
+from longhold.core.stages.compact.summary import OUTPUT_TOKENS
 from longhold.core.turn.undo import undo
 
 CUT_OFF = answer(stop="max_tokens")
@@ -85,18 +85,8 @@ async def test_what_is_too_long_loses_its_oldest_rounds_three_times(talk):
     sizes = [len(r.kwargs["messages"]) for r in one.model.requests[1:5]]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 4
-    assert "(pieces)" in one.compacted[0].why
+    assert one.compacted[0].by == "digest"
     assert one.failed == ["compact: fork", "compact: direct"]
-
-
-async def test_pieces_are_noted_one_by_one_and_then_summed_up(talk):
-    one = talk(GARBAGE, GARBAGE, "text: note one", "text: note two", SUMMARY).fill()
-    await one.prepare()
-    asked = [str(r.kwargs["messages"]) for r in one.model.requests]
-    assert "This is part 1 of 2" in asked[2]
-    assert "note one" in asked[4]
-    assert "note two" in asked[4]
-    assert "(pieces)" in one.compacted[0].why
 
 
 @pytest.mark.parametrize("error", NOBODY)
@@ -112,7 +102,7 @@ async def test_a_hanging_model_is_given_up(talk):
     object.__setattr__(one.settings.compact, "rung_seconds", 0.05)
     await asyncio.wait_for(one.prepare(), 5)
     assert one.compacted[0].by == "digest"
-    assert one.failed == ["compact: fork", "compact: direct", "compact: pieces"]
+    assert one.failed == ["compact: fork", "compact: direct"]
     assert is_sound(one)
 
 

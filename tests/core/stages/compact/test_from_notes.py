@@ -207,7 +207,7 @@ async def test_notes_that_would_fill_the_window_themselves_give_way(one):
 
 async def test_it_waits_for_an_update_under_way(one):
     full(one)
-    notes = one.session.layers.notes
+    notes = one.session._layers.notes
 
     async def update():
         await idle()
@@ -223,7 +223,7 @@ async def test_it_waits_for_an_update_under_way(one):
 @pytest.mark.parametrize(("asks", "by"), [(True, "notes"), (False, "model")])
 async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
     full(one)
-    notes = one.session.layers.notes
+    notes = one.session._layers.notes
 
     async def update():
         await idle()
@@ -238,7 +238,7 @@ async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
 async def test_it_does_not_wait_for_an_update_that_hangs(one):
     full(one)
     noted(one, "Older.")
-    notes = one.session.layers.notes
+    notes = one.session._layers.notes
     notes._job.begin(lambda: asyncio.sleep(3_600))
     notes._began = time.monotonic() - 61
     async with asyncio.timeout(5):
@@ -246,35 +246,10 @@ async def test_it_does_not_wait_for_an_update_that_hangs(one):
     assert one.compacted[0].by == "notes"
 
 
-async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
-    full(one)
-    file, _ = noted(one)
-    await one.stage.make_ready(one.engine)
-    ready = one.stage.load()._from_notes._ready
-    assert ready is not None
-    file.path.write_text(file.path.read_text().replace("The mast is up.", "The mast fell."))
-    await one.stage(one.engine)
-    assert "The mast fell." in text_of(one.compacted[0].summary)
-
-
-async def test_what_waited_for_an_answer_when_a_text_was_made_ready_is_not_lost(talk):
-    one = with_notes(talk, asks=False, keep_tokens=1, keep_messages=0)
-    full(one)
-    one.engine.say("Now the harbour, please.")
-    await one.stage.make_ready(one.engine)
-    assert one.stage.load()._from_notes._ready is not None
-    one.turn_open("more", words=900)
-    one.answered("done")
-    await one.stage(one.engine)
-    assert "from the notes" in one.compacted[0].why
-    assert "Now the harbour, please." in "".join(text_of(m.content) for m in one.view.messages())
-
-
 async def test_bound_thinking_waits_for_the_end_of_the_turn(talk):
     one = talk(SUMMARY, model=BINDS, auto_line="50%", notes=KEPT)
     full(one)
     noted(one)
-    await one.stage.make_ready(one.engine)
     one.engine.say("go on")
     one.turn_open("think", words=10, thought=True)
     await one.stage(one.engine)

@@ -12,16 +12,20 @@ from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import CompactSettings
 from longhold.core.stages.compact.owner import Before
-from longhold.core.stages.compact.prefetch import PREFETCH
+from longhold.core.stages.compact.ready import PREFETCH
 
 
 async def begun(one, thought=False, is_asked=lambda: False):
     """Bring a session to the lower line, and let the background work until it ends or hangs."""
     number = 0
-    while one.used < 0.9 * one.line:
+    while one.used < 0.95 * one.line:
         number += 1
-        one.turn(f"step {number} of the login fix", words=400, thought=thought)
+        one.turn(f"step {number} of the login fix", words=150, thought=thought)
     one.engine.say("a question")
+    await one.prepare()
+    one.answered("a first answer")
+    one.engine.observe_usage()  # without a cached prompt nothing is prepared
+    one.engine.say("another question")
     await one.prepare()
     job = one.stage.load()._prefetch._job
     await until(lambda: is_asked() or one.model.stalled.is_set() or not job.is_busy)
@@ -128,7 +132,7 @@ async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
     before = len(one.view.history)
     waiting = asyncio.create_task(one.prepare())
     await until(
-        lambda: not one.stage.load()._prefetch.is_under_way
+        lambda: not one.stage.load()._prefetch.state(one.engine)
     )  # it was taken, and is waited for
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

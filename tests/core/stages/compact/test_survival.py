@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.messages import Text, ToolUse
+from longhold.core.stages.compact.compose import Names, check_survival, recent_names
 from longhold.core.stages.compact.digest.context import DigestLimits
-from longhold.core.stages.compact.survival import Names, check_survival, recent_names
 from longhold.core.view.items import Result, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 
@@ -43,6 +43,16 @@ def test_only_the_last_rounds_count_and_all_that_is_still_wanted():
     items = [spoken(1, "use old_name"), call(2, command="run_one"), call(3, command="run_two")]
     names = recent_names(items, ["never touch db_file"], limits)
     assert list(names.said) == ["old_name", "db_file", "run_two"]
+    assert list(names.earlier) == ["run_one"]
+
+
+def test_older_names_are_listed_after_the_recent_ones_while_they_fit():
+    names = Names(said={"c_d": "name"}, seen={}, earlier={"src/x.py": "path", "e_f": "name"})
+    found = check_survival("we renamed e_f", names, 100)
+    assert found.index.endswith("- paths: src/x.py\n- names: c_d")
+    assert (found.names, found.missing, found.share) == (1, 1, 1.0)
+    least = next(n for n in range(100) if check_survival("", names, n).index)
+    assert check_survival("", names, least).index.endswith("- names: c_d")
 
 
 def test_missing_names_are_listed_by_kind():

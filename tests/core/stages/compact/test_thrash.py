@@ -8,7 +8,7 @@ from longhold.core.log.entries import Cleared, Compacted, Failed
 from longhold.core.messages import Text, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.stages.compact.owner import CompactRequest
-from longhold.core.stages.compact.thrash import CALM, WHAT, is_thrashing, may_ask_models
+from longhold.core.stages.compact.thrash import CALM, WHAT, count_streaks, is_thrashing
 from longhold.core.turn.undo import undo
 from longhold.errors import ContextOverflow
 
@@ -93,7 +93,7 @@ async def test_after_a_second_streak_no_model_is_asked_by_itself(talk):
 async def test_if_nothing_helps_the_work_stops_with_the_reason(talk):
     one = talk(*[SUMMARY] * 40)
     with pytest.raises(
-        ContextOverflow, match=r"does not help\. In the window: .*results of Read \d"
+        ContextOverflow, match=r"does not help\. In the window: .*the result of Read /src/"
     ):
         await quick(one, 20)
     assert one.failed.count(WHAT) == 3
@@ -103,7 +103,7 @@ async def test_a_compaction_that_was_taken_back_does_not_count(talk):
     one = talk(*[SUMMARY] * 9)
     for _ in range(5):
         one.fill(waiting="go on")
-        await one.session.layers.compact.compact(one.engine, CompactRequest())
+        await one.session._layers.compact.compact(one.engine, CompactRequest())
         one.answered(input_tokens=one.used)
         undo(one.engine)
     assert not is_thrashing(one.view.history, one.view.in_force.dead, one.engine.fullness())
@@ -153,6 +153,6 @@ async def test_compactions_that_make_next_to_no_room_are_seen_however_many_answe
 
 def test_streaks_that_were_stopped_long_ago_are_forgotten():
     stopped = [Failed(what=WHAT, error="again and again")] * 2
-    assert not may_ask_models(stopped)
-    assert not may_ask_models([*stopped, *[made(100, 50)] * CALM])
-    assert may_ask_models([*stopped, *[made(100, 50)] * (CALM + 1)])
+    assert count_streaks(stopped) == 2
+    assert count_streaks([*stopped, *[made(100, 50)] * CALM]) == 2
+    assert count_streaks([*stopped, *[made(100, 50)] * (CALM + 1)]) == 0

@@ -4,9 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.log.entries import Directed
-from longhold.core.stages.compact.directives import keep_ledger
+from longhold.core.messages.text import quote_rest
+from longhold.core.stages.compact.directives import (
+    SHORTENED,
+    keep_ledger,
+    render_user_messages,
+    words_tokens,
+)
 from longhold.core.stages.compact.summary import ask_for_summary
-from longhold.core.stages.compact.user_words import SHORTENED, render_user_messages, words_tokens
 from longhold.core.stages.facts.facts import WordsFact
 from longhold.core.view.tokens import estimate_tokens
 
@@ -22,14 +27,14 @@ def ledger(*texts, done=()):
 def test_a_message_of_any_length_is_whole_while_the_budget_lasts():
     one = ledger(SPEC, "and quickly")
     shown = render_user_messages(one, words_tokens(one))
-    assert SPEC in shown.text
+    assert quote_rest(SPEC) in shown.text
     assert shown.shortened == ()
 
 
 def test_the_oldest_finished_one_goes_before_any_that_is_open():
     one = ledger(SPEC, SPEC.upper(), "go on", done=(10,))
     shown = render_user_messages(one, words_tokens(one) - 100)
-    assert SPEC.upper() in shown.text
+    assert quote_rest(SPEC.upper()) in shown.text
     assert [each.message for each in shown.shortened] == [10]
     assert SHORTENED in shown.text
 
@@ -37,7 +42,7 @@ def test_the_oldest_finished_one_goes_before_any_that_is_open():
 def test_a_paste_is_shortened_before_prose_that_asks_for_something():
     one = ledger(SPEC, f"Why is this slow?\n{LOG}\nPlease fix it.")
     shown = render_user_messages(one, words_tokens(one) - 1_000)
-    assert SPEC in shown.text
+    assert quote_rest(SPEC) in shown.text
     assert "Why is this slow?\n" in shown.text
     assert "Please fix it." in shown.text
     assert "pasted lines left out, all in [#20] …]" in shown.text
@@ -56,7 +61,8 @@ def test_at_last_the_oldest_are_left_out_and_that_is_said():
     one = ledger(*(f"Do step {n} as it is drawn on page {n} of the plan." for n in range(3_000)))
     shown = render_user_messages(one, 2_000)
     assert estimate_tokens(shown.text) <= 2_000
-    assert "older messages from [#10] to [#" in shown.text
+    assert "messages from [#20] to [#" in shown.text
+    assert one.directives[0].text[:30] in shown.text
     assert one.directives[-1].text in shown.text
 
 
@@ -79,5 +85,6 @@ def test_a_request_for_a_summary_ends_with_the_word_on_tools():
 def test_whatever_is_not_whole_is_said_to_be_short(texts, budget):
     one = ledger(*texts)
     shown = render_user_messages(one, budget)
-    missing = {each.message for each in one.directives if each.text.strip("\n") not in shown.text}
+    whole = {each.message: quote_rest(each.text.strip("\n")) for each in one.directives}
+    missing = {message for message, text in whole.items() if text not in shown.text}
     assert missing <= {each.message for each in shown.shortened}

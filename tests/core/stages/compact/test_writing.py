@@ -1,18 +1,16 @@
 """The ways a model is asked for a summary, and how what is too long is made shorter."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.messages import Image, Text, Thinking, ToolUse
 from longhold.core.models.capabilities import capabilities
-from longhold.core.stages.compact.writing import (
-    PIECES,
+from longhold.core.stages.compact.summary import (
     NoSummary,
     SummaryWriter,
     bare_messages,
     least_thinking,
-    pieces,
     truncate,
 )
 from longhold.core.turn.fork import ForkReply
@@ -92,23 +90,6 @@ def test_truncating_always_gets_on_and_always_leaves_something(count, needed, al
 def test_one_item_cannot_be_shortened():
     with pytest.raises(PromptTooLong):
         truncate([spoken(1)], PromptTooLong("x"))
-
-
-@given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(400, 2_000))
-@example(["0" * 200, "0" * 200], 400)
-def test_pieces_are_never_longer_than_they_may_be(texts, limit):
-    items = [spoken(n, text) for n, text in enumerate(texts, 1)]
-    made = pieces(items, limit)
-    assert all(len(piece) <= limit for piece in made)
-    assert bool(made) == bool(bare_messages(items))
-
-
-async def test_more_pieces_than_it_is_worth_are_not_read():
-    one, asked = writer()
-    items = [called(n, "word " * 100) for n in range(1, PIECES + 2)]
-    with pytest.raises(PromptTooLong):
-        await one.ask_in_pieces(items, 520)
-    assert asked == []
 
 
 async def test_the_answer_of_a_direct_call_is_capped_by_the_window():

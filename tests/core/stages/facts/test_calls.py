@@ -47,7 +47,7 @@ def test_reading_and_searching_are_looks(talk):
     one = talk.call("Read", "text", file_path="/a.py", offset=10, limit=5)
     two = talk.call("Grep", "/a.py:1", pattern="x+", path="/src")
     assert steps(talk) == [
-        Look(id=one, path="/a.py", span="from line 10, 5 lines", text="text"),
+        Look(id=one, path="/a.py", span="lines 10-14", text="text"),
         Look(id=two, path="/src", kind="search", pattern="x+", text="/a.py:1"),
     ]
 
@@ -129,8 +129,8 @@ def test_odd_inputs_break_nothing(talk):
     talk.call("Edit", "ok", file_path=7, old_string=None)
     talk.call("Bash", "ok", command=["ls", "-l"])
     talk.call("Read", "ok")
-    assert [type(step) for step in steps(talk)] == [CommandFact]
-    assert steps(talk)[0].text == "ls -l"
+    assert [type(step) for step in steps(talk)] == [Report, CommandFact]
+    assert steps(talk)[1].text == "ls -l"
 
 
 def test_a_list_written_whole_replaces_the_one_before(talk):

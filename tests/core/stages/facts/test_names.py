@@ -2,13 +2,10 @@
 
 from longhold.core.stages.facts.facts import ChangeFact
 from longhold.core.stages.facts.names import (
+    describe_change,
     find_defined,
     find_names,
     find_quoted,
-    list_added,
-    list_removed,
-    list_touched,
-    settings_in,
 )
 
 
@@ -59,29 +56,21 @@ def test_a_huge_run_of_letters_is_looked_at_in_linear_time():
     assert find_names("a" * 500_000 + "/" + "b" * 500_000) == {}
 
 
-def test_constants_are_known_by_how_languages_declare_them():
-    code = """
-const rowLimit = 100
-export const NAME: string = "spotter";
-MAX_RETRIES = 3  # enough
-@visible_lines 10
-let total = rows.reduce(add)
-"""
-    assert settings_in(code) == {
-        "rowLimit": "100",
-        "NAME": '"spotter"',
-        "MAX_RETRIES": "3",
-        "visible_lines": "10",
-    }
-
-
-def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
-    change = ChangeFact(
-        id=1,
-        path="a.go",
-        removed="func Old() { oldName() }",
-        added='func New() { emit("task.done"); newName() }',
+def test_a_change_is_described_by_what_is_new_in_it():
+    old = "a = 1\nb = 2\nc = 3"
+    assert describe_change(ChangeFact(id=1, path="a.py", removed=old, added=f"{old}\nd = 4")) == (
+        ": put in `d = 4`"
     )
-    assert list_touched([change]) == ["Old", "New"]
-    assert list_added([change], ["New"]) == ['"task.done"', "newName"]
-    assert list_removed([change]) == ["Old", "oldName"]
+    changed = ChangeFact(id=1, path="a.py", removed=old, added=old.replace("2", "20"))
+    assert describe_change(changed) == ": `b = 2` → `b = 20`"
+    taken = ChangeFact(id=1, path="a.py", removed=old, added="a = 1\nc = 3")
+    assert describe_change(taken) == ": `b = 2` → nothing"
+    written = ChangeFact(id=1, path="a.py", added="def run():\n    return 1\n")
+    assert describe_change(written) == ": run"
+
+
+def test_comments_are_not_what_a_change_is_described_by():
+    added = "# Use the console to see traces\nexporter: :stdout"
+    assert describe_change(ChangeFact(id=1, path="a.exs", added=added)) == (
+        ": put in `exporter: :stdout`"
+    )

@@ -65,9 +65,7 @@ def test_a_background_task_reports_by_its_fields():
         "<task-notification><task-id>a1</task-id><status>completed</status>"
         "<summary>Review</summary><result>All good.</result></task-notification>"
     )
-    assert list(notices(said(text))) == [
-        Notice(task="a1", state="completed", about="Review", text="All good.")
-    ]
+    assert list(notices(said(text))) == [Notice(task="a1", about="Review", text="All good.")]
 
 
 def test_another_agents_summary_is_known():

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from longhold.core.settings.private_files import Overtaken
-from longhold.core.stages.notes.file import NotesFile
-from longhold.core.stages.notes.page import read_page, read_template
-from longhold.core.tools.seen_files import stamp_of
+from longhold.core.stages.notes.file import NotesFile, read_page, read_template
+from longhold.core.tools.context import stamp_of
 from longhold.errors import StoreError
 
 CHANGES = ("open", "os.rename", "os.remove", "os.chmod", "os.listdir", "os.scandir")

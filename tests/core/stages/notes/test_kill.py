@@ -34,8 +34,8 @@ async def turn(session, i):
         stop_reason="end_turn",
         usage=Usage(input_tokens=200 * i + 500, output_tokens=20),
     )
-    session.engine.record_reply(reply, session.layers.after_turn)
-    await session.layers.notes.wait()
+    session._engine.record_reply(reply, session._layers.after_turn)
+    await session._layers.notes.wait()
 
 
 async def work(session):
@@ -69,7 +69,7 @@ def test_the_page_is_whole_and_the_next_session_goes_on_from_the_cursor(tmp_path
     )
     with opened(tmp_path, found.id) as session:
         noted = [e for e in session.view.history if isinstance(e, Noted)]
-        session.engine.repair()
+        session._engine.repair()
         asyncio.run(turn(session, TURNS))
         again = [e for e in session.view.history if isinstance(e, Noted)]
     assert len(again) == len(noted) + 1

@@ -8,6 +8,7 @@ import threading
 import zlib
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -137,7 +138,7 @@ async def turn(one, words=None):
 
 
 def notes(one):
-    return one.session.layers.notes
+    return one.session._layers.notes
 
 
 def page(one):
@@ -166,17 +167,17 @@ async def test_an_update_leaves_the_event_loop_free_while_the_disk_works(agent, 
 
     def watch(event, arguments):
         if is_watching and event == "os.rename":
-            placed.append((str(arguments[1]), threading.current_thread()))
+            placed.append((Path(arguments[1]).name, threading.current_thread()))
 
     sys.addaudithook(watch)  # cannot be removed, only told to rest
     try:
         brain.edits = [edit("Task", "Sail.")]
         async with agent() as one:
             await turn(one, prose("a", 9_000))
-            page_path = str(notes(one).file(one.engine).path)
+            page_name = notes(one).file(one.engine).path.name
     finally:
         is_watching = False
-    threads = [thread for path, thread in placed if path == page_path]
+    threads = [thread for name, thread in placed if name == page_name]
     assert threads
     assert threading.main_thread() not in threads
 
@@ -321,6 +322,13 @@ async def test_a_model_that_will_not_leaves_the_engines_notes(agent, brain):
     async with agent(notes={"first_tokens": 1_000}) as one:
         await turn(one)
         assert [noted.by for noted in of(one, Noted)] == ["engine"]
+
+
+async def test_a_model_that_edits_nothing_leaves_no_notes_to_stand_in_for_a_summary(agent, brain):
+    async with agent(notes={"first_tokens": 1_000}) as one:
+        await turn(one)
+        assert brain.asked and [noted.by for noted in of(one, Noted)] == ["engine"]
+        assert notes(one).judged_upto(one.engine) == 0
 
 
 async def test_a_failure_is_an_entry_and_nothing_else(agent, brain, simulator):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import NotesSettings, WindowSettings
 from longhold.core.stages.notes.notes import is_due, model_pays
-from longhold.core.turn.engine import Fullness
 from longhold.core.view.window import scale_tokens, window_for
 
 WINDOW_TOKENS = 200_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.core.stages.notes.page import (
+from longhold.core.stages.notes.file import (
     NotesPage,
     NotesSection,
     merge_texts,

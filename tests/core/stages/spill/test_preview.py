@@ -12,7 +12,7 @@ from longhold.core.log.results import Body
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import human_size
 from longhold.core.stages.spill.budget import Arrived, PreviewRoom
-from longhold.core.stages.spill.preview import head_of, preview, repetition, tail_of
+from longhold.core.stages.spill.spill import head_of, preview, repetition, tail_of
 
 FILE = Path("/home/u/.longhold/projects/p/s/tool-results/toolu_1.txt")
 ROOM = PreviewRoom(preview_bytes=60, error_bytes=90)

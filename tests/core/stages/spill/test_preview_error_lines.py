@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.stages.spill.preview import error_lines
+from longhold.core.stages.spill.spill import error_lines
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

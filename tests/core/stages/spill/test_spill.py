@@ -43,7 +43,7 @@ STAGES = WeakKeyDictionary()
 def opened(log, settings=None):
     spill = Spill()
     engine = Engine(log, settings or Settings(), on_result=spill.arrive)
-    STAGES[engine] = spill.stage
+    STAGES[engine] = spill
     return engine
 
 

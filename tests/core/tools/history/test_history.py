@@ -156,6 +156,17 @@ def test_a_span_of_messages_is_opened_together(engine, history):
     assert opened.title == f"#{one} to #{two}"
 
 
+def test_a_span_ends_with_the_whole_of_its_last_step(engine, history):
+    said = engine.say("go").n
+    uses = tuple(ToolUse(id=id, name="Bash", input={"command": f"make {id}"}) for id in ("a", "b"))
+    answer = engine.record(Replied(response_id="r", content=uses)).n
+    engine.take_result("a", "first"), engine.take_result("b", "second")
+    engine.say("and later")
+    text = history.open(f"#{said}-#{answer}").page.text
+    assert text.endswith("first\n[#4 result]\nsecond\n".replace("#4", f"#{answer + 2}"))
+    assert "and later" not in text
+
+
 def test_everything_in_an_answer_is_told(engine, history):
     content = (
         Thinking(thinking="hm", signature="x"),
@@ -175,7 +186,7 @@ def test_everything_in_an_answer_is_told(engine, history):
     ]
     engine.take_result("a", (Text(text="seen"), IMAGE))
     opened = history.open("a")
-    assert opened.page.text == "seen\n[an image stood here: image/png]"
+    assert opened.page.text == "seen\n[an image was here: image/png]"
     assert opened.media == (IMAGE,)
     assert history.open("a", chars="3-").media == ()
 
@@ -238,6 +249,17 @@ def test_phrases_files_and_kinds_narrow_a_search(engine, history):
     assert numbers(history.search("kind:edit file:parser.py")) == [edited]
     assert history.search('"the parser, the build"').total == 2
     assert numbers(history.search('"the parser, the build" kind:read')) == [read]
+
+
+def test_text_without_spaces_is_searched_by_its_characters(engine, history):
+    wanted = engine.say("我们修复了缓存失效的问题").n
+    engine.say("测试全部通过")
+    engine.say("缓存很大")
+    assert numbers(history.search("缓存 失效"))[0] == wanted
+    assert numbers(history.search("失效缓存"))[0] == wanted
+    assert history.search("缓存 失效").hits[0].line == 1
+    assert history.search("缓存").total == 2
+    assert history.search("日志").total == 0
 
 
 def _called(engine, id, name, **given):

@@ -44,7 +44,7 @@ class Talk:
 
     @property
     def engine(self):
-        return self.session.engine
+        return self.session._engine
 
     @property
     def view(self):

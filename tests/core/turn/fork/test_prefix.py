@@ -96,7 +96,7 @@ def test_every_tool_use_of_an_answer_is_answered_alike():
 
 @pytest.mark.parametrize("messages", [[], [USER], [USER, {"role": "assistant", "content": []}]])
 def test_without_an_open_tool_use_there_is_nothing_to_fork_at(messages):
-    with pytest.raises(RequestRejected, match="fork as it stands"):
+    with pytest.raises(RequestRejected, match="fork at the end instead"):
         answer_alike(messages, STARTED)
 
 

@@ -70,7 +70,7 @@ class Talk:
             client=client,
             clock=simulator.simulation.clock.now,
         )
-        self.engine = self.session.engine
+        self.engine = self.session._engine
         tool_context = ToolContext(root=directory, home=directory, scratch=directory)
         model = AnthropicModel("claude-sonnet-5-5", client=client)
         self.forks = Forks(
@@ -90,7 +90,7 @@ class Talk:
     async def go_on(self):
         request = await self.session.prepare()
         response = await self.client.messages.create(**request.kwargs)
-        await self.session.settle(response)
+        await self.session.record(response)
         return self.session.view.items[-1].usage
 
     async def fork(self, words="Sum up.", **options):
@@ -199,6 +199,15 @@ async def test_a_fork_that_writes_reads_its_own_words_in_the_next_turn(talk):
     assert second.cache_write_tokens > 0
 
 
+async def test_a_fork_without_a_conversation_writes_its_own_words_in_its_first_call(talk):
+    """A dream's prompt is long and every later call reads it."""
+    await talk.turn()
+    prefix = replace(talk.engine.prefix(), messages=(), cached_to=None, before=None)
+    words = f"LOOK {'word ' * 2_000}"
+    calls = (await talk.fork(words, turns=2, writes_cache=True, prefix=prefix)).calls
+    assert calls[0].cache_write_tokens > 1_500 < calls[1].cache_read_tokens
+
+
 async def test_what_a_fork_adds_is_kept_for_five_minutes_where_its_parent_keeps_an_hour(talk):
     await talk.turn()
     prefix = talk.engine.prefix()
@@ -256,9 +265,9 @@ async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
     ) as client:
         with Session.open(model="claude-sonnet-5-5", directory=tmp_path, client=client) as one:
             one.user("hello")
-            assert (await one.ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))).text
+            assert (await one._ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))).text
     with Session.open(model="claude-sonnet-5-5", directory=tmp_path) as other:
-        assert other.ask is None
+        assert other._ask is None
 
 
 async def test_a_prefix_taken_earlier_is_compared_with_what_it_shared(talk):
@@ -305,9 +314,9 @@ async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expec
                 session.user("LOOK")
                 for _ in range(5):
                     request = await session.prepare()
-                    await session.settle(await client.messages.create(**request.kwargs))
+                    await session.record(await client.messages.create(**request.kwargs))
                     (use,) = session.view.open_round().missing()
                     session.tool_result(use.id, prose(use.id, 500))
-                await session.ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))
+                await session._ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))
                 (broke,) = [e for e in session.view.history if isinstance(e, CacheBroke)]
                 assert (broke.source, broke.cause, broke.expected) == ("notes", "thinking", "said")

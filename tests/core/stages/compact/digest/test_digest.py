@@ -16,6 +16,7 @@ from longhold.core.messages import (
     Thinking,
     ToolUse,
 )
+from longhold.core.messages.text import quote_rest
 from longhold.core.stages.compact.digest import SECTIONS, FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.facts.tool_steps import extract
@@ -64,18 +65,13 @@ def test_a_short_session_reads_well(talk):
         Paths are relative to /home/ann/shop/src/.
 
         ## 1. Request and intent
-        Began with T1 [#1]: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch db.py.
-        Latest with T2 [#12]: not to origin, to the fork
-        The user pointed at /home/ann/shop/docs/spec.md, read in T1 [#2]; it says:
-        Importer:
-        - never write twice
-
-        ## 2. Technical concepts
-        Worked with files .py ×3, .md ×1; commands pytest ×2, git commit ×1.
+        The user pointed at ../docs/spec.md, read in T1 [#2]; it says:
+        | Importer:
+        | - never write twice
 
         ## 3. Files and code
         - importer.py: edited ×2, read ×1 in T1 [#7]; touched run; put in "dry run, nothing written", dry_run
-        - read: /home/ann/shop/docs/: spec.md
+        - read: ../docs/: spec.md
 
         ## 4. Errors and fixes
         - T1 [#6] `pytest -q`: Exit code 1 E NameError: log Worked later [#8].
@@ -87,10 +83,12 @@ def test_a_short_session_reads_well(talk):
 
         ## 6. All user messages, word for word, and what was done
         T1 [#1] User: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch db.py.
-        - changed importer.py ×2; read spec.md
-        - said [#4]: Fine.
-        - `pytest -q` failed, see 4 [#6]
-        - `pytest -q` → 12 passed [#8]
+        - read importer.py [#3]
+        - edited importer.py [#5]: run
+        | def run(dry_run=False):
+        |     log("dry run, nothing written")
+        - edited importer.py [#7]: `x` → `import log`
+        - `pytest -q` → 12 passed [#8], run ×1 before, failed [#6]
         - `git commit -am x` → [main 3f9c2ab] Add a dry run 1 file changed [#9]
         - said [#10]: Done: --dry-run checks all rows and writes none. Shall I push it?
         T2 [#11] User, asked "Shall I push it?": yes, but only to my fork
@@ -100,22 +98,11 @@ def test_a_short_session_reads_well(talk):
         - [in progress] push to the fork
 
         ## 8. Current work
-        - read importer.py [#3]
-        - edited importer.py [#5]:
-        ```
-        def run(dry_run=False):
-            log("dry run, nothing written")
-        ```
-        - edited importer.py [#7]:
-        ```
-        import log
-        ```
         - on branch main
         - last command [#9]: `git commit -am x` → [main 3f9c2ab] Add a dry run 1 file changed
         - last thought [#4]: I look around. The root cause is that run() commits before the rows are checked.
 
         ## 9. Next step
-        The user last said [#11]: "yes, but only to my fork"
         The agent last said [#10]: "Shall I push it?"
         In progress: push to the fork
         """
@@ -132,7 +119,7 @@ def test_what_a_model_covered_is_told_after_what_it_did_not(talk):
     for name in ("covered", "missing"):
         talk.call("Edit", "ok", file_path=f"/p/{name}.py", new_string=f"def {name}_{'x' * 90}(): 1")
     told = FactPieces(facts=extract(talk.items)).engine_part(
-        90, "It is in covered.py, see covered_" + "x" * 90
+        75, "It is in covered.py, see covered_" + "x" * 90
     )
     assert "touched missing_x" in told[3]
     assert "touched covered_x" not in told[3]
@@ -173,7 +160,7 @@ def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
 def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
     talk.user("Why does this fail?\n" + "noise 123\n" * 50_000 + "It worked yesterday.")
     told = FactPieces(facts=extract(talk.items)).digest(PLENTY)
-    assert "T1 [#1] User: Why does this fail?\nnoise 123" in told
+    assert "T1 [#1] User: Why does this fail?\n| noise 123" in told
     assert "all in [#1] …]" in told
     assert "It worked yesterday." in told
     assert estimate_tokens(told) <= PLENTY
@@ -196,9 +183,10 @@ def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
 )
 def test_there_is_always_something_to_read(items):
     told = FactPieces(facts=extract(items)).digest(PLENTY)
-    assert [line for line in told.splitlines() if line.startswith("## ")] == [
-        f"## {n}. {title}" for n, title in SECTIONS.items()
-    ]
+    assert told.startswith("Told from the log")
+    headings = [line for line in told.splitlines() if line.startswith("## ")]
+    assert set(headings) <= {f"## {n}. {title}" for n, title in SECTIONS.items()}
+    assert not any(part.strip() in headings for part in told.split("\n\n"))  # each has a text
 
 
 def test_a_budget_leaves_room_for_the_users_words(talk):
@@ -289,4 +277,4 @@ def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget
 def test_every_message_of_the_user_is_there_word_for_word(items):
     facts = extract(items)
     told = FactPieces(facts=facts).digest(50_000)
-    assert all(words.text in told for _, words in facts.words())
+    assert all(quote_rest(words.text.strip("\n")) in told for _, words in facts.words())

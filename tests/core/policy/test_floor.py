@@ -2,8 +2,8 @@
 
 from longhold.core.log.entries import Framed, Pinned, Replied, Said, Section, add_measure
 from longhold.core.messages import Text
+from longhold.core.policy.threshold import Weight, explain_floor, floor, itemise
 from longhold.core.request.frame import weigh_frame
-from longhold.core.stages.compact.floor import Weight, explain_floor, floor, itemise
 from longhold.core.view import fold
 from longhold.core.view.tokens import default_weights, weigh
 
@@ -53,7 +53,7 @@ def test_the_error_says_what_to_do_about_each():
     weights = floor(view(), scales)
     said = explain_floor(weights, 100)
     total = sum(weight.tokens for weight in weights)
-    assert f"about {total:,} tokens and the line is at 100" in said
+    assert f"about {total:,} tokens and the window's limit is 100" in said
     assert "AGENTS.md" in said
     assert "unpin it" in said
     assert said.endswith("Or use a model with a larger window")

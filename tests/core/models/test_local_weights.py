@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from longhold.core.models.local import (
+from local_model import (
     CATALOG,
     ModelWeights,
     WeightsPart,

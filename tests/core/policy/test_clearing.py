@@ -3,8 +3,9 @@
 import gzip
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,17 +13,19 @@ from longhold.core.log.entries import Cleared
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.text import exact_dollars
 from longhold.core.models.prices import prices
-from longhold.core.policy.cost_model import Forecast
-from longhold.core.settings import ClearSettings, CostSettings, WindowSettings
-from longhold.core.stages.clear.candidates import Batch, Candidate, Candidates
-from longhold.core.stages.clear.policy import (
+from longhold.core.policy.candidates import Batch, Candidate, Candidates
+from longhold.core.policy.clearing import (
     NEVER_CACHED,
     CacheStanding,
+    ClearingFacts,
+    ReadableCache,
     Snapshot,
-    plan_clearing,
 )
+from longhold.core.policy.cost_model import Forecast
+from longhold.core.policy.decide import Situation, decide
+from longhold.core.policy.threshold import Fullness
+from longhold.core.settings import ClearSettings, CostSettings, Settings, WindowSettings
 from longhold.core.tools.describe import description_of
-from longhold.core.turn.engine import Fullness
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round, StandIn
 from longhold.core.view.window import window_for
@@ -105,6 +108,29 @@ def moment(**changes):
     return Snapshot(**known | changes)
 
 
+def judge(candidates, now, standing, settings):
+    """Decide on clearing alone."""
+    facts = ClearingFacts(candidates=candidates, now=now, standing=standing, settings=settings)
+    situation = Situation(
+        full=now.full,
+        settings=Settings(clear=replace(settings, warm_share=now.warm_share)),
+        cache=lambda: ReadableCache(now.cold),
+        clearing=lambda: facts,
+    )
+    return decide(situation, ("clear",))
+
+
+def plan_clearing(*given):
+    """Give the plan and the name of its rule, or None."""
+    found = judge(*given)
+    if not found.step:
+        return None
+    plan = found.plan
+    return SimpleNamespace(
+        way=found.rule.removeprefix("clear-"), batch=plan.batch, how=plan.how, why=plan.why
+    )
+
+
 def way(found):
     return found.way if found else None
 
@@ -113,7 +139,7 @@ def test_a_dead_cache_comes_first():
     found = plan_clearing(
         stock(*[1_000] * 20), moment(cold="it died"), CacheStanding(has_edits=True), SETTINGS
     )
-    assert way(found) == "idle" and len(found.batch) == 15
+    assert way(found) == "cold" and len(found.batch) == 15
 
 
 def test_little_is_not_worth_the_loss():
@@ -148,7 +174,7 @@ def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
     inside = CacheStanding(is_stale=True, has_edits=True, can_move=False)
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     found = plan_clearing(made, full, inside, SETTINGS)
-    assert (way(found), found.how, len(found.batch)) == ("line", "rewritten", 4)
+    assert (way(found), found.how, len(found.batch)) == ("stale", "rewritten", 4)
     assert plan_clearing(made, moment(), inside, SETTINGS) is None
 
 
@@ -202,9 +228,9 @@ def test_a_price_is_not_asked_for_every_turn():
 def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
     now = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     enough, little = stock(*[4_000] * 12), stock(*[3_000] * 8)
-    assert way(plan_clearing(enough, now, CacheStanding(), SETTINGS)) == "line"
+    assert way(plan_clearing(enough, now, CacheStanding(), SETTINGS)) == "threshold"
     assert plan_clearing(little, now, CacheStanding(), SETTINGS) is None
-    assert way(plan_clearing(enough, now, CacheStanding(can_move=False), SETTINGS)) == "line"
+    assert way(plan_clearing(enough, now, CacheStanding(can_move=False), SETTINGS)) == "threshold"
 
 
 class Watched(list):
@@ -224,7 +250,7 @@ def test_while_there_is_room_old_results_are_not_gone_through():
     assert plan_clearing(made, moment(used_tokens=70_000), unasked, SETTINGS) is None
     assert made.newest.looks == 0
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
-    assert way(plan_clearing(made, full, unasked, SETTINGS)) == "line"
+    assert way(plan_clearing(made, full, unasked, SETTINGS)) == "threshold"
     assert made.newest.looks > 0
 
 
@@ -240,7 +266,7 @@ def test_a_cache_that_is_off_is_not_one_that_died():
 def test_budgets_shrink_with_small_windows():
     small = window_for("claude-opus-5", WindowSettings(limit_tokens=20_000))
     now = moment(cold="it died", window=small, used_tokens=9_000)
-    assert way(plan_clearing(stock(*[300] * 8), now, CacheStanding(), SETTINGS)) == "idle"
+    assert way(plan_clearing(stock(*[300] * 8), now, CacheStanding(), SETTINGS)) == "cold"
 
 
 def test_amounts_are_never_nothing():
@@ -346,7 +372,7 @@ def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
     assert plan_clearing(many, empty, CacheStanding(), settings) is None
     assert plan_clearing(many, empty, CacheStanding(has_edits=True), settings) is None
     cold = moment(**known, warm_share=0.5, cold="it died")
-    assert way(plan_clearing(many, cold, CacheStanding(), settings)) == "idle"
+    assert way(plan_clearing(many, cold, CacheStanding(), settings)) == "cold"
 
 
 def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
@@ -365,7 +391,7 @@ def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
         made._file(one._replace(use=use, tool=description_of(name), round=400 if n > 1 else 0))
     for n in range(5, 10):
         made._file(result(n, 1_000))
-    now = moment(cold="it died", cost=CostSettings(), rounds=405)
+    now = moment(cold="it died", cost=CostSettings(need_weight=12.0), rounds=405)
     found = plan_clearing(made, now, CacheStanding(), SETTINGS)
     assert [one.id for one in found.batch.results] == ["t0", "t1", "t2"]
 

@@ -3,13 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.stages.clear.reading import PAGE, Reading
 
 from longhold.core.log.entries import Cleared, Compacted, Ran, Snipped
 from longhold.core.messages import Text
-from longhold.core.stages.clear.candidates import Batch, Candidates, weight
+from longhold.core.policy.candidates import Batch, Candidates, weight
 from longhold.core.view import fold
-
-from .reading import PAGE, Reading
 
 
 @pytest.fixture

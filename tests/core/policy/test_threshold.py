@@ -1,68 +1,19 @@
-"""Where making room is cheapest, and what resuming costs."""
+"""Where making room is cheapest."""
 
 import pytest
 
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages.measure import measure_text
-from longhold.core.policy import advice
-from longhold.core.policy.advice import (
+from longhold.core.policy import threshold
+from longhold.core.policy.cost_model import Forecast
+from longhold.core.policy.threshold import (
     COMPACTED_TOKENS,
     WORK_TOKENS,
     cheapest_line,
-    cold_resume_advice,
     window_at_cost,
 )
-from longhold.core.policy.cost_model import Forecast
 from longhold.core.settings import CostSettings, Settings, WindowSettings
 from longhold.core.view.window import window_for
-
-
-def resume(**changes):
-    """Ask about a session of 180K tokens, half of it clearable, two hours idle."""
-    known = {
-        "tokens": 180_000,
-        "clearable_tokens": 90_000,
-        "summary_tokens": 5_000,
-        "model": "claude-sonnet-5-5",
-        "idle_seconds": 7_200.0,
-    }
-    found = cold_resume_advice(**(known | changes))
-    assert found is not None
-    return found
-
-
-def test_a_cold_session_is_written_anew():
-    found = resume()
-    assert found.is_cold
-    assert found.send_all.now_usd == pytest.approx(180_000 * 2.5 / 1e6)
-    assert found.clear_first.now_usd == pytest.approx(90_000 * 2.5 / 1e6)
-    summary = (180_000 * 2.0 + 5_000 * 10.0) / 1e6
-    assert found.compact_first.now_usd == pytest.approx(summary + COMPACTED_TOKENS * 2.5 / 1e6)
-
-
-def test_a_warm_session_is_read():
-    found = resume(idle_seconds=200.0)
-    assert not found.is_cold
-    assert found.send_all.now_usd == pytest.approx(180_000 * 0.1 / 1e6)
-    assert found.send_all.now_usd < found.clear_first.now_usd
-
-
-def test_the_lifetime_decides_what_is_cold():
-    assert resume(idle_seconds=1_800.0).is_cold
-    assert not resume(idle_seconds=1_800.0, lifetime="1h").is_cold
-
-
-@pytest.mark.parametrize(
-    ("calls", "clearable", "cheapest"),
-    [(0.2, 0, "send_all"), (1.0, 90_000, "clear_first"), (400.0, 10_000, "compact_first")],
-)
-def test_the_cheapest_depends_on_what_is_to_come(calls, clearable, cheapest):
-    forecast = Forecast(calls=calls, cold_share=0.0)
-    assert resume(clearable_tokens=clearable, forecast=forecast).cheapest == cheapest
-
-
-def test_a_model_without_a_price_gets_no_advice():
-    assert cold_resume_advice(1_000, 0, 100, "granite-9", 9_999.0) is None
 
 
 def test_the_cheapest_line_lies_far_below_a_large_window():
@@ -85,8 +36,8 @@ def test_the_line_stays_below_a_price_that_jumps():
 
 
 def test_the_cheapest_line_is_cheapest_by_brute_force(monkeypatch):
-    monkeypatch.setattr(advice, "COMPACTION_NEEDS", 0.0)
-    monkeypatch.setattr(advice, "COMPACTION_NEED_TOKENS", 0)
+    monkeypatch.setattr(threshold, "COMPACTION_NEEDS", 0.0)
+    monkeypatch.setattr(threshold, "COMPACTION_NEED_TOKENS", 0)
     window = window_for("claude-opus-5-5")
     forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
     line = cheapest_line("claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000)
@@ -152,6 +103,6 @@ def test_a_frame_that_lives_an_hour_has_the_line_of_an_hour():
 
 
 def test_room_for_the_work_at_hand_comes_before_money(monkeypatch):
-    monkeypatch.setattr(advice, "WORK_TOKENS", 200_000)
+    monkeypatch.setattr(threshold, "WORK_TOKENS", 200_000)
     wide = CostSettings(need_weight=0.0)
     assert window_at_cost("claude-opus-5", Settings(cost=wide)).auto_tokens == 250_000
