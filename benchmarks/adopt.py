@@ -29,12 +29,14 @@ from anthropic import AsyncAnthropic
 from adopting.many_sessions import many_sessions
 from adopting.ways import MODEL, WAYS, Way
 from harness import make_parser, print_result, temporary_home
-from longhold import Session, fold, load
+from longhold import Session
+from longhold.core.log import load
 from longhold.core.log.entries import Cleared, Compacted, Ran, Replied, Said
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import NotesSettings, Settings
 from longhold.core.turn.repair import NOT_RUN
+from longhold.core.view import fold
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
@@ -163,7 +165,7 @@ async def following(size: int = 10_000, times: int = 40) -> dict:
             took.append(time.perf_counter() - began)
             answer = {"id": f"r{n}", "role": "assistant", "content": [text("yes")]}
             usage = {"input_tokens": 300_000, "output_tokens": 2}
-            await session.settle(
+            await session.record(
                 answer | {"model": MODEL, "stop_reason": "end_turn", "usage": usage}
             )
             messages.append({"role": "assistant", "content": "yes"})

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from harness import make_parser, print_result, temporary_home
+from harness import FAULT_KINDS, ChaosModel, make_parser, print_result, temporary_home
 from longhold.agent.build import build_agent
 from longhold.agent.subagents.registry import AgentRegistry
 from longhold.core.log import load
@@ -35,7 +35,6 @@ from longhold.core.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from longhold.core.log.store import FileStore
 from longhold.core.messages import JsonObject
 from longhold.core.models.capabilities import Capabilities, capabilities
-from longhold.core.models.chaos import KINDS, ChaosModel
 from longhold.core.models.protocol import Event, Request
 from longhold.core.models.scripted import ScriptedModel
 
@@ -133,7 +132,7 @@ def _agents(messages: list[JsonObject]) -> str:
 
 async def work(place: Path, seed: int, agents: int) -> None:
     """Be the parent: go on with the session until enough agents have ended."""
-    kinds = tuple(kind for kind in KINDS if kind != "stalled")
+    kinds = tuple(kind for kind in FAULT_KINDS if kind != "stalled")
     model = ChaosModel(Brain(), seed=seed, rate=FAILURES, kinds=kinds)
     store = FileStore()
     session = next((one.id for one in store.sessions()), "")

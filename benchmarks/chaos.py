@@ -14,11 +14,10 @@ from collections import Counter
 from pathlib import Path
 
 from faults.probing import LOOK, probing_loop
-from harness import make_parser, print_result, temporary_home
+from harness import ChaosModel, make_parser, print_result, temporary_home
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.chaos import ChaosModel
 from longhold.core.models.steady import Patience
 from longhold.core.turn.loop import Continued, Stopped
 from longhold.session.session import Session

@@ -29,11 +29,10 @@ from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Ran, Spilled
 from longhold.core.messages import text_of
 from longhold.core.models.prices import prices
+from longhold.core.policy.candidates import Candidates
+from longhold.core.policy.clearing import Clear
 from longhold.core.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
-from longhold.core.stages.clear.candidates import Candidates
 from longhold.core.stages.clear.clear import Clearing, make_cleared
-from longhold.core.stages.clear.placeholder import PlaceholderLines
-from longhold.core.stages.clear.policy import ClearPlan
 from longhold.core.stages.compact.owner import CompactionHooks
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.history.history import History
@@ -102,9 +101,7 @@ def instantly(engine: Engine, stock: Candidates) -> None:
     stock.follow(engine.view)
     batch = stock.batch(KEPT_RESULTS)
     if batch:
-        entry = make_cleared(
-            engine, ClearPlan(way="paid", batch=batch, why="the ceiling"), PlaceholderLines()
-        )
+        entry = make_cleared(engine, Clear(batch=batch, why="the ceiling"))
         if entry.ids:
             engine.record(entry)
 
@@ -120,7 +117,7 @@ def read(path: Path) -> RecordedSession | None:
 def first_layers(
     engine: Engine, spill: Spill, ask: AskFork, hooks: CompactionHooks, background: Background
 ) -> ReplayStages:
-    return ReplayStages(stages=(spill.stage, Clearing()))
+    return ReplayStages(stages=(spill, Clearing()))
 
 
 def ceiling(
@@ -225,7 +222,7 @@ def main() -> None:
     options = make_replay_parser(__doc__).parse_args()
     settings = Settings(
         window=WindowSettings(limit_tokens=WINDOW_TOKENS),
-        cache=CacheSettings(lifetime=options.lifetime, diagnose=False),
+        cache=CacheSettings(lifetime=options.lifetime or "5m", diagnose=False),
         gauge=GaugeSettings(calibrate=False),
     )
     with recordings(options.files, options.sessions) as files:

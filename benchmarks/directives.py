@@ -22,8 +22,12 @@ from longhold.core.log.entries import AnyEntry, Compacted
 from longhold.core.messages import Text, ToolResult, ToolUse
 from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
-from longhold.core.stages.compact.directives import DirectiveLedger, keep_ledger
-from longhold.core.stages.compact.user_words import render_user_messages, words_tokens
+from longhold.core.stages.compact.directives import (
+    DirectiveLedger,
+    keep_ledger,
+    render_user_messages,
+    words_tokens,
+)
 from longhold.core.stages.facts.facts import Facts
 from longhold.core.stages.facts.tool_steps import gather
 from longhold.core.view import fold

@@ -2,7 +2,7 @@
 
 Questions with patterns as golds are asked about sessions made up here (`exam_sessions.py`) and about
 the recorded ones where they are there (`exam_questions.toml` names files and golds). A compactor is
-a function from messages to a text; `docs/exam.md` says how to put one through this.
+a function from messages to a text; `docs/measured.md` says how to put one through this.
 
 Without a reader the patterns are looked for in the compacted text, close to each other: what is not
 there, nobody can answer. With `--reader NAME` that model answers each question from the text alone,
@@ -16,6 +16,14 @@ while the digest is worked on), and `tokens_share` as median and most.
 
     python benchmarks/exam.py [FOLDER] [--json] [--missing] [--made-up N] [--compactor FILE:FUNCTION]
         [--model NAME] [--reader NAME] [--judge NAME] [--base-url URL]
+
+`--show SESSION[:N]` prints what a reader sees after compaction N (0 is the first) of a file, or of a
+made-up session such as `made-up-0`, and nothing else. `--variant` chooses the text:
+
+- `digest`: the digest at its own budget.
+- `recorded`: the digest at the size of the recorded summary, or 3 % where none was recorded.
+- `model-request`: the request that a model gets after the conversation, which `--variant history` prints.
+- `model`: the summary in `--summary FILE` with what the engine adds to it.
 """
 
 import argparse
@@ -26,7 +34,7 @@ import statistics
 import tomllib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from exam_sessions import Question, planted
@@ -36,6 +44,7 @@ from longhold.core.models import Model, open_model
 from longhold.core.models.protocol import Request, collect
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.digest.headings import judgement
+from longhold.core.stages.compact.draft import write_request
 from longhold.core.stages.compact.segment import Segment as Covered
 from longhold.core.view import fold
 from longhold.core.view.items import render
@@ -237,6 +246,39 @@ async def examined(
     return {name: each for name, each in marks.items() if each.shares}
 
 
+VARIANTS = ("digest", "recorded", "history", "model-request", "model")
+
+
+def find_segment(name: str, folder: Path, count: Count) -> Segment:
+    file, _, number = name.partition(":")
+    for exam in exams(folder, MADE_UP, count) if file.startswith("made-up-") else ():
+        if exam.segment.name == file:
+            return exam.segment
+    named = Path(file)
+    paths = [named] if named.is_file() else sorted(folder.rglob(f"{file}*.jsonl*"))
+    if not paths:
+        raise SystemExit(f"{file} is neither a file nor the beginning of one below {folder}")
+    found = list(segments(paths[0], count))
+    if not found:
+        raise SystemExit(f"{paths[0]} has no compaction, so there is no segment to show")
+    return found[int(number or 0)]
+
+
+def show(segment: Segment, variant: str, summary: str, count: Count) -> str:
+    """Write what a reader sees in the place of a segment, as in a session."""
+    covered = Covered(items=tuple(segment.items))
+    material = gather_material(segment.history, covered, segment.tokens)
+    if variant == "history":
+        return "\n\n".join(f"[#{item.id}]\n{told(item)}" for item in segment.items)
+    if variant == "model-request":
+        return write_request(material, ())
+    if variant == "recorded":
+        size = count(segment.summary) if segment.summary else int(segment.tokens * SMALL_SHARE)
+        material = replace(material, budget_tokens=size, words_tokens=0)
+    written = Recorded(summary) if variant == "model" else None
+    return compose(material, written, Manner(log="the session's log", has_history=True)).text
+
+
 async def run(given: argparse.Namespace, count: Count) -> dict[str, object]:
     def opened(name: str) -> Model | None:
         return open_model(name, base_url=given.base_url or None) if name else None
@@ -275,10 +317,18 @@ def main() -> None:
     parser.add_argument("--reader", default="", help="have this model answer from the text alone")
     parser.add_argument("--judge", default="", help="have this model judge the answers")
     parser.add_argument("--base-url", default="", help="where they answer")
+    parser.add_argument("--show", default="", metavar="SESSION[:N]", help="print a reader's text")
+    parser.add_argument("--variant", choices=VARIANTS, default="digest", help="which text to print")
+    parser.add_argument("--summary", type=Path, help="a model's summary, for --variant model")
     given = parser.parse_args()
     import bpe_openai
 
     encoding = bpe_openai.get_encoding(TOKENIZER)
+    if given.show:
+        segment = find_segment(given.show, given.folder, lambda text: len(encoding.encode(text)))
+        summary = given.summary.read_text("utf-8") if given.summary else ""
+        print(show(segment, given.variant, summary, lambda text: len(encoding.encode(text))))
+        return
     result = asyncio.run(run(given, lambda text: len(encoding.encode(text))))
     print_result(result, given.json)
 

@@ -68,7 +68,7 @@ async def turn(session: Session, word: str, looking: psycopg.Connection) -> bool
     session.user(word)
     await session.prepare()
     call = {"type": "tool_use", "id": f"call-{word}", "name": "charge", "input": {"word": word}}
-    await session.settle(reply(f"first-{word}", call))
+    await session.record(reply(f"first-{word}", call))
     session.tool_began(f"call-{word}")
     began = looking.execute(
         "SELECT body FROM longhold.entries e JOIN longhold.sessions s ON s.key = e.session "
@@ -78,7 +78,7 @@ async def turn(session: Session, word: str, looking: psycopg.Connection) -> bool
     is_early = began is None or f"call-{word}".encode() not in bytes(began[0])
     session.tool_result(f"call-{word}", "done " * 200)
     await session.prepare()
-    await session.settle(reply(f"last-{word}", {"type": "text", "text": f"done {word}"}))
+    await session.record(reply(f"last-{word}", {"type": "text", "text": f"done {word}"}))
     return is_early
 
 
@@ -97,8 +97,8 @@ async def quiet(url: str, ids: list[str], seconds: float) -> dict[str, object]:
 
     async def append(session: Session) -> None:
         began = time.perf_counter()
-        session.engine.log.append(Said(content=(Text(text="x" * ENTRY_CHARS),), hidden=True))
-        await session.engine.log.committed()
+        session._engine.log.append(Said(content=(Text(text="x" * ENTRY_CHARS),), hidden=True))
+        await session._engine.log.committed()
         took.append(time.perf_counter() - began)
 
     until, tasks = time.monotonic() + seconds / 2, []

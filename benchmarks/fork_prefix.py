@@ -26,11 +26,10 @@ from pathlib import Path
 
 from anthropic import AsyncAnthropic
 
-from harness import make_parser, print_result, temporary_home
+from harness import LocalModel, installed_path, make_parser, print_result, temporary_home
 from longhold.core.log.entries import Framed, Replied, Section
 from longhold.core.messages import Usage
 from longhold.core.models.clients import wrap_client
-from longhold.core.models.local import LocalModel, installed_path
 from longhold.core.models.prices import cost
 from longhold.core.models.protocol import Model, collect
 from longhold.core.tools.context import ToolContext
@@ -99,7 +98,7 @@ class Talk:
         while True:
             request = await self.session.prepare()
             response = await self.client.messages.create(**request.kwargs)
-            await self.session.settle(response)
+            await self.session.record(response)
             uses = [block.id for block in response.content if block.type == "tool_use"]
             for id in uses:
                 self.session.tool_result(id, prose(self.rng, words // 3))
@@ -116,10 +115,10 @@ class Talk:
 
 
 def forks_of(session: Session, model: Model) -> Forks:
-    place = Path(session.engine.log.header.directory)
+    place = Path(session._engine.log.header.directory)
     tool_context = ToolContext(root=place, home=place, scratch=place)
-    toolbox = Toolbox(tools=make_placeholders(session.engine.frame), tool_context=tool_context)
-    return Forks(parent=session.engine, model=lambda: model, toolbox=lambda: toolbox)
+    toolbox = Toolbox(tools=make_placeholders(session._engine.frame), tool_context=tool_context)
+    return Forks(parent=session._engine, model=lambda: model, toolbox=lambda: toolbox)
 
 
 @asynccontextmanager
@@ -168,7 +167,7 @@ async def measure_session(simulator: RunningServer, place: Path, turns: int, tok
         usages = talk.usages()
         readable = sum(left(usage) for usage in usages[:-1])
         read = sum(usage.cache_read_tokens for usage in usages[1:])
-        unshared = (await talk.fork(in_other_words(talk.session.engine.prefix()))).usage
+        unshared = (await talk.fork(in_other_words(talk.session._engine.prefix()))).usage
     return {
         "session_read_share": round(read / readable, 4),
         "session_calls": len(usages),
@@ -250,8 +249,8 @@ async def _local(model: LocalModel, place: Path) -> dict:
             return usage.input_tokens + usage.cache_write_tokens, time.perf_counter() - began
 
         session.user(prose(rng, LOCAL_TOKENS // 3))
-        session.engine.record_reply(await collect(model.stream(await session.prepare())))
-        prefix = session.engine.prefix()
+        session._engine.record_reply(await collect(model.stream(await session.prepare())))
+        prefix = session._engine.prefix()
         shared, shared_seconds = await ask(prefix)
         apart, apart_seconds = await ask(in_other_words(prefix))
     return {

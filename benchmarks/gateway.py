@@ -32,8 +32,8 @@ import httpx2
 import msgspec
 
 from harness import make_parser, percentile, print_result, recordings, rss_mb, run_gateway
-from longhold import load
 from longhold.core.http import serve_in_thread, server_of
+from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, CacheBroke, Replied
 from longhold.core.messages import JsonObject, block_to_wire, is_blank, is_thought, message_to_wire
 from longhold.core.settings import load_settings
@@ -41,11 +41,11 @@ from longhold.core.view import View
 from longhold.errors import LongholdError
 from longhold.gateway.conversations import Conversations
 from longhold.gateway.server import GatewayOptions, running
-from longhold.insight.replay.regret import regret
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
 from longhold.simulator.server import application as simulator_application
 from longhold.simulator.simulation import Simulation
+from needs import regret
 
 MODEL = "claude-opus-4-8"
 FRAME_TOKENS = 15_000

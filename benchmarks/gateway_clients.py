@@ -30,8 +30,8 @@ from functools import cached_property
 from pathlib import Path
 
 from harness import make_parser, print_result
-from longhold import load
 from longhold.core.http import serve_in_thread, server_of
+from longhold.core.log import load
 from longhold.core.messages import JsonObject
 from longhold.core.request.billing.api_request import ApiRequest, Caller
 from longhold.core.settings import load_settings

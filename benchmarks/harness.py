@@ -11,27 +11,35 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+from chaos_model import KINDS as FAULT_KINDS
+from chaos_model import ChaosModel
 from damage import DAMAGE_KINDS, damage_log
 from generated_sessions import generate, write, write_large
+from local_model import LocalModel, installed_path
 
 __all__ = [
     "DAMAGE_KINDS",
+    "FAULT_KINDS",
     "MODEL",
     "RECORDED",
+    "ChaosModel",
+    "LocalModel",
     "count_lost_lines",
     "damage_log",
     "generate",
+    "installed_path",
     "make_parser",
     "make_replay_parser",
     "percentile",
     "print_result",
     "read_lines",
+    "read_object",
     "recordings",
     "rss_mb",
     "run_gateway",
@@ -138,6 +146,16 @@ def rss_mb(pid: int) -> float:
     return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmRSS"))
 
 
+def read_object(lines: Iterable[str]) -> str:
+    """Read the JSON object that a server prints when it is ready."""
+    text = ""
+    for line in lines:
+        text += line
+        if line == "}\n":
+            return text
+    raise RuntimeError(f"the server ended before it was ready; it printed {text!r}")
+
+
 @contextmanager
 def serve(*words: str, home: str | Path) -> Iterator[tuple[dict[str, Any], int]]:
     """Run a Python command that serves; yield the JSON object it prints first, and its process id."""
@@ -150,7 +168,7 @@ def serve(*words: str, home: str | Path) -> Iterator[tuple[dict[str, Any], int]]
     )
     assert process.stdout is not None
     try:
-        yield json.loads("".join(iter(process.stdout.readline, "}\n")) + "}"), process.pid
+        yield json.loads(read_object(process.stdout)), process.pid
     finally:
         process.terminate()
         process.wait()

@@ -97,7 +97,7 @@ def build(directory: Path, messages: int) -> Session:
             stop_reason="tool_use",
             usage=Usage(input_tokens=10, cache_read_tokens=n, output_tokens=5),
         )
-        session.engine.record_reply(reply, session.layers.after_turn)
+        session._engine.record_reply(reply, session._layers.after_turn)
         session.tool_result(f"old_{n}", RESULT)
     return session
 

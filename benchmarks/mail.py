@@ -21,9 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from harness import make_parser, print_result
-from longhold.agent.subagents.ledger import Delivery, Mailbox
+from longhold.agent.subagents.ledger import Delivery, Mailbox, agent_box
 from longhold.agent.subagents.mail import Mail, Note
-from longhold.agent.subagents.mailer import agent_box
 from longhold.core.log import Header, Log, load
 from longhold.core.log.entries import AnyEntry, Began, Ran, Said
 from longhold.core.messages import text_of

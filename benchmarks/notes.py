@@ -107,7 +107,7 @@ class Played(SessionReplay):
     ) -> ReplayStages:
         layers = build_layers(spill, background=background)
         self._notes, self._compaction = layers.notes, layers.compact
-        return ReplayStages(stages=(spill.stage, self._compact), after_turn=layers.after_turn)
+        return ReplayStages(stages=(spill, self._compact), after_turn=layers.after_turn)
 
     async def _finish(self) -> None:
         """Let the update that an answer brings up come to its end, as a real session would."""

@@ -1,10 +1,9 @@
-"""Money and regret of our cost policy: the defaults of 0.1.0, today's, and today's with a rule off.
+"""Money and regret of our cost policy, and of it with one rule off.
 
 Recorded sessions come in (`FILES`; by default those beside the project, else generated ones) and are
 played as `longhold replay` plays them, priced as one model, with the cache's lifetime that they had.
-`regret_ratio` is about results that were cleared and asked for again, `asked_again_ratio` also about
-those that a compaction took, `named_ratio` also about names that nothing in the view shows any more. `--rates` counts how often results are
-needed again, by kind and age: the settings under `cost`.
+`usd_with` and `regret_usd_with` are what each rule adds to the figures without it: below 0 it helps.
+`--rates` counts how often results are needed again, by kind and age: the settings under `cost`.
 
     python benchmarks/policy.py [FILES…] [--model NAME] [--lifetime 5m|1h] [--sessions N] [--rates] [--json]
 """
@@ -15,12 +14,12 @@ from pathlib import Path
 from harness import make_replay_parser, print_result, recordings
 from longhold.core.log.entries import AnyEntry
 from longhold.errors import LongholdError
-from longhold.insight.replay.policies import BEFORE, WITHOUT, select_policies
+from longhold.insight.replay.policies import WITHOUT, select_policies
 from longhold.insight.replay.recorded_session import read_recording
-from longhold.insight.replay.regret import rates
 from longhold.insight.replay.run import ReplayOptions, ReplayReport, replay
+from needs import rates
 
-NAMES = ("send_everything", BEFORE.name, "ours", *(policy.name for policy in WITHOUT))
+NAMES = ("send_everything", "ours", *(policy.name for policy in WITHOUT))
 
 
 def counted_rates(files: Sequence[Path]) -> dict[str, object]:
@@ -45,21 +44,18 @@ def readable(files: Sequence[Path]) -> list[Sequence[AnyEntry]]:
 
 
 def figures(found: ReplayReport) -> dict[str, object]:
-    before, ours = found.policies[BEFORE.name], found.policies["ours"]
+    ours = found.policies["ours"]
+    without = {one.name: found.policies[one.name] for one in WITHOUT}
     return {
-        "cost_ratio": _ratio(ours.usd, before.usd),
-        "regret_ratio": _ratio(ours.cleared_and_asked_again, before.cleared_and_asked_again),
-        "asked_again_ratio": _ratio(ours.asked_again, before.asked_again),
-        "named_ratio": _ratio(ours.regret, before.regret),
+        "usd_with": {name: round(ours.usd - one.usd, 2) for name, one in without.items()},
+        "regret_usd_with": {
+            name: round(ours.regret_usd - one.regret_usd, 2) for name, one in without.items()
+        },
         "recorded_usd": found.as_recorded.usd,
         "policies": found.document()["policies"],
         "sessions": found.sessions,
         "calls": found.calls,
     }
-
-
-def _ratio(one: float, other: float) -> float | None:
-    return round(one / other, 4) if other else None
 
 
 def main() -> None:

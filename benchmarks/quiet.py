@@ -86,7 +86,7 @@ async def live(
             request = await session.prepare()
             headers = {"anthropic-workspace-id": key}
             response = await client.messages.create(**request.kwargs, extra_headers=headers)
-            await session.settle(response)
+            await session.record(response)
             calls += 1
             uses = [block.id for block in response.content if block.type == "tool_use"]
             for id in uses:

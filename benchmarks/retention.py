@@ -22,6 +22,7 @@ Shares, each the median and the tenth percentile over all compactions that have 
 import argparse
 import asyncio
 import json
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -32,13 +33,11 @@ from longhold.core.log.entries import AnyEntry, Compacted, Directed
 from longhold.core.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
 from longhold.core.models import Model, open_model
 from longhold.core.settings import Settings
-from longhold.core.stages.compact.compose import Manner
+from longhold.core.stages.compact.compose import Manner, check_survival, recent_names
 from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
-from longhold.core.stages.compact.directives import keep_ledger
+from longhold.core.stages.compact.directives import keep_ledger, words_tokens
 from longhold.core.stages.compact.owner import CompactRequest
-from longhold.core.stages.compact.survival import check_survival, recent_names
-from longhold.core.stages.compact.user_words import words_tokens
 from longhold.core.stages.facts.tool_steps import gather
 from longhold.core.stages.facts.user_text import read_typed
 from longhold.core.tools.describe import description_of
@@ -61,6 +60,8 @@ LINES = (
     *("user_messages", "changed_files", "read_files", "commands", "errors"),
     *("anchors_said", "anchors_seen", "tokens_share"),
 )
+BAR = re.compile(r"^\| ?", re.MULTILINE)
+"""Begins a quoted line of a digest."""
 Count = Callable[[str], int]
 Scores = dict[str, float | None]
 
@@ -93,7 +94,7 @@ def segments(path: Path, count: Count) -> Iterator[Segment]:
 
 def measure(text: str, segment: Segment, count: Count, is_ours: bool) -> Scores:
     """Score a text by what of a segment is in it."""
-    flat = one_line(text)
+    flat = one_line(BAR.sub("", text))
     changed, read, commands, errors = deeds(segment)
     names = recent_names(segment.items)
     return {

@@ -1,7 +1,7 @@
 """The scorecard: every claim's benchmark run again, its figure beside its goal and the last figure.
 
 Runs each command of `scoring/lines.py` with its limit of time, and writes `benchmarks/results.json` and
-`docs/benchmarks.md`. A figure that got worse by more than its noise since the last run is marked. A line
+`benchmarks/results/scorecard.md`. A figure that got worse by more than its noise since the last run is marked. A line
 that fails, or takes too long, keeps its last figure and says so. Lines that were not measured for longest
 come first, and after `--minutes` none is begun. `--only` runs some lines and leaves the
 others as they were; `--page` only writes the page again.
@@ -28,7 +28,7 @@ from scoring.page import load, machine, page
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
-PAGE = HERE.parent / "docs" / "benchmarks.md"
+PAGE = HERE / "results" / "scorecard.md"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Where it is set every process compiles what it imports, and that is what would be measured."""
 QUIET_LOAD = 1.5

@@ -38,12 +38,13 @@ from longhold.core.messages.text import (
 from longhold.core.settings import front_matter
 from longhold.core.stages.compact.directives import cancellings, clauses, read_claims
 from longhold.core.stages.facts.gist import conclusions, gist, question
-from longhold.core.stages.facts.names import find_defined, find_names, find_quoted, settings_in
+from longhold.core.stages.facts.names import find_defined, find_names, find_quoted
 from longhold.core.stages.facts.outcome import (
     commits_in,
     error_head,
     has_failed,
     telling_lines,
+    tree_in,
     unwrap,
 )
 from longhold.core.stages.facts.user_text import (
@@ -83,6 +84,7 @@ READERS: dict[str, Reader] = {
     "refusal": lambda text: refusal(
         ToolResult(tool_use_id="t", content=(Text(text=text),), is_error=True),
         {"toolUseResult": text},
+        "Bash",
     ),
     "reply": lambda text: reply(f"User has answered your questions: {text}x"),
     "masked": mask_secrets,
@@ -103,9 +105,9 @@ READERS: dict[str, Reader] = {
     "named_in": find_names,
     "quoted_in": find_quoted,
     "defined_in": find_defined,
-    "settings_in": settings_in,
     "commits_in": commits_in,
     "has_failed": has_failed,
+    "tree_in": tree_in,
     "telling_lines": lambda text: telling_lines(text, 1_000),
     "error_head": lambda text: error_head(text, 1_000),
     "unwrapped": unwrap,

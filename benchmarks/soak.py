@@ -21,15 +21,22 @@ from pathlib import Path
 
 from faults.soak import prompt_of, soak_settings
 from faults.worker import REPORT_EVERY, Worker, make_project
-from harness import count_lost_lines, make_parser, print_result, read_lines, temporary_home
+from harness import (
+    FAULT_KINDS,
+    ChaosModel,
+    count_lost_lines,
+    make_parser,
+    print_result,
+    read_lines,
+    temporary_home,
+)
 from longhold.agent.build import build_agent
 from longhold.core.log import load
 from longhold.core.log.entries import Asked, Compacted, Ran
 from longhold.core.messages.rules import violations
-from longhold.core.models.chaos import KINDS, ChaosModel
 from longhold.core.view import fold
 
-PATIENT_KINDS = tuple(kind for kind in KINDS if kind != "stalled")
+PATIENT_KINDS = tuple(kind for kind in FAULT_KINDS if kind != "stalled")
 """A stalled stream is waited for longer than a soak should last."""
 STUCK_SECONDS = 60.0
 LOOK_SECONDS = 0.05

@@ -94,7 +94,7 @@ async def _answered(session: Session, dice: random.Random, wait: bool, *, calls:
     text = {"type": "text", "text": f"It is paid, says row {dice.randrange(40)}. " * 5}
     use = {"type": "tool_use", "id": f"toolu_{id}", "name": "lookup", "input": {"n": id}}
     size = sum(len(str(message)) for message in request.kwargs["messages"]) // 4
-    await session.settle(
+    await session.record(
         {
             "id": f"msg_{id}",
             "role": "assistant",

@@ -81,7 +81,7 @@ class Way(ABC):
 
             return run
 
-        for name in ("follow", "settle"):
+        for name in ("follow", "record"):
             setattr(Session, name, timed(getattr(Session, name)))
 
     def looked_up(self, given: dict) -> str:
@@ -123,14 +123,14 @@ class SessionWay(Way):
                 max_tokens=1_024, settings=settings, **options,
             )  # fmt: skip
         said = sum(isinstance(e, Said) and not e.hidden for e in session.view.history)
-        turn = said - (0 if session.engine.is_answered() else 1)
+        turn = said - (0 if session._engine.is_answered() else 1)
         while turn < self.turns:
-            if session.engine.is_answered():
+            if session._engine.is_answered():
                 session.user(f"This is turn {turn}: what do the books say?")
             while True:
                 request = await self.timed(session.prepare())
                 response = await self.client.messages.create(**request.kwargs)
-                await self.timed(session.settle(response))
+                await self.timed(session.record(response))
                 calls = [block for block in response.content if block.type == "tool_use"]
                 for call in calls:
                     with session.running(call.id):
@@ -169,7 +169,7 @@ class FollowWay(Way):
             while not _is_answered(messages):
                 request = await self.timed(session.follow(messages, system=SYSTEM, tools=TOOLS))
                 response = await self.client.messages.create(**request.kwargs)
-                await self.timed(session.settle(response))
+                await self.timed(session.record(response))
                 blocks = [block.model_dump(exclude_none=True) for block in response.content]
                 messages.append({"role": "assistant", "content": blocks})
                 results = [

@@ -76,7 +76,7 @@ async def _strike(place: Path, at: int, seconds: float, tally: Tally) -> bool:
             tally.crashed(where, error)
             return bool(struck)
     tally.faults += bool(struck)
-    entries = load(session.engine.log.path).entries
+    entries = load(session._engine.log.path).entries
     kept = {entry.n for entry in entries}
     tally.data_lost += sum(entry.n not in kept for entry in written)
     tally.data_lost += sum(isinstance(entry, Swept) for entry in entries)  # nothing is old here

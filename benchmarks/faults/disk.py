@@ -79,7 +79,7 @@ async def _strike(place: Path, at: int, way: str, tally: Tally) -> bool:
                 session.close()
     tally.faults += bool(struck)
     if session is not None and written:
-        path = session.engine.log.path
+        path = session._engine.log.path
         kept = {entry.n for entry in load(path).entries}
         tally.data_lost += sum(entry.n not in kept for entry in written)
         try:
@@ -97,10 +97,10 @@ async def work(session: Session, written: list[AnyEntry]) -> None:
         written.append(session.view.history[-1])
         await session.prepare()
         use = {"type": "tool_use", "id": f"t{turn}", "name": "Bash", "input": {"command": "a"}}
-        await session.settle(_answer(f"a{turn}", [use], "tool_use"))
+        await session.record(_answer(f"a{turn}", [use], "tool_use"))
         session.tool_result(f"t{turn}", "line of text\n" * 10_000)
         await session.prepare()
-        await session.settle(_answer(f"b{turn}", [{"type": "text", "text": "done"}], "end_turn"))
+        await session.record(_answer(f"b{turn}", [{"type": "text", "text": "done"}], "end_turn"))
         written.extend(e for e in session.view.history[-3:] if not isinstance(e, Failed))
 
 

@@ -39,16 +39,16 @@ def probing_loop(
     session: Session, model: Model, place: Path, patience: Patience, tool: Tool = LOOK
 ) -> Loop:
     return Loop(
-        engine=session.engine,
+        engine=session._engine,
         models=Models(model),
-        stages=session.layers.stages,
-        after_turn=session.layers.after_turn,
+        stages=session._layers.stages,
+        after_turn=session._layers.after_turn,
         toolbox=Toolbox(
             tools={tool.name: tool},
             tool_context=ToolContext(root=place, home=place, scratch=place),
         ),
-        settings=session.engine.settings.loop,
-        budget=Budget(session.engine.settings.budget),
+        settings=session._engine.settings.loop,
+        budget=Budget(session._engine.settings.budget),
         patience=patience,
         sleep=_no_wait,
     )

@@ -13,7 +13,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.steady import Patience
-from longhold.core.request.billing.api_error import ERROR_TYPES
+from longhold.core.request.billing.api_request import ERROR_TYPES
 from longhold.core.turn.loop import Loop, Stopped
 from longhold.errors import LongholdError
 from longhold.session.session import Session
@@ -75,7 +75,7 @@ async def _case(place: Path, url: str, name: str, tally: Tally) -> None:
         session.close()
         await model.close()
     tally.crashes += bool(violations(session.view.messages()))
-    entries = load(session.engine.log.path).entries
+    entries = load(session._engine.log.path).entries
     said = [text_of(entry.content) for entry in entries if isinstance(entry, Replied)]
     if end is not None and end.reason == "completed" and end.text not in said:
         tally.false_statements += 1

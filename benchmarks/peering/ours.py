@@ -68,7 +68,7 @@ async def _ms_per_turn(messages: int) -> float:
             )
             began = time.process_time()
             await session.prepare()
-            await session.settle(answer)
+            await session.record(answer)
             session.tool_result(use["id"], result["content"])
             times.append((time.process_time() - began) * 1_000)
             await asyncio.sleep(0)

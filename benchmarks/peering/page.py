@@ -31,11 +31,11 @@ LESS_IS_BETTER = frozenset(WORK) - {"summaries"} | {"tokens_share"}
 JUDGED = (set(WORK) | set(KEPT)) - {"summaries"}
 HEAD = """# Beside other libraries
 
-`python benchmarks/peers.py --page docs/peers.md` drives each library, in an environment of its own and through its
+`python benchmarks/peers.py --page benchmarks/results/peers.md` drives each library, in an environment of its own and through its
 public API, on the same recorded sessions ({sessions}, {calls} calls, a window of 200K, Python {python}), with the same
-scripted summary, and writes this page. What it would send is billed by the [simulator](simulator.md)'s cache at the
+scripted summary, and writes this page. What it would send is billed by the [simulator](../../docs/models.md)'s cache at the
 recorded pace; it is given the usage that a provider would report. Times are processor time of the library's own work
-in a turn in which nothing is due, not how messages are put into its types; ours is the whole of `prepare`, `settle` and
+in a turn in which nothing is due, not how messages are put into its types; ours is the whole of `prepare`, `record` and
 `tool_result`, the log included. A turn of ours and of the sessions in a file is on disk when it ends; the others keep
 nothing that outlives the process.
 

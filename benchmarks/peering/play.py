@@ -16,7 +16,7 @@ from longhold.core.messages import JsonObject, Message, ToolUse, Usage, content_
 from longhold.core.messages.rules import violations
 from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Request
-from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.cache import SimulatorClock
 from longhold.core.request.billing.tokens import encode
 from longhold.core.view import fold
 from longhold.insight.replay.billing import PromptBiller

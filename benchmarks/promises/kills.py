@@ -112,10 +112,10 @@ async def charge_all(url: str, place: Path, records_beginnings: bool) -> None:
             session = Session.open(id=id, model=MODEL, tools=[CHARGE], directory=place)
         if not session.view.items:
             session.user(TASK)
-        while not session.engine.is_answered():
+        while not session._engine.is_answered():
             request = await session.prepare()
             response = await client.messages.create(**request.kwargs)
-            await session.settle(response)
+            await session.record(response)
             for call in response.content:
                 if call.type == "tool_use":
                     if records_beginnings:

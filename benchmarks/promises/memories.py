@@ -11,13 +11,15 @@ from longhold.core.memory.memory import Memory
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.models import open_model
-from longhold.core.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
+from longhold.core.settings import BudgetSettings, DreamSettings, Settings, home
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import Brain, text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
 
 COMPACT = "/compact"
-UNBOUNDED = Settings(budget=BudgetSettings(own_share=0.0))
+UNBOUNDED = Settings(
+    budget=BudgetSettings(own_share=0.0), memory=replace(Settings().memory, share=0.0)
+)
 """Sessions this short would not pay for jobs beside them."""
 FACT = "Remember that releases go out on Tuesday nights."
 QUESTION = "When do releases go out on Tuesday?"
@@ -78,7 +80,7 @@ async def dreams(project: Path) -> dict[str, bool]:
     """Let a dream delete with a reason, improve something, and overstep."""
     root = remember(project)
     dream = replace(DreamSettings(), sessions=0, after_hours=0.0, removed_floor=1)
-    settings = replace(UNBOUNDED, dream=dream, memory=MemorySettings(extract="off"))
+    settings = replace(UNBOUNDED, dream=dream, memory=replace(UNBOUNDED.memory, extract="off"))
     history = await talk(Dreamer(), project, ["Hello."], settings)
     dreamt = [entry for entry in history if isinstance(entry, Dreamt) and entry.by == "model"]
     with MemoryStore(root) as store:
@@ -96,6 +98,8 @@ async def dreams(project: Path) -> dict[str, bool]:
 async def recall_after_compaction(project: Path) -> bool:
     """Learn in one session; in another recall once, compact, and recall again."""
     await talk(DigestBrain(), project, [FACT], UNBOUNDED)
+    told = "\n".join(f"{n}: the {n % 7}th mast was checked." for n in range(400))
+    (project / "notes.md").write_text(told)  # enough that a summary is shorter
     prompts = [QUESTION, "Read notes.md.", QUESTION, COMPACT, QUESTION]
     history = await talk(DigestBrain(), project, prompts, UNBOUNDED)
     kinds = [type(entry) for entry in history if isinstance(entry, Recalled | Compacted)]

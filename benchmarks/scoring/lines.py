@@ -70,7 +70,7 @@ LINES = (
             "ours_usd": "ours.usd",
             "cheapest_peer_usd": "cheapest_peer_usd",
         },
-        "benchmarks/peers.py --page docs/peers.md --json",
+        "benchmarks/peers.py --page benchmarks/results/peers.md --json",
         goals=at_most(ours_growth=1.5)
         | dict.fromkeys(
             (
@@ -138,7 +138,20 @@ LINES = (
         "breaks_real",
         "cold calls on record have a cause",
         named("explained_share", "cold_calls"),
-        goals={"explained_share": (">=", 0.7)},
+        goals={"explained_share": (">=", 0.65)},
+        # 0.7 counted guesses about thinking, which these transcripts contradict
+    ),
+    _line(
+        "history",
+        "a search finds the session that is meant",
+        named("first", "first_three"),
+        goals={"first": (">=", 0.85), "first_three": (">=", 0.95)},
+    ),
+    _line(
+        "causes",
+        "no stated cause contradicts the transcript",
+        named("stated", "confirmed", "contradicted"),
+        goals=none("contradicted"),
     ),
     _line(
         "payback",
@@ -188,6 +201,34 @@ LINES = (
         goals=none("false_statements") | {"user_words_kept": (">=", 1.0)},
         higher_is_better=frozenset({"survives_abort", "tool_change_read_share"}),
         noise=COUNTED,
+        seconds=900,
+    ),
+    _line(
+        "defaults",
+        "at default settings nothing is lost, repeated or rewritten, in any situation",
+        named(
+            "unread_lost",
+            "calls_repeated",
+            "open_turn_visible_share",
+            "user_words_lost",
+            "past_threshold_share",
+            "ended_with_room",
+            "model_summary_share",
+            "live_tokens_rewritten",
+            "paid_unused_share",
+            "wrong_windows",
+        ),
+        goals=none(
+            "unread_lost",
+            "calls_repeated",
+            "user_words_lost",
+            "ended_with_room",
+            "live_tokens_rewritten",
+            "wrong_windows",
+        )
+        | at_most(past_threshold_share=0.05, paid_unused_share=0.01)
+        | {"open_turn_visible_share": (">=", 1.0), "model_summary_share": (">=", 0.8)},
+        details="usd_without",
         seconds=900,
     ),
     _line(
@@ -250,17 +291,23 @@ LINES = (
         needs_quiet=True,
     ),
     _line(
-        "policy",
-        "the cost policy costs less and misses less than that of 0.1.0",
+        "folds",
+        "on projects that nothing was chosen on, ours costs 7 % less than the cheapest other and"
+        " misses 15 % less",
         {
-            "cost_to_0_1_0": "cost_ratio",
-            "regret_to_0_1_0": "regret_ratio",
-            "asked_again_to_0_1_0": "asked_again_ratio",
-            "ours_usd": "policies.ours.usd",
-            "recorded_usd": "recorded_usd",
+            "usd_ratio": "out_of_fold.usd_ratio",
+            "regret_usd_ratio": "out_of_fold.regret_usd_ratio",
+            "default_usd_ratio": "all_sessions.ours.usd_ratio",
+            "default_regret_usd_ratio": "all_sessions.ours.regret_usd_ratio",
         },
-        goals=at_most(cost_to_0_1_0=1.05, regret_to_0_1_0=0.5),
-        seconds=900,
+        "benchmarks/replay.py --folds 4 --json",
+        goals=at_most(
+            usd_ratio=0.93,
+            regret_usd_ratio=0.85,
+            default_usd_ratio=0.93,
+            default_regret_usd_ratio=0.85,
+        ),
+        seconds=1_800,
         needs=RECORDED,
     ),
     _line(
