@@ -1,0 +1,1 @@
+"""A model, a tool and a transcript format for Longhold."""
