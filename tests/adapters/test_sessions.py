@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -108,7 +109,10 @@ async def test_a_run_that_leaves_twice_frees_no_other_run(made):
     assert not is_locked("c")
 
 
-async def test_a_run_that_ends_while_it_enters_leaves_no_log_open(made):
+@pytest.mark.parametrize("threads", [1, 4])
+async def test_a_run_that_ends_while_it_enters_leaves_no_log_open(made, threads):
+    # One thread opens the log before the release can close it, several in either order.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads))
     sessions = made(wait_seconds=5)
     entering = asyncio.create_task(sessions.enter("c", "run-1", MODEL))
     await asyncio.sleep(0)

@@ -122,11 +122,10 @@ class Sessions:
                 await self._aclose(place)  # its jobs belong to another loop
             if place.session is None:
                 left = max(0.0, until - time.monotonic())
-                place.session = await self._open(name, model, left)
-                place.loop = asyncio.get_running_loop()
-            if self._places.get(name) is not place or place.owner != owner:
-                await self._aclose(place)
-                raise SessionBusy(f"{name} was released while this run waited for it")
+                opened = await self._open(name, model, left)
+                if not self._give(name, place, owner, opened):
+                    await opened.aclose()
+                    raise SessionBusy(f"{name} was released while this run waited for it")
         except BaseException:
             await self.leave(id, owner, is_over=True)
             raise
@@ -140,18 +139,21 @@ class Sessions:
 
         A caller that is cancelled meanwhile does not stop it.
         """
-        place = self._places.get(self._name(id))
-        if place is not None and place.owner == owner:
-            leaving = self._leave(self._name(id), place, owner, is_over=is_over)
-            await asyncio.shield(asyncio.ensure_future(leaving))
+        with self._guard:
+            place = self._places.get(self._name(id))
+            if place is None or place.owner != owner:
+                return
+            place.owner = object()  # because a run that still enters must not get this session
+        leaving = self._leave(self._name(id), place, is_over=is_over)
+        await asyncio.shield(asyncio.ensure_future(leaving))
 
-    async def _leave(self, name: str, place: _Place, owner: object, *, is_over: bool) -> None:
+    async def _leave(self, name: str, place: _Place, *, is_over: bool) -> None:
         if self._hold == "call" or (self._hold == "turn" and is_over):
             await self._aclose(place)
         with self._guard:
-            if self._places.get(name) is not place or place.owner != owner:
-                return  # a cancelled run may leave twice, and another one may have entered since
             place.owner = None
+            if self._places.get(name) is not place:
+                return  # the adapter was closed meanwhile
             self._places.move_to_end(name)
             if place.session is None:
                 del self._places[name]
@@ -209,6 +211,14 @@ class Sessions:
                 return None
             place.owner = owner
             return place
+
+    def _give(self, name: str, place: _Place, owner: object, session: Session) -> bool:
+        """Put an opened session into its place, unless the owner left while it was opened."""
+        with self._guard:
+            if self._places.get(name) is not place or place.owner != owner:
+                return False
+            place.session, place.loop = session, asyncio.get_running_loop()
+            return True
 
     async def _open(self, name: str, model: str, wait_seconds: float) -> Session:
         given: OpenOptions = {"dialect": self._dialect, **self._options}
