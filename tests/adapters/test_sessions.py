@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,6 +21,20 @@ from longhold.simulator.brains.scripted import ScriptedBrain
 
 langchain = LazyModule("longhold.adapters.langchain")
 openai_agents = LazyModule("longhold.adapters.openai_agents")
+
+
+class LateThreads(ThreadPoolExecutor):
+    """Begins the nth piece of work last, so that opening and closing a log run in either order."""
+
+    def __init__(self, late):
+        super().__init__()
+        self.late, self.submitted = late, 0
+
+    def submit(self, work, /, *args, **kwargs):
+        self.submitted += 1
+        if self.submitted == self.late:
+            return super().submit(lambda: (time.sleep(0.3), work(*args, **kwargs))[1])
+        return super().submit(work, *args, **kwargs)
 
 
 @pytest.fixture
@@ -109,10 +124,9 @@ async def test_a_run_that_leaves_twice_frees_no_other_run(made):
     assert not is_locked("c")
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-async def test_a_run_that_ends_while_it_enters_leaves_no_log_open(made, threads):
-    # One thread opens the log before the release can close it, several in either order.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads))
+@pytest.mark.parametrize("late", [0, 1, 2, 3])
+async def test_a_run_that_ends_while_it_enters_leaves_no_log_open(made, late):
+    asyncio.get_running_loop().set_default_executor(LateThreads(late))
     sessions = made(wait_seconds=5)
     entering = asyncio.create_task(sessions.enter("c", "run-1", MODEL))
     await asyncio.sleep(0)
