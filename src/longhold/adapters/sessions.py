@@ -120,19 +120,19 @@ class Sessions:
         try:
             if place.session is not None and place.loop is not asyncio.get_running_loop():
                 await self._aclose(place)  # its jobs belong to another loop
-            if place.session is None:
-                left = max(0.0, until - time.monotonic())
-                opened = await self._open(name, model, left)
-                if not self._give(name, place, owner, opened):
-                    await opened.aclose()
+            session = place.session
+            if session is None:
+                session = await self._open(name, model, max(0.0, until - time.monotonic()))
+                if not self._give(name, place, owner, session):
+                    await session.aclose()
                     raise SessionBusy(f"{name} was released while this run waited for it")
         except BaseException:
             await self.leave(id, owner, is_over=True)
             raise
-        place.session.forget_request()
-        if model and place.session.model != model:
-            place.session.switch(model, "the program's choice")
-        return place.session
+        session.forget_request()
+        if model and session.model != model:
+            session.switch(model, "the program's choice")
+        return session
 
     async def leave(self, id: str | None, owner: object, *, is_over: bool) -> None:
         """Let others use a conversation. Its log is released if the adapter's `hold` says so.
