@@ -11,8 +11,6 @@ import random
 import shlex
 import subprocess
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,7 +27,6 @@ from longhold.cli.agent_options import offline_model, running_agent
 from longhold.cli.output import report, rewrite_line, say
 from longhold.core.log.entries import (
     AnyEntry,
-    Began,
     Cleared,
     Compacted,
     Forked,
@@ -41,7 +38,15 @@ from longhold.core.log.entries import (
 from longhold.core.log.spending import sum_spending
 from longhold.core.messages import JsonObject, text_of
 from longhold.core.messages.rules import violations
-from longhold.core.messages.text import bar, clean_line, exact_dollars, human_size, percent, tokens
+from longhold.core.messages.text import (
+    bar,
+    clean_line,
+    exact_dollars,
+    human_size,
+    percent,
+    pluralize,
+    tokens,
+)
 from longhold.core.models import Model
 from longhold.core.settings import Settings
 from longhold.core.turn.loop import Stopped
@@ -131,8 +136,6 @@ def _demo_settings(*, is_filled: bool) -> Settings:
 COLUMNS = 100
 LINE_CHARS = 2_000  # `say` cuts for a terminal only
 TASK_CHARS = 70
-DONE = ("cleared ", "compacted ")
-"""Openings of notices from layers that report their own work."""
 
 
 @dataclass(slots=True)
@@ -149,10 +152,6 @@ class DemoLines:
             line = clean_line(line, COLUMNS)
         say(line, err=True, dim=True)
 
-    def notice(self, line: str) -> None:
-        if line.startswith(DONE):
-            self.say(line)
-
     def follow(self, agent: Agent, task: str) -> None:
         for line in self._stages.follow(agent.engine.view.history):
             kind = line.partition(":")[0]
@@ -168,7 +167,8 @@ class DemoLines:
 
 def _last_screen(found: JsonObject) -> list[str]:
     runs = (found, found["filled"])
-    writers = [[made["by"] for made in one["layers"]["compacted"]] for one in runs]
+    layers, notes, inside = found["layers"], found["notes"], found["look_inside"]
+    spilled, made = layers["spilled_bytes"], layers["compacted"]
     rows = {
         "tokens": [tokens(one["tokens"]) for one in runs],
         "from the cache": [f"{one['cache_read_share']:.1%}" for one in runs],
@@ -176,40 +176,24 @@ def _last_screen(found: JsonObject) -> list[str]:
         "tasks word for word": [
             f"{one['layers']['tasks_still_verbatim']} of {len(TASKS)}" for one in runs
         ],
-        "summaries by a model": [f"{by.count('model')} of {len(by)}" for by in writers],
     }
-    broken, inside = found["broken_rules"], found["look_inside"]
-    seconds = sum(one["seconds"] for one in runs)
     return [
         "",
-        f"tests     {found['tests_before']} before, {found['tests_after']} after: "
-        f"{len(found['tasks'])} tasks, {found['answers']} answers, "
-        f"{sum(found['tool_calls'].values())} tool calls",
-        *_layer_lines(found),
-        f"log       {found['entries']} entries, all of it kept; "
-        + (f"BROKEN: {broken}" if broken else "no API rule broken"),
+        f"tests     {found['tests_before']} before, {found['tests_after']} after",
+        f"spilled   {len(spilled)} results, {human_size(sum(spilled))}, to disk with a preview",
+        f"cleared   {layers['cleared']} old results left the view where that was free or paid",
+        f"compacted {len(made)} times; the model's call read "
+        f"{percent(made[0]['prefix_read_share'] if made else 0.0, 1)} of its prompt from the cache",
+        f"notes     updated {pluralize(notes['updates'], 'time')}, and replaced "
+        f"{notes['compacted']} {'summary' if notes['compacted'] == 1 else 'summaries'} without a call",
+        f"API rules {found['broken_rules'] or 'none broken'}",
         "",
         f"{'':<22} {'with Longhold':>14}   let it fill, then summarise",
         *(f"{name:<22} {own:>14}   {other}" for name, (own, other) in rows.items()),
         "",
-        f"All of it was simulated in {seconds:.0f} s; nothing was spent or sent.",
+        "All of it was simulated; nothing was spent or sent.",
         *([f"This session, turn by turn: {inside}"] if inside else []),
         "Your own sessions, with what would have saved most: longhold report",
-    ]
-
-
-def _layer_lines(found: JsonObject) -> list[str]:
-    layers, used, limit = found["layers"], found["used_tokens"], found["window_tokens"]
-    spilled, made, notes = layers["spilled_bytes"], layers["compacted"], found["notes"]
-    first = made[0] if made else {"before_tokens": 0, "after_tokens": 0, "prefix_read_share": 0.0}
-    return [
-        f"window    [{bar(used / limit, 30)}] {tokens(used)} of {tokens(limit)}",
-        f"spilled   {len(spilled)} results, {human_size(sum(spilled))}, to disk with a preview",
-        f"cleared   {layers['cleared_results']} old results left the view where that was free or paid",
-        f"compacted {len(made)} times; the model's call read {percent(first['prefix_read_share'], 1)} of "
-        f"its prompt from the cache: {tokens(first['before_tokens'])} → {tokens(first['after_tokens'])}",
-        f"notes     updated {notes['updates']} times, and replaced "
-        f"{notes['compacted']} {'summary' if notes['compacted'] == 1 else 'summaries'} without a call",
     ]
 
 
@@ -270,53 +254,41 @@ def _test(project: Path) -> str:
 async def _work(
     model: Model, project: Path, shown: DemoLines | None, *, is_filled: bool
 ) -> JsonObject:
-    began, ends = time.perf_counter(), []
-    settings, listener = _demo_settings(is_filled=is_filled), shown.notice if shown else None
+    ends = []
     async with running_agent(
-        model, settings, directory=project, mode="bypass", listener=listener
+        model,
+        _demo_settings(is_filled=is_filled),
+        directory=project,
+        mode="bypass",
+        listener=shown.say if shown else None,
     ) as agent:
         for task in TASKS:
-            ends.append(await _do(agent, task, shown))
+            async for event in agent.run(task):
+                if isinstance(event, Stopped):
+                    ends.append(event.reason)
+                if shown is not None:
+                    shown.follow(agent, task)
             if task == COMPACT_AFTER and not is_filled:
                 await agent.compact(FOCUS)
-        return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
+        return _figures(agent) | {"tasks": ends}
 
 
-async def _do(agent: Agent, task: str, shown: DemoLines | None) -> str:
-    end = ""
-    async for event in agent.run(task):
-        if isinstance(event, Stopped):
-            end = event.reason
-        if shown is not None:
-            shown.follow(agent, task)
-    return end
-
-
-def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
-    view, full = agent.session.view, agent.session.fullness()
+def _figures(agent: Agent) -> JsonObject:
+    view = agent.session.view
     history, spent = view.history, sum_spending(view.history)
     compacted = _of(Compacted, history)
     from_notes = [entry for entry in compacted if "from the notes" in entry.why]
     seen = "\n".join(text_of(message.content) for message in view.messages())
     return {
         "session": agent.session.id,
-        "tasks": ends,
-        "answers": spent.calls,
         "tokens": spent.total_tokens,
-        "tool_calls": dict(Counter(entry.tool for entry in _of(Began, history))),
-        "entries": len(history),
         "layers": {
             "spilled_bytes": [entry.bytes for entry in _of(Spilled, history) if entry.file],
-            "cleared": [entry.why for entry in _of(Cleared, history)],
-            "cleared_results": sum(len(entry.ids) for entry in _of(Cleared, history)),
+            "cleared": sum(len(entry.ids) for entry in _of(Cleared, history)),
             "compacted": [
                 {
                     "by": entry.by,
-                    "before_tokens": entry.before_tokens,
-                    "after_tokens": entry.after_tokens,
-                    "names_survived": entry.survived,
                     "prefix_read_share": _prefix_read([e for e in history if e.n < entry.n]),
-                    "why": entry.why,
                 }
                 for entry in compacted
             ],
@@ -329,8 +301,6 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
             "calls": sum(entry.usage is not None for entry in from_notes),
         },
         "broken_rules": violations(view.messages()),
-        "used_tokens": full.used_tokens,
-        "window_tokens": full.window.limit_tokens,
         "cache_read_share": round(spent.hit_share, 4),
         "usd": round(spent.usd, 5),
         "usd_without_cache": round(spent.bare_usd, 5),
