@@ -18,7 +18,9 @@ from generated_sessions import write, write_large
 from longhold.cli import COMMANDS, HIDDEN, cli, every_command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Asked, Replied, Said
+from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, Usage
+from longhold.insight.transcripts.formats import open_transcript
 
 
 @pytest.fixture
@@ -102,7 +104,7 @@ def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
     id = json.loads(longhold("sessions", "import", transcript, "--json", cwd=tmp_path).stdout)[
         "session"
     ]
-    branched = json.loads(longhold("sessions", "--branch", id, "--upto", 20, "--json").stdout)
+    branched = json.loads(longhold("sessions", "--branch", id, "--json").stdout)
     assert branched["from"] == id
     asked = longhold("sessions", "--delete", id, input="n\n")
     assert asked.returncode == 130
@@ -227,10 +229,11 @@ def test_every_error_of_the_system_is_one_line(tmp_path):
 
 
 def test_a_sub_agent_is_reached_by_its_sessions_id(transcript, tmp_path):
-    beside = transcript.with_suffix("") / "subagents"
-    beside.mkdir(parents=True)
-    write(beside / "agent-abc.jsonl", 4, 60, sidechain=True)
     taken = json.loads(longhold("sessions", "import", transcript, "--json", cwd=tmp_path).stdout)
+    write(tmp_path / "agent-abc.jsonl", 4, 60, sidechain=True)
+    header = FileStore().find(taken["session"]).header
+    with open_transcript(tmp_path / "agent-abc.jsonl") as agent:
+        FileStore().add(header, agent.entries, agent=f"{taken['session']}/abc")
     found = json.loads(longhold("context", f"{taken['session']}/abc", "--json").stdout)
     assert found["messages"] > 5
 

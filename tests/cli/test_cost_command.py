@@ -11,10 +11,8 @@ from generated_sessions import write
 from longhold.cli.cost_command import command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Forked, Replied, Said
-from longhold.core.log.spending import Budget
 from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import measure_text
-from longhold.core.settings import BudgetSettings
 
 
 @pytest.fixture
@@ -45,14 +43,6 @@ def test_json_adds_up(transcript):
         [turn["item"] for turn in found["bill"]["turns"]],
     ):
         assert sum(sum(item["cost"].values()) for item in part) == pytest.approx(found["usd"])
-
-
-def test_the_days_of_the_ledger_are_shown(tmp_path, transcript):
-    Budget(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
-    shown = cost(log_of(tmp_path, answer(1.0, input_tokens=9)))
-    assert "all sessions with Longhold, by day" in shown
-    assert "$4.00     1.00M  1 answer\n" in shown
-    assert "by day" not in cost(transcript)
 
 
 def test_what_was_not_recorded_is_estimated_and_said(tmp_path):

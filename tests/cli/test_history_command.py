@@ -46,7 +46,7 @@ def test_an_id_is_printed_as_it_was(session):
 
 
 def test_a_file_is_found_by_its_name(session):
-    found = json.loads(longhold("history", session, "--file", "a.py", "--json").stdout)
+    found = json.loads(longhold("history", session, "file:a.py", "--json").stdout)
     assert [hit["n"] for hit in found["hits"]] == [3]
     page = json.loads(longhold("history", session, "--id", "3", "--json").stdout)
     assert (page["page"]["text"], page["page"]["of_lines"]) == (BODY, 3)
@@ -71,7 +71,7 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
     [
         ([], 2, "give words to search for"),
         (["x", "--id", "3"], 2, "--id opens a record"),
-        (["x", "--lines", "3"], 2, "need --id"),
+        (["x", "--lines", "3"], 2, "needs --id"),
         (["--id", "nobody"], 5, "not a message or tool use"),
         (["--id", "3", "--lines", "9"], 5, "there is no line 9"),
     ],

@@ -80,7 +80,6 @@ def test_every_command_speaks_json():
     assert json.loads(memory("show", "a.md", "--json"))["description"] == "harbour"
     assert json.loads(memory("search", "harbour", "--json"))[0]["file"] == "a.md"
     assert "+description: harbour" in json.loads(memory("diff", "--json"))["diff"]
-    assert json.loads(memory("export"))[0]["file"] == "a.md"
     assert json.loads(memory("inbox", "--json")) == []
     assert json.loads(dream("--dry-run", "--json"))["commit"] is None
     assert json.loads(memory("forget", "a.md", "--json"))["id"] == 2
@@ -110,13 +109,6 @@ def test_files_changed_by_hand_are_taken_in(project):
     shown = memory("show")
     assert "hand.md" in shown and "bad.md was left out" in shown
     assert "changed by hand" in memory("log")
-
-
-def test_export_writes_plain_files(tmp_path):
-    memory("edit", "ops/a.md", "--text", page("one", "text"))
-    memory("export", tmp_path / "out")
-    assert "text" in (tmp_path / "out" / "ops" / "a.md").read_text()
-    assert "ops/a.md" in (tmp_path / "out" / "MEMORY.md").read_text()
 
 
 def test_the_inbox_waits_for_consent(project):
@@ -191,14 +183,6 @@ def test_odd_numbers_are_an_error_that_says_so(words):
 def test_a_memory_named_twice_is_forgotten_once():
     memory("edit", "a.md", "--text", page("one"))
     assert "forgotten" in memory("forget", "a.md", "a.md")
-
-
-def test_an_export_is_private_and_says_what_it_wrote_over(tmp_path):
-    memory("edit", "a.md", "--text", page("one"))
-    assert "Written over" not in memory("export", tmp_path / "out")
-    assert (tmp_path / "out" / "a.md").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
-    assert "Replaced: MEMORY.md, a.md." in memory("export", tmp_path / "out")
 
 
 def test_an_agents_own_memories_are_shown_and_its_proposals_answered():

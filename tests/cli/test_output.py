@@ -140,7 +140,7 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
         ("cache", "newest"), ("explain", "newest"), ("explain", name), ("compact", "newest", "--preview"),
         ("compact", name, "--preview"), ("compact", "newest"), ("undo", "newest"), ("undo", "newest", "--redo"),
         ("sessions", "notes", "newest"), ("history", "newest", "ask"), ("pin", "newest", "1"), ("sessions",),
-        ("sessions", "--all"), ("sessions", "agents", "newest"), ("sessions", "export", "newest", "--to", "anthropic"),
+        ("sessions", "--all"), ("sessions", "export", "newest", "--to", "anthropic"),
         ("sessions", "export", "newest", "--to", f"x{EVIL}"), ("config",), ("doctor",), ("trust", "--yes"),
         ("memory",), ("memory", "show", EVIL), ("memory", "search", EVIL), ("memory", "dream", "--dry-run"),
         ("report", name), ("report", hostile, "--by", "project"), ("report", hostile, "--csv"),

@@ -436,8 +436,6 @@ COMMANDS = {
     "/memory": "No memories for this project.",
     "/remember the mizzen is new": "the user said so",
     "/dream try": "Nothing to tidy.",
-    "/agents": "No agent is running.",
-    "/stop ada": "ada is not running.",
     "/jobs kill 9": "no job '9' is running",
     "/model": "Model (now ",
     "/login": "Which key?",

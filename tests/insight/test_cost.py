@@ -2,14 +2,11 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from longhold.core.log.entries import Compacted, Forked, Replied, Said
-from longhold.core.log.spending import FileLedger
 from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import measure_content
-from longhold.core.messages.usage import Tally
 from longhold.insight.cost import CostItem, bill, kinds_json
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
@@ -133,21 +130,6 @@ def test_a_summary_whose_call_is_not_recorded_is_estimated():
 
 def test_an_empty_history_costs_nothing():
     assert bill([]).total == CostItem()
-
-
-def test_the_ledger_is_summed_by_day(tmp_path):
-    line = msgspec.json.encode(Tally(usd=0.5, calls=1, input_tokens=10)) + b"\n"
-    (tmp_path / "2026-11-09.jsonl").write_bytes(line)
-    (tmp_path / "2026-11-10.jsonl").write_bytes(line + line + b'{"usd": 0.')
-    found = FileLedger(tmp_path).by_day()
-    assert [(day, spent.usd) for day, spent in found.items()] == [
-        ("2026-11-09", 0.5),
-        ("2026-11-10", 1.0),
-    ]
-
-
-def test_without_a_ledger_there_are_no_days(tmp_path):
-    assert FileLedger(tmp_path / "spent").by_day() == {}
 
 
 def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():

@@ -37,7 +37,7 @@ from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.engine import Engine
 from longhold.errors import RequestRejected, StoreError
 from longhold.insight.resume import client_session
-from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format
+from longhold.insight.transcripts.formats import CLIENTS, decode_path, load_format
 from longhold.session.preview import Preview, Seam, natural_seams, preview
 from longhold.session.scratch_session import (
     carry_over,
@@ -61,11 +61,9 @@ class CompactArguments:
     start: int | None
     end: int | None
     model: str
-    by_digest: bool
     base_url: str
     edits: bool
     out: Path | None
-    out_format: str | None
     client: str | None
     as_json: bool
 
@@ -96,14 +94,12 @@ class CompactArguments:
         return manual_request(self.focus, start=self.start, end=self.end, by_model=by_model)
 
     def check(self) -> None:
-        if self.model and self.by_digest:
-            raise click.UsageError("--model and --digest exclude each other; choose one")
         if self.start is not None and self.end is not None:
             raise click.UsageError("--from and --up-to exclude each other; choose one")
         if self.focus and not self.model:
             raise click.UsageError("--focus is for a model's summary; name one with --model")
-        if self.client and (self.out or self.out_format):
-            raise click.UsageError("--for says where and how to write; leave out --out and --to")
+        if self.client and self.out:
+            raise click.UsageError("--for says where to write; leave out --out")
         if not (self.is_preview or self.out or self.client or self.is_session):
             raise click.UsageError(
                 "a file is never changed; give --for CLIENT to go on there, --out FILE, or --preview"
@@ -126,13 +122,9 @@ class CompactArguments:
     "--up-to", "end", type=options.message_number, metavar="ID", help="Only up to this message."
 )
 @click.option("--model", default="", help="Let this model write the summary; costs a call.")
-@click.option("--digest", "by_digest", is_flag=True, help="Use no model: the default.")
 @options.base_url
 @click.option("--edit", "edits", is_flag=True, help="Edit the summary in $EDITOR before its use.")
 @click.option("--out", type=click.Path(path_type=Path), help="New file to write the result to.")
-@click.option(
-    "--to", "out_format", type=click.Choice([*FORMATS, OURS]), help="With --out: another format."
-)
 @click.option(
     "--for",
     "client",
@@ -311,7 +303,7 @@ def edited_text(text: str) -> str:
 
 
 def _write_file(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:
-    format = arguments.client or arguments.out_format or arguments.target.format
+    format = arguments.client or arguments.target.format
     place = client_session(format, arguments.target.worked_in) if format in CLIENTS else None
     out = place.path if place and arguments.client else arguments.out
     assert out is not None, "asked for only where something is written"

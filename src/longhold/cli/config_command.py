@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import report, say
+from longhold.cli.output import report
 from longhold.core.settings import home, show_settings
 from longhold.core.settings.project import project_root
 from longhold.core.settings.reading import ShownSetting, set_value
@@ -38,24 +38,8 @@ def get(name: str, as_json: bool) -> None:
     settings = show_settings(Path.cwd())
     found = [one for one in settings if one.name == name or one.name.startswith(f"{name}.")]
     if not found:
-        raise ConfigError(f"no setting {name!r}; `longhold config search WORD` finds one")
+        raise ConfigError(f"no setting {name!r}; `longhold config` lists all")
     _report(found, as_json)
-
-
-@command.command()
-@click.argument("words", nargs=-1, required=True)
-@options.as_json
-def search(words: tuple[str, ...], as_json: bool) -> None:
-    """List the settings that have all WORDS in their name or reason."""
-    wanted = [word.lower() for word in words]
-    found = [
-        one
-        for one in show_settings(Path.cwd())
-        if all(word in f"{one.name} {one.why}".lower() for word in wanted)
-    ]
-    _report(found, as_json)
-    if not found and not as_json:
-        say("No setting has these words; `longhold config` lists all.", err=True)
 
 
 @command.command("set")

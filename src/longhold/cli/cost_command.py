@@ -1,22 +1,19 @@
 """`longhold cost`: the cost of sessions."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from longhold.cli import options
 from longhold.cli.output import format_recorded, report_all, say
-from longhold.cli.target import OURS, CommandTarget, open_targets
+from longhold.cli.target import CommandTarget, open_targets
 from longhold.core.log.spending import is_own
-from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject
 from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
 from longhold.core.messages.usage import Tally
 from longhold.insight.cost import Bill, CostItem, bill
 
 TOP_TURNS = 5
-SHOWN_DAYS = 7
 SAID_CHARS = 60
 
 
@@ -39,8 +36,8 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
 
 def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
     history = opened.view.history
-    found, days = bill(history), default_store().shared(Path.cwd()).ledger.by_day()
-    lines = list(bill_lines(opened.name, found, days if opened.format == OURS else {}))
+    found = bill(history)
+    lines = list(bill_lines(opened.name, found))
     document = {
         "target": opened.name,
         "bill": found.to_json(),
@@ -48,7 +45,6 @@ def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
         "own_usd": found.own.tally.usd,
         "own_share": found.own_share,
         "unrecorded_usd": found.total.tally.unrecorded_usd,
-        "days": {day: spent.to_json() for day, spent in days.items()},
     }
     return document, lines, found.total.tally
 
@@ -62,7 +58,7 @@ def _format_spent(tally: Tally) -> str:
     )
 
 
-def bill_lines(name: str, found: Bill, days: dict[str, Tally]) -> Iterator[str]:
+def bill_lines(name: str, found: Bill) -> Iterator[str]:
     total = found.total.tally
     if not total.calls:
         yield f"{name}: no call here reports its usage"
@@ -87,11 +83,6 @@ def bill_lines(name: str, found: Bill, days: dict[str, Tally]) -> Iterator[str]:
         said = clean_line(turn.said, SAID_CHARS) or "(before the first message)"
         calls = pluralize(turn.item.tally.calls, "call")
         yield f"  {turn.number:>4}  {_money(turn.item.tally)}  {calls:>10}  {said}"
-    if days:
-        yield "\nall sessions with Longhold, by day"
-    for day, spent in list(days.items())[-SHOWN_DAYS:]:
-        answers = pluralize(spent.calls, "answer")
-        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.total_tokens):>8}  {answers}"
 
 
 def _money(tally: Tally) -> str:

@@ -40,18 +40,14 @@ from longhold.insight.words import SessionWords
     "--id", help="Open a step or message (123 or '#123'), a range (41-57) or a tool use by its id."
 )
 @click.option("--in", "agent", type=click.Choice(list(agent_roots())), help="Only this agent's.")
-@click.option("--file", default="", help="Only records that read or changed this file.")
 @click.option("--lines", default="", help="With --id: only these lines, such as 40-80.")
-@click.option("--chars", default="", help="With --id: only these characters.")
 @click.option("--skip", default=0, help="Skip this many results.")
 @options.as_json
 def command(
     words: tuple[str, ...],
     id: str | None,
     agent: str | None,
-    file: str,
     lines: str,
-    chars: str,
     skip: int,
     as_json: bool,
 ) -> None:
@@ -65,33 +61,30 @@ def command(
     summaries, also those since cleared, collapsed or compacted. --id prints a record exactly as it
     was, and for an answer also the results of its calls.
     """
-    targets, query = _split_words(words, is_opening=id is not None, file=file)
-    if id is None and not query.strip() and not file:
-        raise click.UsageError("give words to search for, --file or --id; try --help")
-    if id is None and (lines or chars):
-        raise click.UsageError("--lines and --chars need --id")
+    targets, query = _split_words(words, is_opening=id is not None)
+    if id is None and not query.strip():
+        raise click.UsageError("give words to search for, or --id; try --help")
+    if id is None and lines:
+        raise click.UsageError("--lines needs --id")
     if id is None and (len(targets) != 1 or agent or Path(targets[0]).is_dir()):
-        query = f'{query} file:"{file}"' if file else query
         _search_all(targets, query, agent=agent or "", skip=skip, as_json=as_json)
         return
     opened = open_target(targets[0] if targets else NEWEST)
     history = _history(opened)
     try:
         if id is not None:
-            _show(history.open(id, lines=lines, chars=chars), as_json)
+            _show(history.open(id, lines=lines), as_json)
         else:
             has_left = any(isinstance(entry, ViewChange) for entry in opened.history)
-            _list(history.search(query, file=file, skip=skip), as_json, has_left=has_left)
+            _list(history.search(query, skip=skip), as_json, has_left=has_left)
     finally:
         history.close()
 
 
-def _split_words(
-    words: tuple[str, ...], *, is_opening: bool, file: str
-) -> tuple[tuple[str, ...], str]:
+def _split_words(words: tuple[str, ...], *, is_opening: bool) -> tuple[tuple[str, ...], str]:
     if is_opening and len(words) > 1:
         raise click.UsageError("--id opens a record of one session, words search; choose one")
-    if is_opening or (len(words) == 1 and (file or _is_target(words[0]))):
+    if is_opening or (len(words) == 1 and _is_target(words[0])):
         return words, ""
     return words[:-1], words[-1] if words else ""
 

@@ -19,7 +19,7 @@ from longhold.agent.subagents.memory_scopes import (
     scopes_of,
 )
 from longhold.cli import options
-from longhold.cli.output import json_out, report, say
+from longhold.cli.output import report, say
 from longhold.core.log.stores import default_store
 from longhold.core.memory.backlog import Backlog
 from longhold.core.memory.budget import MemoryBudget, learning_directory
@@ -33,7 +33,6 @@ from longhold.core.memory.store import SHARED, MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.messages.text import ago, clean_text, list_some
 from longhold.core.settings import Settings, home, load_settings
-from longhold.core.settings.private_files import write_private
 
 SHOWN_COMMITS = 20
 FOUND = 10
@@ -251,27 +250,6 @@ def share(file: str, convention: bool, as_json: bool) -> None:
         gone = MemoryChange(file=file, text=None, expected=store.version(file), reason=reason)
         done = store.commit([gone], by="person", why=f"{file} shared")
         report(as_json, done, [f"{written} is the team's; commit it with the repository."])
-
-
-@command.command(epilog="Example: longhold memory export ~/memories")
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), required=False)
-@options.as_json
-def export(directory: Path | None, as_json: bool) -> None:
-    """Write all memories to DIRECTORY, or print them as JSON."""
-    with memory_store() as store:
-        memories = store.memories()
-        if directory is None:
-            json_out(memories)
-            return
-        files = {memory.file: store.read(memory.file) for memory in memories}
-        files[INDEX] = store.index()
-        replaced = sorted(file for file in files if (directory / file).exists())
-        for file, text in files.items():
-            write_private(directory / file, text.encode())
-        over = f" Replaced: {', '.join(replaced)}." if replaced else ""
-        said = f"{len(memories)} memories written to {directory}.{over}"
-        written = {"written": sorted(files), "replaced": replaced, "directory": str(directory)}
-        report(as_json, written, [said])
 
 
 @command.command(epilog="Example: longhold memory inbox --accept 3")

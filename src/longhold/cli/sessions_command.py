@@ -35,7 +35,6 @@ from longhold.insight.words import SessionWords
 
 LEAST_WIDTH = 80
 PARTS = {
-    "agents": ("List a session's agents, find their logs, stop one.", "agents_command:command"),
     "check": ("Read every session and report damage.", "store_command:check"),
     "copy": ("Copy sessions from one store to another.", "store_command:copy"),
     "export": ("Write a session in another format.", "export_command:command"),
@@ -55,12 +54,6 @@ PARTS = {
 @click.pass_context
 @click.option("--all", "everywhere", is_flag=True, help="List the sessions of every project.")
 @click.option("--branch", metavar="ID", help="Copy a session under a new id.")
-@click.option(
-    "--upto",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="With --branch: only up to and including entry N.",
-)
 @click.option("--delete", metavar="ID", help="Delete a session for good.")
 @click.option(
     "--prune",
@@ -73,7 +66,6 @@ def command(
     context: click.Context,
     everywhere: bool,
     branch: str | None,
-    upto: int | None,
     delete: str | None,
     prune: bool,
     yes: bool,
@@ -88,10 +80,8 @@ def command(
     if context.invoked_subcommand:
         return
     store = default_store()
-    if upto is not None and not branch:
-        raise click.UsageError("--upto goes with --branch")
     if branch:
-        with store.branch(store.find(branch, by_prefix=True).id, upto=upto) as log:
+        with store.branch(store.find(branch, by_prefix=True).id) as log:
             facts = {"branched": log.header.session, "from": log.header.parent}
             report(as_json, facts, ["  ".join(f"{key}: {value}" for key, value in facts.items())])
     elif delete:

@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 import io
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -24,14 +23,13 @@ from longhold.agent.terminal.prompt_commands import load_prompts
 from longhold.agent.terminal.slash import KEYS, SessionMove, SlashContext, help_lines
 from longhold.cli import cli
 from longhold.cli.chat_command import KEY_CLAUDE, KEY_OPENAI, ask_key
-from longhold.cli.compact_command import edited_text, preview_lines, seam_lines
 from longhold.cli.context_command import lines as context_lines
 from longhold.cli.cost_command import bill_lines
 from longhold.cli.sessions_command import session_facts, session_summary
 from longhold.cli.slash_table import SLASH
 from longhold.cli.target import OURS, CommandTarget
 from longhold.core.log.cursor import clamp_time
-from longhold.core.log.entries import Compacted, Said
+from longhold.core.log.entries import Said
 from longhold.core.log.spending import ASIDE
 from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
@@ -44,8 +42,6 @@ from longhold.core.models.capabilities import is_simulated, known_models
 from longhold.core.policy.threshold import window_at_cost
 from longhold.core.settings import Mode, home
 from longhold.core.settings.reading import ANTHROPIC, OPENAI, set_value
-from longhold.core.stages.compact.draft import CompactionDraft
-from longhold.core.stages.compact.owner import manual_request
 from longhold.core.stages.space import foresee
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.fork import ForkRequest
@@ -56,8 +52,6 @@ from longhold.errors import ConfigError
 from longhold.insight.context import Context, describe
 from longhold.insight.cost import bill
 from longhold.insight.transcripts.formats import FORMATS
-from longhold.session.preview import natural_seams, preview
-from longhold.session.scratch_session import edit_draft
 
 NAME_WORDS, NAME_CHARS = 6, 40
 LARGE_SHARE = 0.25
@@ -105,7 +99,7 @@ def suggestions(found: Context) -> Iterator[str]:
 
 async def cost(context: SlashContext, rest: str) -> None:
     session, memory = context.agent.session, context.agent.memory
-    lines = [*bill_lines(session.id, bill(session.view.history), {})]
+    lines = [*bill_lines(session.id, bill(session.view.history))]
     if is_simulated(context.agent.model.name):
         lines.append("Simulated: nobody pays this.")
     lines += [memory.budget.line, *(one.line for one in memory.backlog.list())] if memory else []
@@ -220,7 +214,6 @@ def _run(words: tuple[str, ...]) -> None:
         return
 
 
-QUESTION = "Compact? y = yes, e = edit first, p N… = pin messages and draft again, else no: "
 _PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
 
 
@@ -236,81 +229,27 @@ class CompactWords:
     focus: str
     start: int | None = None
     end: int | None = None
-    is_preview: bool = False
 
     @classmethod
     def read(cls, text: str) -> "CompactWords":
-        first, _, rest = text.partition(" ")
-        text = rest if first == "preview" else text
         part = _PART.search(text)
         return cls(
             focus=(text[: part.start()] if part else text).strip(),
             start=int(part[2]) if part and part[1] == "from" else None,
             end=int(part[2]) if part and part[1] == "up to" else None,
-            is_preview=first == "preview",
         )
 
 
 async def compact(context: SlashContext, rest: str) -> None:
     words = CompactWords.read(rest)
     agent, screen = context.agent, context.screen
-    if words.is_preview:
-        await _preview(context, words)
-        return
     with screen.working(agent.abort.set, what="compacting"):
         entry = await agent.compact(words.focus, start=words.start, end=words.end)
-    _report_done(context, entry)
-
-
-def _report_done(context: SlashContext, entry: Compacted | None) -> None:
     if entry is None:
-        context.screen.say("Stopped; nothing was changed.")
+        screen.say("Stopped; nothing was changed.")
         return
-    context.screen.say(f"`/undo {entry.n}` restores the history.")
-    context.screen.show_status()
-
-
-async def _preview(context: SlashContext, words: CompactWords) -> None:
-    """Draft a compaction, show its effect, and let the user accept, edit, pin or discard it."""
-    agent, screen, began = context.agent, context.screen, time.monotonic()
-    request = manual_request(words.focus, start=words.start, end=words.end)
-    stage = agent.session._layers.compact
-    while True:
-        agent.abort.clear()
-        with screen.working(agent.abort.set, what="drafting a summary"):
-            draft = await run_unless_aborted(agent.abort, stage.load().draft(agent.engine, request))
-        if draft is None:
-            _report_done(context, None)
-            return
-        _show_draft(context, draft)
-        answer, _, rest = (await screen.answer(QUESTION)).strip().lower().partition(" ")
-        if answer != "p":
-            break
-        await pin(context, rest)
-    if answer == "e":
-        draft = await _edit(context, draft)
-    elif answer not in ("y", "yes"):
-        screen.say("Nothing was changed.")
-        return
-    seconds = time.monotonic() - began
-    _report_done(context, await stage.load().commit(agent.engine, draft, request, seconds=seconds))
-
-
-def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
-    session = context.agent.session
-    shown, seams = preview(session, draft), tuple(natural_seams(session.view))
-    context.screen.say(shown.summary, "document")
-    lines = (
-        *preview_lines(shown),
-        *(line.replace("--up-to ", "/compact up to ") for line in seam_lines(seams)),
-    )
-    context.screen.say("\n".join(("", *lines)))
-
-
-async def _edit(context: SlashContext, draft: CompactionDraft) -> CompactionDraft:
-    written: list[str] = []
-    await context.screen.hand_over(lambda: written.append(edited_text(draft.composed.text)))
-    return edit_draft(draft, written[0])
+    screen.say(f"`/undo {entry.n}` restores the history.")
+    screen.show_status()
 
 
 async def undo(context: SlashContext, rest: str) -> None:
@@ -460,18 +399,6 @@ _MODES = {
     "bypass": "ask nothing",
 }
 _CYCLE = ("ask", "accept_edits", "plan")
-
-
-async def agents(context: SlashContext, rest: str) -> None:
-    supervisor = context.agent.supervisor
-    running = supervisor.lines() if supervisor else []
-    context.screen.say("\n".join(map(clean_text, running)) or "No agent is running.")
-
-
-async def stop(context: SlashContext, rest: str) -> None:
-    supervisor = context.agent.supervisor
-    is_stopped = bool(rest and supervisor and await supervisor.stop(rest, by_user=True))
-    context.screen.say(f"{clean_text(rest)} {'was stopped' if is_stopped else 'is not running'}.")
 
 
 async def jobs(context: SlashContext, rest: str) -> None:

@@ -1,9 +1,7 @@
 """What agents are made of: tools, model, prompt, memory, skills; and those who only direct."""
 
-import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from casting import Cast, entries, hidden, told, until
 from longhold.agent.subagents import supervisor
 from longhold.agent.subagents.memory_scopes import open_store
-from longhold.agent.subagents.supervisor import LOOK_SECONDS, request_file
 from longhold.agent.subagents.worker import AgentWorker
 from longhold.core.log.entries import Ended, Ran, Spawned
 from longhold.core.memory.inbox import Inbox
@@ -227,21 +224,6 @@ async def test_hooks_hear_of_starts_and_may_hold_back_an_end(opened, project, tm
         assert any("mind the cat" in str(one.kwargs["messages"]) for one in cast.requests)
 
 
-@pytest.mark.parametrize("leave", [Path.touch, Path.mkdir])
-async def test_the_user_stops_one_from_another_terminal(opened, leave):
-    cast = Cast({"start now": CALL % ', "run_in_background": true', "do it": "text: never"})
-    cast.hold("do it")
-    async with opened(cast) as agent:
-        async for _ in agent.run("start now"):
-            pass
-        [id] = agent.supervisor.running
-        leave(request_file(agent.engine.log.path, id, "stop"))
-        await until(lambda: entries(agent, Ended))
-        [ended] = entries(agent, Ended)
-        assert (ended.state, ended.by_user) == ("stopped", True)
-        assert LOOK_SECONDS < 2
-
-
 async def test_progress_is_told_while_it_works(opened, monkeypatch):
     monkeypatch.setattr(supervisor, "PROGRESS_SECONDS", 0.1)
     cast = Cast(
@@ -313,22 +295,6 @@ async def test_one_started_again_has_no_more_than_it_had(opened):
         first, again = entries(agent, Spawned)
         assert (again.tools, again.mode) == (first.tools, first.mode) == (("Read",), "plan")
     assert ["Read"] in [_names(request) for request in cast.requests]
-
-
-async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
-    cast = Cast(WOKEN | {"start now": CALL % ', "name": "ada"', "go on please": "text: went on"})
-    held = cast.hold("go on please")
-    async with opened(cast) as agent:
-        await told(agent)
-        wish = request_file(agent.engine.log.path, entries(agent, Spawned)[0].agent, "stop")
-        wish.touch()
-        async for _ in agent.run("wake"):
-            pass
-        assert not wish.exists()
-        await asyncio.sleep(LOOK_SECONDS + 0.1)
-        held.set()
-        await until(lambda: len(entries(agent, Ended)) == 2)
-        assert entries(agent, Ended)[-1].state == "completed"
 
 
 async def test_progress_that_cannot_be_told_stops_nobody():

@@ -155,7 +155,7 @@ def test_completing_a_file_runs_nothing_of_the_repository(tmp_path):
         ("", CompactWords(focus="")),
         ("the tests", CompactWords(focus="the tests")),
         ("from 12", CompactWords(focus="", start=12)),
-        ("preview the tests up to #40", CompactWords(focus="the tests", end=40, is_preview=True)),
+        ("the tests up to #40", CompactWords(focus="the tests", end=40)),
         ("what came from Mars", CompactWords(focus="what came from Mars")),
     ],
 )

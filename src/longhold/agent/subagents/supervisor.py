@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from longhold.agent.hooks import HookVerdict
 from longhold.agent.subagents.definition import Definition, Definitions
@@ -49,12 +49,9 @@ from longhold.core.tools.protocol import Outcome, Refused
 from longhold.core.turn.engine import Engine
 from longhold.errors import LongholdError, StoreError
 
-LOOK_SECONDS = 0.5
-"""How often requests from other terminals are checked."""
 PROGRESS_SECONDS = 30.0
 """How often a background agent's activity is reported."""
 
-Wish: TypeAlias = Literal["stop", "background"]
 Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
 
@@ -190,8 +187,6 @@ class Supervisor:
             if order.tree is not None:
                 await asyncio.to_thread(finish, order.tree)
             raise
-        for wish in get_args(Wish):  # from an earlier run
-            request_file(self.engine.log.path, order.id, wish).unlink(missing_ok=True)
         session = self.engine.log.header.session
         self.engine.record(_make_spawned(one.order, call, session, one.worker.reach))
         self.running[order.id] = one
@@ -332,26 +327,10 @@ class Supervisor:
         return str(file)
 
     async def _look_after(self) -> None:
-        reported = time.monotonic()
         while self.running:
-            await asyncio.sleep(LOOK_SECONDS)
-            for id in tuple(self.running):
-                if self._take_request(id, "background"):
-                    self.send_back(id)
-                if self._take_request(id, "stop"):
-                    await self.stop(id, by_user=True)
-            if time.monotonic() - reported >= PROGRESS_SECONDS:
-                reported = time.monotonic()
-                for one in tuple(self.running.values()):
-                    await self._look_at(one)
-
-    def _take_request(self, id: str, wish: Wish) -> bool:
-        """Take another process's request; one that cannot be removed counts again."""
-        request = request_file(self.engine.log.path, id, wish)
-        is_there = request.exists()
-        with suppress(OSError):  # a failing disk must not end this task
-            request.unlink(missing_ok=True)
-        return is_there
+            await asyncio.sleep(PROGRESS_SECONDS)
+            for one in tuple(self.running.values()):
+                await self._look_at(one)
 
     async def _look_at(self, one: RunningAgent) -> None:
         if one.is_background and not one.is_idle:
@@ -365,10 +344,6 @@ class Supervisor:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})
-
-
-def request_file(log: Path, id: str, wish: Wish) -> Path:
-    return log.with_suffix("") / "agents" / f"{id}.{wish}"
 
 
 def _make_spawned(order: Order, call: str, session: str, reach: ToolReach) -> Spawned:

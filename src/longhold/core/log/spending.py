@@ -48,8 +48,6 @@ class DayLedger(Protocol):
 
     def add(self, spent: Tally) -> None: ...
     def today(self) -> Tally: ...
-    def by_day(self) -> dict[str, Tally]:
-        """Return the total of every day, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,6 @@ class FileLedger:
 
     def last_days(self, days: int) -> Tally:
         return sum((self._read(self._file_of(ago)) for ago in range(days)), Tally())
-
-    def by_day(self) -> dict[str, Tally]:
-        return {file.stem: self._read(file) for file in sorted(self.directory.glob("*.jsonl"))}
 
     def _read(self, file: Path) -> Tally:
         try:

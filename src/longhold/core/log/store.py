@@ -266,7 +266,7 @@ class FileStore:
             found = list(_read_session(self._agent_path(session, by_prefix=by_prefix)))
             if not found:
                 raise SessionNotFound(
-                    f"there is no agent {session!r}; `longhold sessions agents` lists them"
+                    f"there is no agent {session!r}; `longhold explain SESSION` names them"
                 )
             return replace(found[0], id=session)
         if (named := self._find_by_id(session)) is not None:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from longhold.core.log.entries import AnyEntry, Imported, Said, Titled
+from longhold.core.log.entries import AnyEntry, Said, Titled
 from longhold.core.messages import Text
 from longhold.core.messages.text import clean_line
 from longhold.core.messages.wrapped import strip_wrapped
@@ -46,15 +46,6 @@ def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
         if text := "\n".join(filter(None, blocks)):
             return clean_line(text, TITLE_CHARS)
     return NOTHING_SAID
-
-
-def find_import_source(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - END_BYTES))
-        for line in reversed(file.read().split(b"\n")):
-            if isinstance(entry := _entry(line), Imported):
-                return entry.source
-    return ""
 
 
 def _head(file: BinaryIO) -> Iterator[bytes]:

@@ -114,9 +114,6 @@ class PageSettings:
         "text of all messages on a page; the page of the longest session then stays under 3 MB",
         low=10_000,
     )
-    sessions: int = setting(
-        20, "sessions of one directory in one page; they share its bytes", low=1, high=1_000
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

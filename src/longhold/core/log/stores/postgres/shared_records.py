@@ -93,14 +93,6 @@ class PostgresLedger:
         )
         return _read_sums(rows[0]) if rows else Tally()
 
-    def by_day(self) -> dict[str, Tally]:
-        rows = self._database.rows(
-            f"SELECT day::text, {_SUMS} FROM longhold.spending WHERE tenant = %s "
-            "GROUP BY day ORDER BY day",
-            (self._tenant,),
-        )
-        return {day: _read_sums(sums) for day, *sums in rows}
-
 
 def _read_sums(sums: Iterable[Any]) -> Tally:
     return msgspec.convert(dict(zip(_FIELDS, sums, strict=True)), Tally)
