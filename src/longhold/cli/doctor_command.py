@@ -120,14 +120,9 @@ def _clients() -> Iterator[Finding]:
 
 
 def _programs() -> Iterator[Finding]:
-    programs: tuple[tuple[str, str, State], ...] = (
-        ("git", "git state and worktrees", "broken"),
-        ("bash", "the shell tool", "broken"),
-        ("rg", "faster searching", "missing"),
-    )
-    for program, use, otherwise in programs:
+    for program, use in (("git", "git state and worktrees"), ("bash", "the shell tool")):
         path, fix = find_program(program), f"install {program}: {use}"
-        yield _finding(program, path, path or "not found", fix, otherwise=otherwise)
+        yield _finding(program, path, path or "not found", fix)
 
 
 def _disk() -> Iterator[Finding]:

@@ -1,39 +1,31 @@
 """The Grep and Glob tools.
 
 Lines are grouped under their file, so each path costs tokens only once. Only `path` decides where
-to search, so that the permissions see it. Ripgrep searches, or `scan` if it is not installed; its
-process ends with the search, on timeout, or when the caller stops reading.
+to search, so that the permissions see it. `scan` searches in a process of its own.
 """
 
-import asyncio
 import contextlib
+import json
+import os
 import re
-import signal
 import sys
-from asyncio import timeout
-from collections import Counter
-from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from longhold.agent.tools import process
 from longhold.agent.tools.globs import glob_expression
-from longhold.agent.tools.process import signal_group
-from longhold.agent.tools.scan import SEARCHED_BYTES, Query
-from longhold.agent.tools.shells import shells_of
-from longhold.agent.tools.source import SNIFFED_BYTES, is_binary
+from longhold.agent.tools.scan import Query
 from longhold.core.messages.text import pluralize
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import MATCH_CHARS
-from longhold.core.tools.environment import find_program
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 
 SEARCH_SECONDS = 30.0
-RECORD_BYTES = 1 << 16
-"""Per printed line; the rest of a longer line is skipped."""
-CHUNK_BYTES = 1 << 16
+FOUND_BYTES = 64 << 20
+"""Of the search's answer; the paths of 500,000 files."""
 
 _LOADER = """
 import sys, types
@@ -41,175 +33,37 @@ package = types.ModuleType("longhold")
 package.__path__ = [sys.argv[1]]
 sys.modules["longhold"] = package
 from longhold.agent.tools import scan
-sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
+scan.main()
 """
 """Loads `scan` without the rest of the package, which takes five times as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedLine:
-    path: str
-    number: int
-    text: str
-    is_match: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Lines were omitted between two shown ones."""
-
-
-class _NotUnderstood(Exception):
-    """The program rejected the pattern."""
-
-
-async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
-    """Return the files, or those that contain the pattern, unsorted."""
-    names: list[str] = []
-    async with asyncio.timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(_records(query, b"\0", tool_context)) as records:
-            async for record in records:
-                names.append(record.decode("utf-8", "surrogateescape"))
-    return [name for name in names if _is_wanted(query, name)]
-
-
-async def find_lines(
-    query: Query, tool_context: ToolContext
-) -> AsyncGenerator[MatchedLine | Gap, None]:
-    """Yield matching lines and their context, sorted by file name."""
-    path, is_wanted, has_gap, has_any = "", False, False, False
-    async with contextlib.aclosing(_records(query, b"\n", tool_context)) as records:
-        async for record in records:
-            name, zero, rest = record.partition(b"\0")
-            if not zero:
-                has_gap = True
-                continue
-            line = _line(name.decode("utf-8", "surrogateescape"), rest)
-            if line is None:
-                continue
-            if line.path != path:
-                path, is_wanted = line.path, _is_wanted(query, line.path)
-            if not is_wanted:
-                continue
-            if has_gap and has_any:
-                yield Gap()
-            has_gap, has_any = False, True
-            yield line
-
-
-def _line(path: str, rest: bytes) -> MatchedLine | None:
-    parts = re.match(rb"(\d+)([:-])", rest)
-    if parts is None:
-        return None
-    return MatchedLine(path, int(parts[1]), _decode_line(rest[parts.end() :]), parts[2] == b":")
-
-
-def _decode_line(line: bytes) -> str:
-    """Decode a line like its file; a cut line may end within a character."""
-    line = line.removesuffix(b"\r")
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        is_cut = error.start > len(line) - 4 and len(line) > RECORD_BYTES // 2
-        return line[: error.start].decode("utf-8") if is_cut else line.decode("latin-1")
-
-
-def _is_wanted(query: Query, path: str) -> bool:
-    if query.wanted and not re.fullmatch(query.wanted, path, re.DOTALL):
-        return False
-    if not query.pattern:
-        return True
-    try:
-        with query.file(path).open("rb") as opened:
-            return not is_binary(opened.read(SNIFFED_BYTES))
-    except OSError:
-        return False
-
-
-async def _records(
-    query: Query, end: bytes, tool_context: ToolContext
-) -> AsyncGenerator[bytes, None]:
+async def search(query: Query) -> list[Any]:
+    """Return what `scan.search` finds; a wrong pattern or a long search is refused."""
     package = Path(__file__).parents[2]
-    searches = [[sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]]
-    if ripgrep := find_program("rg", near=tool_context.root):
-        searches.insert(0, _ripgrep(ripgrep, query))
-    reason = ""
-    for arguments in searches:
-        try:
-            async with contextlib.aclosing(_run(arguments, query, end, tool_context)) as records:
-                async for record in records:
-                    yield record.removeprefix(b"./")
-            return
-        except _NotUnderstood as error:  # ripgrep lacks look-around and the like
-            reason = str(error)
-    raise Refused(f"{query.pattern!r} is not a regular expression: {reason}.")
-
-
-def _ripgrep(program: str, query: Query) -> list[str]:
-    """Return arguments that make ripgrep behave like `scan`."""
-    arguments = [program, "--no-config", "--no-messages", "--color=never", "--hidden", "--null"]
-    arguments += ["--no-ignore-dot", "--no-ignore-global", "--no-require-git", "--glob=!.git"]
-    arguments += [f"--glob=!{name}" for name in (".bzr", ".hg", ".jj", ".sl", ".svn")]
-    arguments += [f"--max-filesize={SEARCHED_BYTES}"]
-    target = Path(query.path).name if query.is_file else "."
-    if not query.pattern:
-        return [*arguments, "--files", "--", target]
-    arguments += ["--text", "--crlf", "--no-heading", "--line-number", "--with-filename"]
-    arguments += ["--files-with-matches"] if query.only_names else ["--sort=path"]
-    arguments += ["--ignore-case"] if query.ignore_case else []
-    arguments += ["--multiline", "--multiline-dotall"] if query.is_multiline else []
-    arguments += [f"--before-context={query.before}"] if query.before else []
-    arguments += [f"--after-context={query.after}"] if query.after else []
-    return [*arguments, f"--regexp={query.pattern}", "--", target]
-
-
-async def _run(
-    arguments: list[str], query: Query, end: bytes, tool_context: ToolContext
-) -> AsyncGenerator[bytes, None]:
-    """Run a search and yield its records; closing the generator ends the process."""
-    process = await asyncio.create_subprocess_exec(
-        *arguments,
+    ended = await process.run(
+        (sys.executable, "-P", "-c", _LOADER, str(package)),
+        given=query.to_json().encode(),
         cwd=query.directory,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
+        variables=os.environ,
+        timeout_seconds=SEARCH_SECONDS,
+        output_bytes=FOUND_BYTES,
     )
-    assert process.stdout is not None and process.stderr is not None
-    shells_of(tool_context).hold(process.pid)
+    if ended.is_timed_out:
+        raise Refused(
+            f"Searching {query.path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
+        )
     try:
-        async for record in _split(process.stdout, end):
-            yield record
-        complaint = (await process.stderr.read(RECORD_BYTES)).decode("utf-8", "replace").strip()
-        if await process.wait() and complaint:
-            raise _NotUnderstood(complaint.splitlines()[-1])
-    finally:
-        if process.returncode is None:
-            signal_group(process.pid, signal.SIGKILL)
-        shells_of(tool_context).release(process.pid)
-        await process.communicate()  # drain the pipes so that they close
-
-
-async def _split(stream: asyncio.StreamReader, end: bytes) -> AsyncGenerator[bytes, None]:
-    """Split a stream at a byte; the rest of an overlong record is skipped."""
-    rest, is_over = b"", False
-    while piece := await stream.read(CHUNK_BYTES):
-        *whole, last = (rest + piece).split(end)
-        for record in whole:
-            if not is_over:
-                yield record[:RECORD_BYTES]
-            is_over = False
-        rest = last
-        if len(rest) > RECORD_BYTES:
-            if not is_over:
-                yield rest[:RECORD_BYTES]
-            rest, is_over = b"", True
-    if rest and not is_over:
-        yield rest
+        answer = json.loads(ended.stdout)
+    except ValueError:
+        raise Refused(f"Too much was found in {query.path}. Name a smaller path.") from None
+    if "error" in answer:
+        raise Refused(f"{query.pattern!r} is not a regular expression: {answer['error']}.")
+    found: list[Any] = answer["found"]
+    return found
 
 
 HEAD_LIMIT = 250
-LINE_CHARS = 500
 MAX_CONTEXT_LINES = 100
 
 _TYPES = {
@@ -275,18 +129,17 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
-    top = _require_existing(given.path, tool_context)
-    query = _query(given, top)
-    try:
-        match given.output_mode:
-            case "files_with_matches":
-                return await _names(given, query, tool_context)
-            case "content":
-                return await _content(given, query, tool_context)
-            case "count":
-                return await _counts(given, query, tool_context)
-    except TimeoutError:
-        raise Refused(_explain_too_long(given.path or ".")) from None
+    query = _query(given, _require_existing(given.path, tool_context))
+    found = await search(query)
+    if not found:
+        return _report_nothing(given)
+    match given.output_mode:
+        case "files_with_matches":
+            return _names(given, _sort_newest(query, found), tool_context)
+        case "content":
+            return _content(given, query, found, tool_context)
+        case "count":
+            return _counts(given, query, found, tool_context)
 
 
 def _require_existing(path: str, tool_context: ToolContext) -> Path:
@@ -307,10 +160,6 @@ def _path_filter(pattern: str) -> str:
     return expression
 
 
-def _explain_too_long(path: str) -> str:
-    return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
-
-
 def _query(given: GrepInput, top: Path) -> Query:
     if given.type and given.type not in _TYPES:
         raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
@@ -321,7 +170,8 @@ def _query(given: GrepInput, top: Path) -> Query:
         path=str(top),
         pattern=given.pattern,
         wanted=f"{kind}(?:{wanted})" if wanted else "",
-        only_names=given.output_mode == "files_with_matches",
+        mode=given.output_mode,
+        limit=given.offset + given.head_limit + 1 if given.output_mode == "content" else 0,
         ignore_case=given.ignore_case,
         is_multiline=given.multiline,
         before=max(given.before, given.around) if given.output_mode == "content" else 0,
@@ -329,10 +179,7 @@ def _query(given: GrepInput, top: Path) -> Query:
     )
 
 
-async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
-    found = _sort_newest(query, await find_names(query, tool_context))
-    if not found:
-        return _report_nothing(given)
+def _names(given: GrepInput, found: list[Path], tool_context: ToolContext) -> Outcome:
     chosen = found[given.offset : given.offset + given.head_limit]
     lines = [tool_context.shown(path) for path in chosen]
     if len(chosen) < len(found):
@@ -340,61 +187,34 @@ async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> O
     return Outcome(content="\n".join(lines), note=f"{pluralize(len(found), 'file')} with a match")
 
 
-async def _content(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
+def _content(
+    given: GrepInput, query: Query, found: list[Any], tool_context: ToolContext
+) -> Outcome:
+    """Group lines under their file's name; a single file needs no name."""
     end = given.offset + given.head_limit
-    rows: list[MatchedLine | Gap] = []
-    async with timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(find_lines(query, tool_context)) as found:
-            async for row in found:
-                rows.append(row)
-                if len(rows) > end:
-                    break
-    if not rows:
-        return _report_nothing(given)
-    shown = _render_rows(rows[given.offset : end], given, query, tool_context)
-    if len(rows) > end:
+    rows = found[given.offset : end]
+    shown: list[str] = []
+    last = (Path(query.path).name if query.is_file else "", 0)
+    for path, number, text, is_match in rows:
+        if path != last[0]:
+            heading = tool_context.shown(query.file(path))
+            shown += ["", heading] if shown else [heading]
+        elif shown and number != last[1] + 1 and (query.before or query.after):
+            shown.append("--")
+        last = (path, number)
+        mark = ":" if is_match else "-"
+        shown.append(f"{number}{mark}{text}" if given.with_numbers else text)
+    if len(found) > end:
         shown.append(f"[There is more; continue with offset {end}, or narrow the search.]")
-    matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
+    matches = sum(is_match for *_, is_match in rows)
     return Outcome(content="\n".join(shown), note=pluralize(matches, "matching line"))
 
 
-def _render_rows(
-    rows: Iterable[MatchedLine | Gap], given: GrepInput, query: Query, tool_context: ToolContext
-) -> list[str]:
-    """Group lines under their file's name; a single file needs no name."""
-    shown: list[str] = []
-    path = Path(query.path).name if query.is_file else ""
-    for row in rows:
-        if isinstance(row, Gap):
-            shown.append("--")
-            continue
-        if row.path != path:
-            path = row.path
-            if shown and shown[-1] == "--":
-                shown.pop()
-            heading = tool_context.shown(query.file(path))
-            shown += ["", heading] if shown else [heading]
-        mark = ":" if row.is_match else "-"
-        number = f"{row.number}{mark}" if given.with_numbers else ""
-        is_long = len(row.text) > LINE_CHARS
-        shown.append(number + (f"{row.text[:LINE_CHARS]}… [long line]" if is_long else row.text))
-    return shown
-
-
-async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
-    counts: Counter[str] = Counter()
-    async with timeout(SEARCH_SECONDS):
-        async with contextlib.aclosing(find_lines(query, tool_context)) as found:
-            async for row in found:
-                if isinstance(row, MatchedLine):
-                    counts[row.path] += 1
-    if not counts:
-        return _report_nothing(given)
-    listed = [
-        f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
-    ]
+def _counts(given: GrepInput, query: Query, found: list[Any], tool_context: ToolContext) -> Outcome:
+    listed = [f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(found)]
     chosen = listed[given.offset : given.offset + given.head_limit]
-    total = f"[{counts.total():,} matching lines in {pluralize(len(counts), 'file')}.]"
+    lines = sum(count for _, count in found)
+    total = f"[{lines:,} matching lines in {pluralize(len(found), 'file')}.]"
     return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
 
 
@@ -439,11 +259,7 @@ async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
     if not top.is_dir():
         raise Refused(f"{given.path} is a file; name a directory to look in.")
     query = Query(path=str(top), wanted=_path_filter(given.pattern))
-    try:
-        names = await find_names(query, tool_context)
-    except TimeoutError:
-        raise Refused(_explain_too_long(str(top))) from None
-    found = _sort_newest(query, names)
+    found = _sort_newest(query, await search(query))
     if not found:
         where = given.path or "the working directory"
         return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")

@@ -1,23 +1,27 @@
-"""A substitute for ripgrep with the same features and output, for systems without it.
+"""Searches files for Grep and Glob.
 
-It runs as a process, because only a process can be stopped if a pattern takes hours.
+It runs as a process, because only a process can be stopped if a pattern takes hours. The process
+also ends itself, so that none outlives an agent that was killed.
 """
 
 import json
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from longhold.agent.tools.globs import walk
 from longhold.agent.tools.source import NotText, decode
 
 SEARCHED_BYTES = 64 << 20
-"""Larger files are not searched; ripgrep gets the same limit."""
-
-
-Write = Callable[[bytes], object]
+"""Larger files are not searched."""
+LINE_CHARS = 500
+LAST_SECONDS = 40
+"""The process ends after this; its caller is less patient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,9 @@ class Query:
     """"" lists files."""
     wanted: str = ""
     """A regular expression for the path relative to `path`; "" accepts all."""
-    only_names: bool = False
+    mode: Literal["files_with_matches", "content", "count"] = "files_with_matches"
+    limit: int = 0
+    """Find at most this many; 0 means all."""
     ignore_case: bool = False
     is_multiline: bool = False
     before: int = 0
@@ -49,25 +55,42 @@ class Query:
         return json.dumps(asdict(self))
 
 
-def main(arguments: list[str], write: Write) -> int:
-    """Answer one query; return ripgrep's exit status: 0 found, 1 nothing, 2 invalid pattern."""
-    query = Query(**json.loads(arguments[0]))
+Row = str | tuple[str, int] | tuple[str, int, str, bool]
+"""A file; a file and its count; or a file, a line's number and text, and whether it matches."""
+
+
+def main() -> None:
+    """Answer the query on stdin with `found`, or with the `error` in its pattern."""
+    signal.alarm(LAST_SECONDS)
+    query = Query(**json.loads(sys.stdin.read()))
     try:
-        wanted = re.compile(query.wanted, re.DOTALL)
-        pattern = _compile_pattern(query) if query.pattern else None
+        answer: dict[str, object] = {"found": list(islice(search(query), query.limit or None))}
     except re.error as error:
-        sys.stderr.write(str(error))
-        return 2
-    found = False
+        answer = {"error": str(error)}
+    sys.stdout.write(json.dumps(answer))
+
+
+def search(query: Query) -> Iterator[Row]:
+    """Yield the files, counts or lines with a match, sorted by path."""
+    wanted = re.compile(query.wanted, re.DOTALL)
+    pattern = _compile_pattern(query)
     for path in (Path(query.path).name,) if query.is_file else walk(query.directory):
         if query.wanted and not wanted.fullmatch(path):
             continue
-        found = _answer(query, pattern, path, found, write) or found
-    return 0 if found else 1
+        if not query.pattern:
+            yield path
+            continue
+        text = _text(query.file(path))
+        lines = text.removesuffix("\n").split("\n") if text else []
+        matched = _match_lines(text, lines, pattern, query)
+        if query.mode == "content":
+            yield from _show_lines(path, lines, matched, query)
+        elif matched:
+            yield path if query.mode == "files_with_matches" else (path, len(matched))
 
 
 def _compile_pattern(query: Query) -> re.Pattern[str]:
-    """Compile a pattern, translating ripgrep syntax that Python lacks."""
+    """Compile a pattern, translating syntax of grep that Python lacks."""
     pattern = query.pattern
     for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
         written = r"\g<1>" + ours.replace("\\", r"\\")
@@ -77,20 +100,6 @@ def _compile_pattern(query: Query) -> re.Pattern[str]:
     pattern = pattern.replace("[:space:]", r"\s").replace("[:word:]", r"\w")
     flags = re.IGNORECASE if query.ignore_case else 0
     return re.compile(pattern, flags | re.MULTILINE | (re.DOTALL if query.is_multiline else 0))
-
-
-def _answer(
-    query: Query, pattern: re.Pattern[str] | None, path: str, is_later: bool, write: Write
-) -> bool:
-    name = path.encode("utf-8", "surrogateescape")
-    text = _text(query.file(path)) if pattern is not None else ""
-    lines = text.removesuffix("\n").split("\n") if text else []
-    matched = _match_lines(text, lines, pattern, query) if pattern is not None else {}
-    if pattern is None or (matched and query.only_names):
-        write(name + b"\0")
-    elif matched:
-        _print(name, lines, matched, query, is_later, write)
-    return pattern is None or bool(matched)
 
 
 def _text(file: Path) -> str:
@@ -106,14 +115,14 @@ def _match_lines(
     text: str, lines: list[str], pattern: re.Pattern[str], query: Query
 ) -> dict[int, None]:
     if query.is_multiline:
-        return _match_spans(text, pattern, query.only_names)
+        return _match_spans(text, pattern, query.mode == "files_with_matches")
     if _is_local(pattern.pattern) and not pattern.search(text):
         return {}  # one search over the whole text is faster than one per line
     found: dict[int, None] = {}
     for number, line in enumerate(lines, start=1):
         if pattern.search(line):
             found[number] = None
-            if query.only_names:
+            if query.mode == "files_with_matches":
                 break
     return found
 
@@ -138,25 +147,14 @@ def _match_spans(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[
     return found
 
 
-def _print(
-    name: bytes,
-    lines: list[str],
-    matched: dict[int, None],
-    query: Query,
-    is_later: bool,
-    write: Write,
-) -> None:
-    has_context = bool(query.before or query.after)
+def _show_lines(
+    path: str, lines: list[str], matched: dict[int, None], query: Query
+) -> Iterator[Row]:
     shown: dict[int, None] = {}
     for number in matched:
         first, last = max(1, number - query.before), min(len(lines), number + query.after)
         shown.update(dict.fromkeys(range(first, last + 1)))
-    previous = 0
     for number in shown:
-        is_gap = number != previous + 1 if previous else is_later
-        if has_context and is_gap:
-            write(b"--\n")
-        mark = b":" if number in matched else b"-"
-        line = lines[number - 1].encode("utf-8", "surrogatepass")
-        write(name + b"\0" + str(number).encode() + mark + line + b"\n")
-        previous = number
+        line = lines[number - 1]
+        text = line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS]}… [long line]"
+        yield path, number, text, number in matched

@@ -325,7 +325,6 @@ class Lifeline:
         self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
 
     def _write(self, line: str) -> None:
-
         with contextlib.suppress(BrokenPipeError):
             os.write(self._pipe, line.encode())
 
@@ -379,16 +378,9 @@ class Shells:
 
     async def start(self, launch: Launch) -> RunningCommand:
         running = await start(launch)
-        self.hold(running.group)
+        self._lifeline.hold(running.group)
         self._foreground.add(running)
         return running
-
-    def hold(self, group: int) -> None:
-        """Kill this process group if Longhold dies."""
-        self._lifeline.hold(group)
-
-    def release(self, group: int) -> None:
-        self._lifeline.release(group)
 
     async def finish(self, running: RunningCommand) -> None:
         try:
@@ -426,7 +418,7 @@ class Shells:
         await self.finish(running)
 
     def _release(self, running: RunningCommand) -> None:
-        self.release(running.group)
+        self._lifeline.release(running.group)
         self._foreground.discard(running)
 
 
