@@ -15,9 +15,7 @@ from longhold.agent.subagents.mail import (
 from longhold.agent.subagents.mailer import (
     Around,
     Peer,
-    Refusal,
-    ToAgent,
-    ToSession,
+    Unsent,
     route,
 )
 
@@ -42,15 +40,21 @@ AROUND = Around(
 )
 
 
+def _refused(to, body, around):
+    with pytest.raises(Unsent) as refusal:
+        route(to, body, around)
+    return str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("to", "expected"),
     [
-        ("a1", (ToAgent(id="a1"),)),
-        ("a2", (ToAgent(id="a2"),)),
-        ("finder", (ToAgent(id="a2"),)),
-        ("writer", (ToAgent(id="a4"),)),
-        ("ada", (ToAgent(id="a6"),)),
-        ("session:20250101-1-ab", (ToSession(session="20250101-1-ab"),)),
+        ("a1", ("a1",)),
+        ("a2", ("a2",)),
+        ("finder", ("a2",)),
+        ("writer", ("a4",)),
+        ("ada", ("a6",)),
+        ("session:20250101-1-ab", ("session:20250101-1-ab",)),
     ],
 )
 def test_an_address_means_one_place(to, expected):
@@ -72,30 +76,28 @@ def test_an_address_means_one_place(to, expected):
     ],
 )
 def test_what_leads_nowhere_is_refused_with_the_reason(to, why):
-    refusal = route(to, NOTE, AROUND)
-    assert isinstance(refusal, Refusal) and why in refusal.why
+    assert why in _refused(to, NOTE, AROUND)
 
 
 @pytest.mark.parametrize("to", ["all", "*", "All"])
 def test_all_are_those_who_run(to):
-    assert route(to, NOTE, AROUND) == (ToAgent(id="a2"), ToAgent(id="a6"))
-    assert isinstance(route(to, NOTE, Around(me="main")), Refusal)
+    assert route(to, NOTE, AROUND) == ("a2", "a6")
+    assert _refused(to, NOTE, Around(me="main"))
 
 
 def test_two_running_agents_of_one_name_are_told_apart_by_id():
     around = Around(me="main", peers=(Peer(id="a1", name="x"), Peer(id="a2", name="x")))
-    refusal = route("x", NOTE, around)
-    assert isinstance(refusal, Refusal) and "a1, a2" in refusal.why
+    assert "a1, a2" in _refused("x", NOTE, around)
 
 
 def test_a_sub_agent_reaches_the_main_one():
-    assert route("main", NOTE, Around(me="a1", has_main=True)) == (ToAgent(id="main"),)
+    assert route("main", NOTE, Around(me="a1", has_main=True)) == ("main",)
 
 
 @pytest.mark.parametrize("body", STRUCTURED)
 @pytest.mark.parametrize("to", ["all", "session:s1", "a2", "writer"])
 def test_structured_messages_stay_within_the_team(body, to):
-    assert isinstance(route(to, body, AROUND), Refusal)
+    assert _refused(to, body, AROUND)
 
 
 def test_the_main_agent_asks_and_a_teammate_answers():
@@ -103,30 +105,31 @@ def test_the_main_agent_asks_and_a_teammate_answers():
     member = Around(me="ada", peers=(ben,), has_main=True, is_teammate=True)
     asks, answer = ShutdownRequest(request_id="r"), ShutdownAnswer(request_id="r", approve=True)
     agrees = PlanAnswer(request_id="r", approve=True)
-    assert route("ada", asks, AROUND) == (ToAgent(id="a6"),)
-    assert route("main", answer, member) == (ToAgent(id="main"),)
-    assert isinstance(route("ben", asks, member), Refusal)
-    assert isinstance(route("ben", agrees, member), Refusal)
-    assert isinstance(route("main", agrees, member), Refusal)
-    assert isinstance(route("ben", answer, member), Refusal)
-    assert isinstance(route("ben", PlanRequest(request_id="r", plan="p"), member), Refusal)
+    assert route("ada", asks, AROUND) == ("a6",)
+    assert route("main", answer, member) == ("main",)
+    assert _refused("ben", asks, member)
+    assert _refused("ben", agrees, member)
+    assert _refused("main", agrees, member)
+    assert _refused("ben", answer, member)
+    assert _refused("ben", PlanRequest(request_id="r", plan="p"), member)
 
 
 def test_who_is_no_teammate_answers_and_asks_nothing():
     eve = Around(me="eve", has_main=True, peers=(Peer(id="a6", name="ada", is_teammate=True),))
-    assert isinstance(route("ada", ShutdownRequest(request_id="r"), eve), Refusal)
-    assert isinstance(route("main", PlanRequest(request_id="r", plan="p"), eve), Refusal)
+    assert _refused("ada", ShutdownRequest(request_id="r"), eve)
+    assert _refused("main", PlanRequest(request_id="r", plan="p"), eve)
 
 
 def test_a_no_comes_with_its_reason():
-    refusal = route("ada", PlanAnswer(request_id="r", approve=False), AROUND)
-    assert refusal == Refusal(why="Say why not.")
+    assert _refused("ada", PlanAnswer(request_id="r", approve=False), AROUND) == "Say why not."
 
 
 @given(to=st.text(max_size=20), state=st.sampled_from(["running", "stopped", "stopped_by_user"]))
 def test_any_address_goes_where_it_is_known_to_or_nowhere(to, state):
     around = Around(me="main", peers=(Peer(id="a1", name="x", state=state),))
-    routes = route(to, NOTE, around)
-    if isinstance(routes, Refusal) or to.startswith("session:"):
+    try:
+        routes = route(to, NOTE, around)
+    except Unsent:
         return
-    assert routes == (ToAgent(id="a1"),) and state != "stopped_by_user"
+    if not to.startswith("session:"):
+        assert routes == ("a1",) and state != "stopped_by_user"

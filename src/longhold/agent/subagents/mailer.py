@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct, structs
@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, structs
 from longhold.agent.subagents.ledger import Mailbox, UnreadMail, agent_box
 from longhold.agent.subagents.mail import (
     SUMMARY_CHARS,
+    IdleNotice,
     Mail,
     MailBody,
     Note,
@@ -62,110 +63,71 @@ class Around:
     """The sender is a teammate, so it may answer the main agent's requests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToAgent:
-    """To the mailbox of an agent here. It reads its mail at its next round, or is resumed."""
-
-    id: str
+class Unsent(Exception):
+    """The message was not sent; the text is the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToSession:
-    """To the main agent of another session."""
-
-    session: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    why: str
-
-
-Route: TypeAlias = ToAgent | ToSession
-Routes: TypeAlias = tuple[Route, ...] | Refusal
-
-
-def route(to: str, body: MailBody, around: Around) -> Routes:
+def route(to: str, body: MailBody, around: Around) -> tuple[str, ...]:
+    """Return the recipients: ids of agents here, or `session:ID` for another's main agent."""
+    is_request = is_answer = False
     if to.startswith(SESSION_PREFIX):
-        return _route_to_session(to.removeprefix(SESSION_PREFIX), body)
-    if to.casefold() in ALL:
-        return _route_to_all(body, around)
-    if not is_name(to):
-        return Refusal(why=f"{to!r} is not an address.{_list_known(around)}")
-    if to == MAIN and around.has_main:
-        return _refuse_structured((ToAgent(id=MAIN),), body, is_answer=around.is_teammate)
-    agent = _agent(to, around.peers)
-    if isinstance(agent, Peer):
-        is_request = agent.is_teammate and not around.has_main
-        return _refuse_structured(_route_to_agent(agent), body, is_request=is_request)
-    if isinstance(agent, Refusal):
-        return agent
-    if to == around.me:
-        return Refusal(why="That is yourself.")
-    return Refusal(why=f"No agent here is called {to!r}.{_list_known(around)}")
+        if not is_session(session := to.removeprefix(SESSION_PREFIX)):
+            raise Unsent(f"{session!r} is not a session id.")
+        found: tuple[str, ...] = (to,)
+    elif to.casefold() in ALL:
+        running = (peer.id for peer in around.peers if peer.state == "running")
+        found = (*((MAIN,) if around.has_main else ()), *running)
+        if not found:
+            raise Unsent("No other agent is running.")
+    elif to == MAIN and around.has_main:
+        found, is_answer = (MAIN,), around.is_teammate
+    else:
+        peer = _find_peer(to, around)
+        found, is_request = (peer.id,), peer.is_teammate and not around.has_main
+    _check_structured(body, is_request=is_request, is_answer=is_answer)
+    return found
 
 
-def _route_to_session(session: str, body: MailBody) -> Routes:
-    if not is_session(session):
-        return Refusal(why=f"{session!r} is not a session id.")
-    return _refuse_structured((ToSession(session=session),), body)
-
-
-def _route_to_all(body: MailBody, around: Around) -> Routes:
-    main = (ToAgent(id=MAIN),) if around.has_main else ()
-    running = (ToAgent(id=peer.id) for peer in around.peers if peer.state == "running")
-    everyone = (*main, *running)
-    if not everyone:
-        return Refusal(why="No other agent is running.")
-    return _refuse_structured(everyone, body)
-
-
-def _agent(to: str, peers: tuple[Peer, ...]) -> Peer | Refusal | None:
+def _find_peer(to: str, around: Around) -> Peer:
     """Find an agent by id, then by name: a running one, else the newest stopped one."""
-    for peer in peers:
-        if peer.id == to:
-            return peer
-    named = [peer for peer in peers if peer.name and peer.name == to]
-    running = [peer for peer in named if peer.state == "running"]
+    if not is_name(to):
+        raise Unsent(f"{to!r} is not an address.{_list_known(around)}")
+    found = [peer for peer in around.peers if peer.id == to]
+    found = found or [peer for peer in around.peers if peer.name == to]
+    running = [peer for peer in found if peer.state == "running"]
     if len(running) > 1:
         ids = ", ".join(peer.id for peer in running)
-        return Refusal(why=f"Several running agents are called {to!r}; give an id: {ids}.")
-    return next(iter(running or named[-1:]), None)
-
-
-def _route_to_agent(peer: Peer) -> Routes:
+        raise Unsent(f"Several running agents are called {to!r}; give an id: {ids}.")
+    if not found:
+        is_me = to == around.me
+        why = f"No agent here is called {to!r}.{_list_known(around)}"
+        raise Unsent("That is yourself." if is_me else why)
+    peer = running[0] if running else found[-1]
     if peer.state == "stopped_by_user":
-        return Refusal(
-            why=f"The user stopped {peer.name or peer.id}; only the user starts it again."
-        )
-    return (ToAgent(id=peer.id),)
+        raise Unsent(f"The user stopped {peer.name or peer.id}; only the user starts it again.")
+    return peer
 
 
-def _refuse_structured(
-    routes: Routes, body: MailBody, *, is_request: bool = False, is_answer: bool = False
-) -> Routes:
+def _check_structured(body: MailBody, *, is_request: bool, is_answer: bool) -> None:
     """Refuse a structured message unless the main agent and a teammate exchange it.
 
     The main agent requests shutdowns and answers plans (`is_request`); a teammate does the converse
     (`is_answer`).
     """
-    if isinstance(routes, Refusal) or isinstance(body, Note):
-        return routes
     match body:
+        case Note():
+            return
         case ShutdownAnswer(approve=False, reason="") | PlanAnswer(approve=False, feedback=""):
-            return Refusal(why="Say why not.")
-        case ShutdownRequest() | PlanAnswer():
-            return routes if is_request else Refusal(why=f"Only {MAIN} sends that to a teammate.")
-    return routes if is_answer else Refusal(why=f"Only a teammate sends that, to {MAIN}.")
+            raise Unsent("Say why not.")
+        case ShutdownRequest() | PlanAnswer() if not is_request:
+            raise Unsent(f"Only {MAIN} sends that to a teammate.")
+        case ShutdownAnswer() | PlanRequest() | IdleNotice() if not is_answer:
+            raise Unsent(f"Only a teammate sends that, to {MAIN}.")
 
 
 def _list_known(around: Around) -> str:
     names = [peer.name or peer.id for peer in around.peers] + [MAIN] * around.has_main
     return f" There are: {', '.join(dict.fromkeys(names))}." if names else " There are none."
-
-
-class Unsent(Exception):
-    """The message was not sent; the text is the reason."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -231,19 +193,16 @@ class Mailer:
         """Send a message and return a line on the outcome; a repeated id is sent only once."""
         around = self.around()
         self._check_length(body)
-        routes = route(to, body, around)
-        if isinstance(routes, Refusal):
-            raise Unsent(routes.why)
+        recipients = route(to, body, around)
         await asyncio.to_thread(self._check_asked, to, body, around)
         id = id or secrets.token_hex(8)
         done: list[str] = []
         failed: list[str] = []
-        for way in routes:
+        for recipient in recipients:
             try:
-                done.append(await self._follow(way, around.me, body, id))
+                done.append(await self._send_to(recipient, around.me, body, id))
             except LongholdError as error:
-                name = way.id if isinstance(way, ToAgent) else way.session
-                failed.append(f"not sent to {name}: {error}")
+                failed.append(f"not sent to {recipient.removeprefix(SESSION_PREFIX)}: {error}")
         if not done:
             raise Unsent("; ".join(failed))
         return "; ".join((*done, *failed))
@@ -268,11 +227,11 @@ class Mailer:
         if not any(asks(one.value, body, senders=senders) for one in letters if one.value):
             raise Unsent(f"{to} has not asked that with the request_id {body.request_id!r}.")
 
-    async def _follow(self, way: Route, me: str, body: MailBody, id: str) -> str:
-        to = way.id if isinstance(way, ToAgent) else MAIN
-        mail = Mail(id=id, sender=me, to=to, body=body, at=time.time())
-        if isinstance(way, ToSession):
-            return await self._send_to_session(way.session, mail)
+    async def _send_to(self, to: str, me: str, body: MailBody, id: str) -> str:
+        is_here = not to.startswith(SESSION_PREFIX)
+        mail = Mail(id=id, sender=me, to=to if is_here else MAIN, body=body, at=time.time())
+        if not is_here:
+            return await self._send_to_session(to.removeprefix(SESSION_PREFIX), mail)
         await asyncio.to_thread(Mailbox(agent_box(self.directory, to)).send, mail)
         if isinstance(body, PlanAnswer) and body.approve:
             self.approve_plan(to)
