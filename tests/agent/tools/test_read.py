@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.tools.read import page_of_large, page_of_text
+from longhold.agent.tools.read import page_of_text
 from longhold.core.messages import Image, Text
-from longhold.core.tools.context import HASHED_BYTES, ToolContext
+from longhold.core.tools.context import FILE_BYTES, ToolContext
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"rest"
 
@@ -189,38 +189,21 @@ async def test_a_broken_notebook_is_told(tool_context, refused):
     assert "called a notebook but is not one" in await refused("Read", file_path="a.ipynb")
 
 
-async def test_a_huge_file_is_read_in_part(tool_context, said):
-    file = tool_context.root / "huge.log"
-    with file.open("wb") as out:
-        out.write(b"first\n")
-        out.write(b"x" * (HASHED_BYTES + 10) + b"\n")
-        out.write(b"third\r\nfourth\n")
-    shown = await said("Read", file_path="huge.log", limit=3)
+async def test_a_huge_file_is_for_other_programs(tool_context, refused):
+    with (tool_context.root / "huge.log").open("wb") as out:
+        out.truncate(FILE_BYTES + 1)
+    assert "`tail` in Bash" in await refused("Read", file_path="huge.log", limit=3)
+
+
+async def test_a_long_file_is_read_from_any_line(tool_context, said):
+    (tool_context.root / "long.log").write_bytes(b"first\n" + b"x" * 9_000_000 + b"\nthird\r\n4th")
+    shown = await said("Read", file_path="long.log", limit=3)
     first, long, third, more = shown.split("\n")
     assert (first, third) == ("     1\tfirst", "     3\tthird")
-    assert long.endswith(f"… [{HASHED_BYTES + 10 - 2_000:,} more characters]")
-    assert more == "[Lines 1 to 3; there are more: continue with offset 4.]"
-    assert await said("Read", file_path="huge.log", offset=4) == "     4\tfourth"
-    assert "fewer than 5 lines" in await said("Read", file_path="huge.log", offset=5)
-
-
-LINES = st.lists(st.sampled_from(["", "x", "some words", "ä€", "y" * 30]), max_size=12)
-
-
-@given(LINES, st.booleans(), st.integers(1, 14), st.integers(1, 6))
-def test_a_file_read_in_pieces_gives_the_same_lines(
-    tmp_path_factory, lines, is_finished, first, limit
-):
-    here = tmp_path_factory.mktemp("pages")
-    place = ToolContext(root=here, home=here, scratch=here, window_tokens=lambda: 8_000)
-    text = "\n".join(lines) + ("\n" if is_finished and lines else "")
-    (here / "a").write_text(text, encoding="utf-8", newline="")
-    small = page_of_text(text, first, limit, place)
-    with (here / "a").open("rb") as file:
-        large = page_of_large(file, first, limit, place)
-    assert large.lines == small.lines
-    shown = [line for line in small.text.split("\n") if "\t" in line]
-    assert [line for line in large.text.split("\n") if "\t" in line] == shown
+    assert long.endswith(f"… [{9_000_000 - 2_000:,} more characters]")
+    assert more == "[Lines 1 to 3 of 4; continue with offset 4.]"
+    assert await said("Read", file_path="long.log", offset=4) == "     4\t4th"
+    assert "there is no line 5" in await said("Read", file_path="long.log", offset=5)
 
 
 @given(st.integers(1, 400), st.integers(1, 300))

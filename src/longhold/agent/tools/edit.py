@@ -16,10 +16,8 @@ from msgspec import Meta
 
 from longhold.agent.tools.source import NotEncodable, NotText, SourceText, decode, open_regular
 from longhold.core.settings.private_files import Overtaken, replace_content
-from longhold.core.tools.context import SeenFile, Stamp, ToolContext, stamp_of
+from longhold.core.tools.context import FILE_BYTES, SeenFile, Stamp, ToolContext, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-
-EDITED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +58,10 @@ def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
         raise Refused(f"{path} is {kind}; it cannot be written.")
-    if status.st_size > EDITED_BYTES:
+    if status.st_size > FILE_BYTES:
         raise Refused(f"{path} has {status.st_size:,} bytes. Change it with a program in Bash.")
     with open_regular(real) as file:
-        status, content = os.fstat(file.fileno()), file.read(EDITED_BYTES)
+        status, content = os.fstat(file.fileno()), file.read(FILE_BYTES)
     _check_known(path, real, stamp_of(status, content), tool_context)
     try:
         return EditTarget(path=path, real=real, status=status, source=decode(content))

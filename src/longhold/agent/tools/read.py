@@ -1,7 +1,6 @@
 """The Read tool: numbered lines of a text file, an image, or a notebook.
 
-Results are never spilled, because reading the spilled file would be another Read. Large files are
-read in pieces, so that memory use does not depend on file size or line length.
+Results are never spilled, because reading the spilled file would be another Read.
 """
 
 import asyncio
@@ -12,17 +11,16 @@ import stat
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
-from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary, open_regular
+from longhold.agent.tools.source import NotText, decode, open_regular
 from longhold.core.messages import Image, Json, JsonObject, ResultContent, Text
 from longhold.core.messages.text import count_fitting_lines
-from longhold.core.tools.context import HASHED_BYTES, SeenFile, ToolContext, stamp_of
+from longhold.core.tools.context import FILE_BYTES, SeenFile, ToolContext, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.tools.recovered import UNCHANGED
 from longhold.core.view.window import scale_tokens
@@ -155,7 +153,6 @@ MAX_LINES = 2_000
 MAX_TOKENS = 25_000
 """Per call: one eighth of a window up to 200K."""
 LINE_CHARS = 2_000
-CHUNK_BYTES = 1 << 20
 
 
 class ReadInput(Input, frozen=True, kw_only=True):
@@ -195,9 +192,12 @@ def _read(
     first = max(1, given.offset)
     with open_regular(real) as file:
         status = os.fstat(file.fileno())
-        if status.st_size > HASHED_BYTES:
-            return _show_large(real, file, first, given.limit, tool_context)
-        content = file.read()
+        if status.st_size > FILE_BYTES:
+            raise Refused(
+                f"{path} has {status.st_size:,} bytes. Look at parts of it with `sed -n`, `head` or "
+                "`tail` in Bash."
+            )
+        content = file.read(FILE_BYTES)
     seen = SeenFile(path=real, stamp=stamp_of(status, content))
     if media_type_of(content):
         return _picture(path, content, seen)
@@ -205,7 +205,8 @@ def _read(
         return _notebook(path, content, seen, given, tool_context)
     text = _text(path, content)
     page = page_of_text(text, first, min(given.limit, MAX_LINES), tool_context)
-    if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
+    is_same = known is not None and known.stamp.same_content(seen.stamp)
+    if known and is_same and page.lines and known.shows(page.lines):
         said = f"{given.file_path} {UNCHANGED}"
         return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
     seen = SeenFile(path=real, stamp=seen.stamp, ranges=(page.lines,))
@@ -262,26 +263,10 @@ def _text(path: Path, content: bytes) -> str:
     try:
         return decode(content).text
     except NotText:
-        raise Refused(_describe_binary(path, len(content))) from None
-
-
-def _describe_binary(path: Path, size: int) -> str:
-    return (
-        f"{path} is a binary file of {size:,} bytes and is not shown. "
-        "Use a program that knows its format in Bash, or `xxd` for the bytes."
-    )
-
-
-def _show_large(
-    path: Path, file: BufferedReader, first: int, limit: int, tool_context: ToolContext
-) -> _Shown:
-    status = os.fstat(file.fileno())
-    if is_binary(file.read(SNIFFED_BYTES)):
-        raise Refused(_describe_binary(path, status.st_size))
-    file.seek(0)
-    page = page_of_large(file, first, min(limit, MAX_LINES), tool_context)
-    seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
-    return _Shown(content=page.text, seen=seen, note=_note(path, page))
+        raise Refused(
+            f"{path} is a binary file of {len(content):,} bytes and is not shown. "
+            "Use a program that knows its format in Bash, or `xxd` for the bytes."
+        ) from None
 
 
 def _note(path: Path, page: FilePage) -> str:
@@ -296,84 +281,31 @@ def page_of_text(text: str, first: int, limit: int, tool_context: ToolContext) -
         said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
         return FilePage(text=said, lines=range(first, first))
     chosen = [_shorten(line) for line in every[first - 1 : first - 1 + limit]]
-    has_more = first - 1 + len(chosen) < len(every)
-    return _page(chosen, first, tool_context, f" of {len(every):,};", has_more)
-
-
-def page_of_large(
-    file: BufferedReader, first: int, limit: int, tool_context: ToolContext
-) -> FilePage:
-    if not _skip_lines(file, first - 1):
-        said = f"[The file has fewer than {first:,} lines.]"
-        return FilePage(text=said, lines=range(first, first))
-    chosen, has_more = _take_lines(file, limit)
-    return _page(chosen, first, tool_context, "; there are more:", has_more)
+    return _page(chosen, first, len(every), tool_context)
 
 
 def page_tokens(tool_context: ToolContext) -> int:
     return scale_tokens(MAX_TOKENS, tool_context.window_tokens())
 
 
-def _page(
-    lines: Sequence[str],
-    first: int,
-    tool_context: ToolContext,
-    remark: str,
-    has_more: bool,
-) -> FilePage:
+def _page(lines: Sequence[str], first: int, total: int, tool_context: ToolContext) -> FilePage:
     """Number as many lines as fit the budget, at least one, and add how to continue."""
     count, max_tokens = tool_context.count_tokens, page_tokens(tool_context)
     shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
     if count("\n".join(shown)) > max_tokens:
         shown = shown[: max(1, count_fitting_lines(shown, max_tokens, count))]
     last = first + len(shown) - 1
-    if has_more or len(shown) < len(lines):
-        shown.append(f"[Lines {first:,} to {last:,}{remark} continue with offset {last + 1}.]")
+    if last < total:
+        shown.append(
+            f"[Lines {first:,} to {last:,} of {total:,}; continue with offset {last + 1}.]"
+        )
     return FilePage(text="\n".join(shown), lines=range(first, last + 1))
 
 
-def _shorten(line: str, unread_bytes: int = 0) -> str:
-    if len(line) <= LINE_CHARS and not unread_bytes:
+def _shorten(line: str) -> str:
+    if len(line) <= LINE_CHARS:
         return line
-    return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS + unread_bytes:,} more characters]"
-
-
-def _skip_lines(file: BufferedReader, count: int) -> bool:
-    while count > 0:
-        piece = file.read(CHUNK_BYTES)
-        if not piece:
-            return False
-        found = piece.count(b"\n")
-        if found >= count:
-            place = -1
-            for _ in range(count):
-                place = piece.index(b"\n", place + 1)
-            file.seek(place + 1 - len(piece), 1)
-            break
-        count -= found
-    return bool(file.peek(1))
-
-
-def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
-    """Read `limit` lines, each up to its shown length; also return whether more follow."""
-    lines: list[str] = []
-    while len(lines) < limit:
-        line = file.readline(4 * LINE_CHARS)
-        if not line:
-            return lines, False
-        unread_bytes = 0 if line.endswith(b"\n") else _skip_rest_of_line(file)
-        shown = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
-        lines.append(_shorten(shown, unread_bytes))
-    return lines, bool(file.peek(1))
-
-
-def _skip_rest_of_line(file: BufferedReader) -> int:
-    passed = 0
-    while piece := file.readline(CHUNK_BYTES):
-        passed += len(piece.rstrip(b"\r\n"))
-        if piece.endswith(b"\n"):
-            break
-    return passed
+    return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS:,} more characters]"
 
 
 READ: Tool = make_tool(

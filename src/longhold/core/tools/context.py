@@ -21,8 +21,8 @@ from longhold.core.view.tokens import CLAUDE, estimate_tokens
 
 MAX_FILES = 100
 """More files than a session works on at a time. A dropped file must be read again."""
-HASHED_BYTES = 32 << 20
-"""Larger files are compared by size and time only, because hashing them costs too much."""
+FILE_BYTES = 64 << 20
+"""Larger files are neither read nor edited; as much as the file of a command's output holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restored
 from longhold.core.messages import Json, Text, ToolUse, text_of
 from longhold.core.tools.context import (
-    HASHED_BYTES,
+    FILE_BYTES,
     MAX_FILES,
     SeenFile,
     Todo,
@@ -168,7 +168,7 @@ def _check_unchanged(path: Path, at: float) -> SeenFile | None:
         status = path.stat()
         if max(status.st_mtime, status.st_ctime) > at or not path.is_file():
             return None
-        content = path.read_bytes() if status.st_size <= HASHED_BYTES else None
+        content = path.read_bytes() if status.st_size <= FILE_BYTES else None
     except OSError:
         return None
     return SeenFile(path=path, stamp=stamp_of(status, content))
