@@ -55,7 +55,7 @@ class Query:
         return json.dumps(asdict(self))
 
 
-Row = str | tuple[str, int] | tuple[str, int, str, bool]
+FoundRow = str | tuple[str, int] | tuple[str, int, str, bool]
 """A file; a file and its count; or a file, a line's number and text, and whether it matches."""
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def search(query: Query) -> Iterator[Row]:
+def search(query: Query) -> Iterator[FoundRow]:
     """Yield the files, counts or lines with a match, sorted by path."""
     wanted = re.compile(query.wanted, re.DOTALL)
     pattern = _compile_pattern(query)
@@ -149,7 +149,7 @@ def _match_spans(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[
 
 def _show_lines(
     path: str, lines: list[str], matched: dict[int, None], query: Query
-) -> Iterator[Row]:
+) -> Iterator[FoundRow]:
     shown: dict[int, None] = {}
     for number in matched:
         first, last = max(1, number - query.before), min(len(lines), number + query.after)
