@@ -139,6 +139,23 @@ def test_looking_writes_nothing_into_the_index(tools, tmp_path):
         _run("git status", place, plain)
 
 
+@pytest.mark.parametrize("name", ["hooks", "objects"])
+def test_links_are_found_in_directories_that_are_named_like_gits_own(tmp_path, name):
+    place = make_repository(tmp_path / "project")
+    (tmp_path / "secret").write_text("a password")
+    if name == "hooks":  # `git worktree list --porcelain` prints the reason of a lock
+        state = place / ".git" / "worktrees" / "hooks"
+        state.mkdir(parents=True)
+    else:  # `git status` prints the name of the branch that is being rebased
+        (place / ".git").rename(place / "objects")
+        (place / ".git").write_text("gitdir: objects\n")
+        state = place / "objects" / "rebase-merge"
+        state.mkdir()
+    (state / "locked").symlink_to(tmp_path / "secret")
+    found = suspect(place, frozenset({"status"}), Places(roots=(place,), cwd=place))
+    assert found is not None and found.is_trap
+
+
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
     place = make_repository(tmp_path / "project")
     for key, value in (

@@ -122,9 +122,11 @@ def _has_links(directories: set[Path]) -> bool:
             names = (Path(place, name) for name in (*below, *files))
             if seen > MAX_GIT_FILES or any(path.is_symlink() for path in names):
                 return True
-            is_objects = Path(place).name == "objects"
-            # hooks are often links into the project, and none is run
-            below[:] = {*below} & {"info", "pack"} if is_objects else {*below} - {"hooks"}
+            # By path, not by name, because git also reads directories that others named so.
+            if Path(place) == git:
+                below[:] = {*below} - {"hooks"}  # often links into the project, and none is run
+            elif Path(place) == git / "objects":
+                below[:] = {*below} & {"info", "pack"}
     return False
 
 
