@@ -62,9 +62,7 @@ def simulator():
 class Chat:
     """A session, a client, and what can be done to them behind the session's back."""
 
-    def __init__(
-        self, simulator, client, directory, key, *, model="claude-sonnet-5-5", options=None
-    ):
+    def __init__(self, simulator, client, directory, key, *, model="claude-sonnet-5-5", **options):
         self.simulator = simulator
         self.client = client
         self._workspace = {"anthropic-workspace-id": key}
@@ -72,7 +70,7 @@ class Chat:
             model=model,
             system=SECTIONS,
             tools=TOOLS,
-            options=options,
+            **options,
             directory=directory,
             clock=simulator.simulation.clock.now,
         )

@@ -101,6 +101,13 @@ async def test_after_a_pause_the_system_prompt_is_kept_for_an_hour(chat):
     assert [(broke.cause, broke.first_moved) for broke in one.breaks] == [("lifetime_5m", "")] * 2
 
 
+async def test_a_lifetime_that_the_user_set_is_kept_after_a_pause(chat):
+    one = chat(settings=Settings(cache=CacheSettings(lifetime="5m")))
+    for _ in range(3):
+        assert (await one.ask()).usage.cache_creation.ephemeral_1h_input_tokens == 0
+        one.wait(6)
+
+
 async def test_without_a_pause_nothing_is_written_for_an_hour(chat):
     one = chat()
     for _ in range(3):

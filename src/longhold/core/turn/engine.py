@@ -335,7 +335,8 @@ class Engine:
         await self.retry_on_overflow(partial(self._run_all, tuple(stages)))
         max_output_tokens = self.fit_output(max_output_tokens)
         self._announce_images()
-        if build is None and source == "main" and (asked := self.view.asked):
+        is_auto = self.settings.cache.lifetime == "auto"
+        if is_auto and build is None and source == "main" and (asked := self.view.asked):
             idle = self.monitor.clock() - asked.at
             if held := hold_system(self.frame, self.model, idle):
                 self.record(held)

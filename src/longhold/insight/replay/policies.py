@@ -55,9 +55,13 @@ class Policy:
         return self.name.startswith("ours")
 
     def settings(self, lifetime: str, window_tokens: int) -> Settings:
+        # Only Longhold chooses lifetimes by itself, beginning with the recorded one.
+        chosen, long = (
+            ("auto", "chat" if lifetime == "1h" else "") if self.is_ours else (lifetime, "")
+        )
         plain = Settings(
             window=WindowSettings(limit_tokens=window_tokens),
-            cache=CacheSettings(lifetime=lifetime, diagnose=False),
+            cache=CacheSettings(lifetime=chosen, long_sources=long, diagnose=False),
         )
         return apply_changes(plain, self.changes)
 
@@ -140,7 +144,7 @@ BY_WEIGHT = tuple(
         label=f"ours, a missing result counts as {weight} calls",
         changes={"cost": {"need_weight": float(weight)}},
     )
-    for weight in (2, 4, 12)
+    for weight in (2, 4, 6, 12)
 )
 POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, *WITHOUT, *BY_WEIGHT)}
 DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")

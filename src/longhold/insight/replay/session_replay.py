@@ -295,7 +295,7 @@ class SessionReplay:
     def _explain(self, bill: PromptBill, usage: Usage) -> None:
         """Book the call's price by cause. What a pause made cold is not the change's cost."""
         now, model = self._clock.now(), self.engine.model
-        lives = lifetime_seconds(model, self.engine.settings.cache.lifetime)
+        lives = lifetime_seconds(model, self.engine.frame.lifetime)
         is_cold = self._called_at is not None and now - self._called_at > lives
         self._called_at = now
         if listed := prices(model):
