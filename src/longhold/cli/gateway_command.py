@@ -8,7 +8,7 @@ import click
 
 from longhold.cli import options as shared
 from longhold.cli.output import report
-from longhold.cli.serve_command import known_sessions, list_sessions, read_session
+from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.handover import GATEWAY
 from longhold.core.settings import home, load_settings
 from longhold.core.settings.private_files import keep_secret
@@ -73,9 +73,8 @@ def dashboard(planner: "Planner", key: str, port: int) -> "Starlette":
 
     settings = load_settings()
     sessions = FollowedSessions(
-        lambda: (one for one in list_sessions([home()]) if one.name.startswith(GATEWAY)),
+        lambda: (one for one in list_sessions([home()]) if one.path.name.startswith(GATEWAY)),
         partial(read_session, settings=settings),
-        known={id: row for id, row in known_sessions([home()]).items() if row.calls},
         billed=planner.figures,
     )
     return application(

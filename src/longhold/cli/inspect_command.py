@@ -15,7 +15,6 @@ from longhold.errors import TranscriptError
 from longhold.insight.context import session_window
 from longhold.insight.pages.html import DOCTYPE, render, row_of
 from longhold.insight.pages.session_data import SessionData, session_data
-from longhold.insight.session_files import SessionFile
 
 
 @click.command(epilog="Example: longhold inspect newest --html session.html")
@@ -48,13 +47,6 @@ def write_page(path: Path, page: bytes) -> None:
             if file.read(len(DOCTYPE)) not in (DOCTYPE.encode(), b""):
                 raise TranscriptError(path, "exists and is not a page; choose another name")
     write_private(path, page)
-
-
-def read_modified(file: SessionFile) -> float:
-    try:
-        return file.path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def page_data(opened: CommandTarget, settings: Settings, *, id: str = "") -> SessionData:

@@ -1,6 +1,6 @@
 """`longhold serve`: live pages about sessions in the browser, on this machine only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -8,16 +8,18 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.inspect_command import page_data, read_modified
+from longhold.cli.inspect_command import page_data
 from longhold.cli.output import report
 from longhold.cli.report_command import fresh_index
 from longhold.cli.target import open_target
 from longhold.core.settings import Settings, load_settings
+from longhold.core.tools.history.history import History
 from longhold.insight.pages.followed import FollowedSessions, ListedSession, ReadSession
 from longhold.insight.pages.html import SessionRow
 from longhold.insight.pages.tables import sanitise
 from longhold.insight.report import SessionSummary, summarise
-from longhold.insight.session_files import default_roots, find_sessions, index_path
+from longhold.insight.session_files import SessionFile, default_roots, find_sessions, index_path
+from longhold.insight.session_index import open_index
 from longhold.insight.transcripts.claude_code.agents import session_name
 
 TITLE_CHARS = 200
@@ -37,11 +39,11 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     from longhold.insight.pages.app import serve  # needs an extra
 
     settings, roots = load_settings(), list(paths) or default_roots()
-    sessions = FollowedSessions(
-        lambda: list_sessions(list(paths) or default_roots()),
-        partial(read_session, settings=settings),
-        known=known_sessions(roots),
-    )
+    with fresh_index(find_sessions(roots)):  # shows its progress
+        sessions = FollowedSessions(
+            lambda: list_sessions(list(paths) or default_roots()),
+            partial(read_session, settings=settings),
+        )
 
     def started(address: str) -> None:
         report(as_json, {"address": address}, [f"{address}\nCtrl-C stops it."])
@@ -49,37 +51,31 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     serve(sessions, port=port, started=started)
 
 
-def list_sessions(roots: Sequence[Path]) -> Iterator[ListedSession]:
-    for file in find_sessions(roots):
-        yield ListedSession(
-            id=_id(index_path(file.path)),
-            name=session_name(file.path.name) or file.path.name,
+def list_sessions(roots: Sequence[Path]) -> list[ListedSession]:
+    """List sessions with the figures of `longhold report`, the newest first."""
+    files = sorted(find_sessions(roots), key=lambda file: file.modified, reverse=True)
+    with open_index() as index:
+        index.refresh(files)
+        known = summarise(index, roots)
+    return [
+        ListedSession(
+            row=_row_of(file, known.get(index_path(file.path), SessionSummary())),
             path=file.path,
             stamp=file.stamp,
-            modified=read_modified(file),
-            directory=str(file.path.parent),
         )
+        for file in files
+    ]
 
 
-def _id(path: str) -> str:
-    return blake2b(path.encode(), digest_size=8).hexdigest()
-
-
-def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
-    with fresh_index(find_sessions(roots)) as index:
-        found = summarise(index, roots)
-    return {_id(path): _row_of(path, known) for path, known in found.items() if known.calls}
-
-
-def _row_of(path: str, known: SessionSummary) -> SessionRow:
+def _row_of(file: SessionFile, known: SessionSummary) -> SessionRow:
     return SessionRow(
-        id=_id(path),
-        name=known.session,
+        id=blake2b(index_path(file.path).encode(), digest_size=8).hexdigest(),
+        name=known.session or session_name(file.path.name),
         format=known.agent,
         title=sanitise(known.title, TITLE_CHARS),
         model=known.model,
         directory=known.directory,
-        last_at=known.last_at,
+        last_at=known.last_at or file.modified,
         calls=known.calls,
         usd=known.usd,
         lost_usd=known.avoidable_usd,
@@ -91,8 +87,9 @@ def _row_of(path: str, known: SessionSummary) -> SessionRow:
 def read_session(one: ListedSession, settings: Settings) -> ReadSession:
     opened = open_target(str(one.path))
     directory = opened.directory
-    return ReadSession(
-        history=opened.history,
-        data=page_data(opened, settings, id=one.id),
+    records = History(
+        lambda: opened.history,
         directory=directory if directory is not None and directory.is_dir() else None,
+        session=opened.name,
     )
+    return ReadSession(data=page_data(opened, settings, id=one.row.id), records=records)

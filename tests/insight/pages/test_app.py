@@ -45,7 +45,7 @@ def serving(sessions):
 def often(monkeypatch):
     """Look often, and read again at once."""
     monkeypatch.setattr(app, "FOLLOW_SECONDS", 0.05)
-    monkeypatch.setattr(followed, "FOLLOW_SHARE", 1.0)
+    monkeypatch.setattr(followed, "FOLLOW_SHARE", 1e9)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from longhold.core.log.entries import (
     Compacted,
     Dreamt,
     Ended,
-    Forked,
     Noted,
     Ran,
     Recalled,
@@ -67,6 +66,23 @@ def replied(n, *content, prompt=1_000):
 
 def rows(table):
     return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+
+
+def test_agents_memory_and_notes_are_among_the_changes():
+    history = [
+        said(1, "Deploys go out on Tuesdays."),
+        Spawned(n=2, at=2.0, agent="a1", kind="explore", task="Find the login."),
+        Ended(n=3, at=12.0, agent="a1", state="completed", text="It is in login.py."),
+        Noted(n=4, at=13.0, cursor=1, tokens=300),
+        Remembered(n=5, at=14.0, cursor=1, names=("deploys.md",)),
+        Recalled(n=6, at=15.0, names=("deploys.md",)),
+        Dreamt(n=7, at=16.0, merged=1, names=("deploys.md",)),
+    ]
+    found = rows(read(history).tables["changes"])
+    kinds = ["spawned", "ended", "noted", "remembered", "recalled", "dreamt"]
+    assert [row["kind"] for row in found] == kinds
+    assert "Find the login." in found[0]["text"]
+    assert all("deploys.md" in row["text"] for row in found[3:5])
 
 
 def test_the_data_of_a_page_is_the_golden_one(tmp_path):
@@ -146,51 +162,6 @@ def test_an_undone_compaction_is_marked_and_its_messages_are_shown():
     assert data.tables["compactions"]["is_undone"] == [True]
     states = {row["n"]: row["state"] for row in rows(data.tables["messages"])}
     assert states[1] == states[2] == "shown"
-
-
-def test_agents_are_listed_with_what_they_took():
-    usage = Usage(input_tokens=1_000_000, output_tokens=0)
-    history = [
-        said(1, "Look around, both of you."),
-        Spawned(n=2, at=2.0, agent="a1", kind="explore", task="Find the login."),
-        Spawned(n=3, at=2.5, agent="a2", name="scout", task="Find the tests."),
-        Forked(n=4, at=3.0, source="agent:a1", model=MODEL, usage=usage),
-        Ended(n=5, at=12.0, agent="a1", state="completed", text="It is in login.py."),
-    ]
-    first, second = rows(read(history).tables["agents"])
-    assert (first["kind"], first["state"], first["seconds"]) == ("explore", "completed", 10.0)
-    assert first["calls"] == 1
-    assert first["usd"] > 0
-    assert (second["kind"], second["state"], second["calls"]) == ("scout", "running", 0)
-
-
-def test_agents_of_another_transcript_are_known_by_the_calls_that_started_them():
-    task = ToolUse(id="t1", name="Task", input={"subagent_type": "explore", "prompt": "Look."})
-    lost = ToolUse(id="t2", name="Task", input={"description": "Wait."})
-    history = [
-        said(1, "Go."),
-        replied(2, task, lost),
-        Ran(n=3, at=9.0, tool_use_id="t1", content="Found it."),
-    ]
-    found = rows(read(history).tables["agents"])
-    assert [(row["task"], row["state"]) for row in found] == [
-        ("Look.", "completed"),
-        ("Wait.", "no result"),
-    ]
-
-
-def test_memory_and_notes_are_listed():
-    history = [
-        said(1, "Deploys go out on Tuesdays."),
-        Noted(n=2, at=2.0, cursor=1, tokens=300),
-        Remembered(n=3, at=3.0, cursor=1, names=("deploys.md",)),
-        Remembered(n=4, at=3.5, cursor=1),
-        Recalled(n=5, at=4.0, names=("deploys.md",)),
-        Dreamt(n=6, at=5.0, merged=1, names=("deploys.md",)),
-    ]
-    found = rows(read(history).tables["memory"])
-    assert [row["kind"] for row in found] == ["noted", "remembered", "recalled", "dreamt"]
-    assert all("deploys.md" in row["text"] for row in found[1:])
 
 
 def test_a_cleared_result_names_what_cleared_it():

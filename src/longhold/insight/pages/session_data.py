@@ -9,17 +9,11 @@ import msgspec
 from longhold.core.log.entries import (
     AnyEntry,
     CacheBroke,
-    Dreamt,
-    Ended,
-    Noted,
     Ran,
-    Recalled,
-    Remembered,
     Replied,
-    Spawned,
     ViewChange,
 )
-from longhold.core.log.entry_lines import describe_entry, kind_of
+from longhold.core.log.entry_lines import kind_of
 from longhold.core.messages import JsonObject, ToolUse, text_of
 from longhold.core.settings import PageSettings
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
@@ -27,15 +21,12 @@ from longhold.core.tools.history.history import is_shown
 from longhold.core.tools.history.records import Record, record_of
 from longhold.core.view import View, fold
 from longhold.core.view.window import Window
-from longhold.insight.calls import CallReport, explain_calls, sum_calls, totals
+from longhold.insight.calls import CallReport, explain_calls, totals
 from longhold.insight.explain import ExplainedTurn, explain
-from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
 from longhold.insight.pages.tables import (
-    AgentRow,
     ChangeRow,
     Columns,
     CompactionRow,
-    MemoryRow,
     MessageRow,
     TurnRow,
     columns,
@@ -105,8 +96,6 @@ def session_data(
         "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
         "changes": columns(ChangeRow, list(_changes(turns, history))),
         "compactions": columns(CompactionRow, list(_compactions(timeline, view))),
-        "agents": columns(AgentRow, _agents(history, calls)),
-        "memory": columns(MemoryRow, list(_memory(history))),
         "messages": columns(MessageRow, messages),
     }
     return SessionData(
@@ -221,73 +210,6 @@ def _sizes(one: Boundary, points: Sequence[ContextPoint]) -> tuple[int, int]:
         one.entry.before_tokens or (before[-1] if before else 0),
         one.entry.after_tokens or (after[0] if after else 0),
     )
-
-
-def _agents(history: Sequence[AnyEntry], calls: Sequence[CallReport]) -> list[AgentRow]:
-    ends = {entry.agent: entry for entry in history if isinstance(entry, Ended)}
-    rows = []
-    for entry in history:
-        if isinstance(entry, Spawned):
-            own = [call for call in calls if call.source == f"agent:{entry.agent}"]
-            rows.append(_agent(entry, ends.get(entry.agent), own))
-    return rows or [_foreign_agent(found) for found in foreign_agents(history)]
-
-
-def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> AgentRow:
-    return AgentRow(
-        n=entry.n,
-        at=round(entry.at, TIME_DIGITS),
-        id=sanitise(entry.agent, LINE_CHARS),
-        kind=sanitise(entry.name or entry.kind, LINE_CHARS),
-        task=sanitise(entry.task, LINE_CHARS),
-        state=ended.state if ended else "running",
-        seconds=round(ended.at - entry.at, TIME_DIGITS) if ended else 0.0,
-        calls=len(calls),
-        usd=round(sum_calls(calls).usd, USD_DIGITS),
-        text=sanitise(ended.text, LINE_CHARS) if ended else "",
-    )
-
-
-def _foreign_agent(found: ForeignAgent) -> AgentRow:
-    return AgentRow(
-        n=found.n,
-        at=round(found.at, TIME_DIGITS),
-        id=sanitise(found.id, LINE_CHARS),
-        kind=sanitise(found.kind, LINE_CHARS),
-        task=sanitise(found.task, LINE_CHARS),
-        state=found.state,
-        seconds=round(found.seconds, TIME_DIGITS),
-        calls=0,
-        usd=0.0,
-        text=sanitise(found.report, LINE_CHARS),
-    )
-
-
-def _memory(history: Sequence[AnyEntry]) -> Iterator[MemoryRow]:
-    for entry in history:
-        text = _memory_text(entry)
-        if text:
-            yield MemoryRow(
-                n=entry.n,
-                at=round(entry.at, TIME_DIGITS),
-                kind=kind_of(entry),
-                text=sanitise(text, LINE_CHARS),
-            )
-
-
-def _memory_text(entry: AnyEntry) -> str:
-    match entry:
-        case Noted():
-            return f"notes {describe_entry(entry)}"
-        case Remembered(names=names, by=by, inbox=inbox) if names:
-            where = "proposed" if inbox else "written"
-            return f"{where} by {by}: {', '.join(names)}"
-        case Recalled(names=names):
-            return f"shown to the model: {', '.join(names)}"
-        case Dreamt(merged=merged, marked=marked, removed=removed, names=names):
-            done = f"{merged} merged, {marked} marked, {removed} removed"
-            return f"{done}: {', '.join(names)}" if names else done
-    return ""
 
 
 @dataclass(slots=True)

@@ -103,28 +103,6 @@ class CompactionRow:
     is_undone: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRow:
-    n: int
-    at: float
-    id: str
-    kind: str
-    task: str
-    state: str
-    seconds: float
-    calls: int
-    usd: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRow:
-    n: int
-    at: float
-    kind: str
-    text: str
-
-
 def columns(row: type, rows: Sequence[Any]) -> Columns:
     return {one.name: [getattr(each, one.name) for each in rows] for one in fields(row)}
 

@@ -2,7 +2,7 @@
 const KINDS = { user: "user", aside: "reminder", answer: "answer", result: "result", summary: "summary", line: "collapsed", restored: "restored" };
 const STATES = { shown: "in view", compacted: "summarised", cleared: "cleared", spilled: "on disk", snipped: "dropped", collapsed: "collapsed" };
 const CHANGES = { compacted: "compaction", cleared: "cleared", spilled: "to disk", snipped: "dropped", collapsed: "collapsed", restored: "restored", cachebroke: "cache break", failed: "failed", undone: "undo", redone: "redo", switched: "model", spawned: "agent", ended: "agent", forked: "side call", noted: "notes", pinned: "pinned", swept: "removed" };
-const SECTIONS = [["context", "Context"], ["cache", "Cache"], ["money", "Money"], ["compactions", "Compactions"], ["changes", "Changes"], ["calls", "Calls"], ["words", "Your words"], ["agents", "Agents"], ["memory", "Memory"], ["messages", "Messages"]];
+const SECTIONS = [["context", "Context"], ["cache", "Cache"], ["money", "Money"], ["compactions", "Compactions"], ["changes", "Changes"], ["calls", "Calls"], ["words", "Your words"], ["messages", "Messages"]];
 
 const UNDOABLE = ["compacted", "cleared", "spilled", "snipped", "collapsed"];
 
@@ -143,11 +143,6 @@ function tablesOf(session) {
       rows: session.turns.filter((row) => row.said), text: (row) => row.said, opens: open,
       columns: [numberColumn, timeColumn, { key: "said", label: "what you said", show: (row) => lines(row.said) }, { key: "state", label: "now", nowrap: true, show: (row) => (row.state ? stateTag(row.state) : "") }, { key: "answers", label: "answers", num: true, wide: true }, { key: "tool_calls", label: "tools", num: true, wide: true }, { key: "usd", label: "cost", num: true, show: (row) => money(row.usd) }, { key: "after", label: "context", num: true, wide: true, show: (row) => tokens(row.after) }],
     }),
-    agents: table({
-      rows: session.agents, text: (row) => `${row.id} ${row.kind} ${row.task} ${row.state} ${row.text}`, opens: open,
-      columns: [numberColumn, timeColumn, { key: "kind", label: "agent", show: (row) => row.kind || row.id }, { key: "task", label: "task", show: (row) => lines(row.task) }, { key: "state", label: "", nowrap: true, show: (row) => el("span", { class: `tag ${{ completed: "good", failed: "bad" }[row.state] || ""}` }, row.state) }, { key: "seconds", label: "took", num: true, show: (row) => (row.seconds ? span(row.seconds) : "") }, { key: "usd", label: "cost", num: true, show: (row) => (row.calls ? money(row.usd) : "") }],
-    }),
-    memory: table({ rows: session.memory, text: (row) => `${row.kind} ${row.text}`, columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true }, { key: "text", label: "", show: (row) => lines(row.text) }] }),
     messages: table({
       rows: session.messages, finds: (row) => query.also.has(row.n), text: (row) => `#${row.n} ${row.kind} ${row.tool} ${row.about} ${row.text}`, opens: (row, list) => openMessage(session, row, list),
       columns: [numberColumn, { ...timeColumn, show: (row) => when(row.at, false) }, { key: "kind", label: "what", nowrap: true, show: (row) => [el("span", { class: `tag ${row.is_error ? "bad" : ""}` }, row.is_error ? "error" : KINDS[row.kind] || row.kind)] }, { key: "tool", label: "tool", wide: true, nowrap: true }, { key: "text", label: "", show: (row) => lines(query.words.length ? snippet(row.text) : gist(row, 420)) }, { key: "chars", label: "characters", num: true, wide: true, show: (row) => count(row.chars) }, { key: "state", label: "now", nowrap: true, wide: true, show: (row) => stateTag(row.state) }],
@@ -184,7 +179,7 @@ function sessionView(data) {
   const compactions = () => el("div", {}, ...session.compactions.map((one) => compactionCard(session, one)));
   const dates = session.first_at ? `${when(session.first_at)} to ${when(session.last_at)} (${span(session.last_at - session.first_at)})` : "";
   const main = byId("main");
-  const has = (id) => ({ compactions: session.compactions, changes: session.changes, agents: session.agents, memory: session.memory, words: made.words && session.turns }[id] || [1]).length > 0;
+  const has = (id) => ({ compactions: session.compactions, changes: session.changes, words: made.words && session.turns }[id] || [1]).length > 0;
   main.replaceChildren(
     el("h1", {}, session.title ? oneLine(session.title, 160) : session.name),
     el("p", { class: "sub" }, [session.name, session.format, session.model, dates].filter(Boolean).join(" · "), live.on ? el("span", { class: "live" }, " · live") : ""),
@@ -195,8 +190,6 @@ function sessionView(data) {
       has("changes") ? section("changes", "What changed the context", "cleared, moved to disk, summarised, undone, failed", made.changes) : null,
       section("calls", "Calls", "click a row for its numbers", made.calls),
       has("words") ? section("words", "Your words", "and whether the model still sees them", made.words) : null,
-      has("agents") ? section("agents", "Sub-agents", "", made.agents) : null,
-      has("memory") ? section("memory", "Memory and notes", "", made.memory) : null,
       section("messages", "Messages", session.cut_messages ? `${count(session.cut_messages)} long ones are cut here` : "", made.messages, filters(made.messages)),
     ].filter(Boolean));
   plots.draw();
