@@ -194,3 +194,14 @@ def test_a_home_that_cannot_be_written_to_is_no_reason_not_to_report(agents, tmp
     (tmp_path / "file").touch()
     done = longhold("report", agents, env={"LONGHOLD_HOME": str(tmp_path / "file" / "home")})
     assert (done.returncode, done.stdout) == (0, longhold("report", agents).stdout), done.stderr
+
+
+def test_the_least_that_sessions_could_have_cost_is_the_figure_of_replay(agents):
+    path = agents / "1.jsonl"
+    plain = json.loads(longhold("report", path, "--json").stdout)
+    assert plain["at_best_usd"] == 0.0, "it is not computed unless asked for"
+    found = json.loads(longhold("report", path, "--by", "session", "--json").stdout)
+    done = json.loads(longhold("replay", path, "--policy", "send_everything", "--json").stdout)
+    assert found["at_best_usd"] == pytest.approx(sum(done["at_best"].values()), abs=1e-3)
+    assert 0 < found["at_best_usd"] < found["conversations_usd"]
+    assert "at best $" in longhold("report", path).stdout, "what is known is shown"

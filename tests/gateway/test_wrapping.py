@@ -61,6 +61,24 @@ def test_a_command_that_sends_nothing_is_only_run(upstream):
     assert "nothing was sent" in done.stderr
 
 
+REFUSED = """
+import os, urllib.error, urllib.request
+body = b'{"model": "claude-opus-4-8", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}'
+address = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
+try:
+    urllib.request.urlopen(urllib.request.Request(address, body, headers))
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+def test_a_request_that_was_refused_was_sent(upstream):
+    done = wrapped(upstream, sys.executable, "-c", REFUSED)
+    assert done.stdout == "401\n"
+    assert "longhold: 1 request sent, none answered; nothing was billed." in done.stderr
+
+
 def test_a_command_that_does_not_exist(upstream):
     assert wrapped(upstream, "no-such-command-here").returncode == 127
 

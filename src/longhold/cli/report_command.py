@@ -74,17 +74,19 @@ def command(
     Without PATHS: the sessions of Claude Code, Codex, pi and Longhold where they keep them, of the
     last 30 days. PATHS are directories or files. Sub-agents and summaries are included. Costs are
     API list prices, also for sessions under a subscription; `--by block` and `--by week` show the
-    five-hour windows and the weeks that subscriptions count. An index in Longhold's home keeps what
+    five-hour windows and the weeks that subscriptions count. `--by session` adds the least that any
+    policy could have paid. An index in Longhold's home keeps what
     was read, so that the next report reads only what changed.
     """
     if as_csv and (as_json or page):
         raise click.UsageError("--csv prints one table; leave out --json and --html")
     roots = list(paths) or default_roots()
     first_day = _first_day(since or ("all" if paths else f"{RECENT_DAYS}d"))
-    found = _report(roots, first_day)
+    has_limits = by == "session"
+    found = _report(roots, first_day, has_limits=has_limits)
     if not found.sessions and not paths and not since and found.newest_day:
         say(f"Nothing in the last {RECENT_DAYS} days, so this covers all sessions.", err=True)
-        found = _report(roots, "")
+        found = _report(roots, "", has_limits=has_limits)
     if as_csv:
         encoded_out(_csv(found, by or "day"))
         return
@@ -102,8 +104,13 @@ def _write_page(out: Path, document: dict[str, Any], verdict: list[str]) -> None
     say(f"{out} contains the report; open it in a browser", err=True)
 
 
-def _report(roots: Sequence[Path], since: str) -> SpendingReport:
-    with fresh_index(find_sessions(roots)) as index:
+def _report(roots: Sequence[Path], since: str, *, has_limits: bool) -> SpendingReport:
+    files = find_sessions(roots)
+    with fresh_index(files) as index:
+        if has_limits:
+            label = f"Reading {pluralize(len(files), 'session')} for the least they could cost"
+            with progress_bar(sum(file.bytes for file in files), label) as advance:
+                index.find_limits(files, advance or (lambda _: None))
         return make_report(index, roots, since=since)
 
 
@@ -182,6 +189,11 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
         yield f"  {dollars(total.usd)} as recorded, about {dollars(total.unrecorded_usd)} for {missing}"
     if total.unpriced_calls:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
+    if found.at_best_usd:
+        yield (
+            f"  at best {dollars(found.at_best_usd)} instead of {dollars(found.conversations_usd)} for the"
+            " conversations' calls: new tokens once, and nothing read that was not needed"
+        )
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
         share = percent(found.avoidable_usd, total.estimated_usd)

@@ -42,6 +42,8 @@ LEAST_USD = 0.005
 
 def _saved_line(stats: JsonObject) -> str:
     totals, sessions = stats.get("totals") or {}, stats.get("sessions") or []
+    if not totals and (sent := stats.get("requests")):
+        return f"longhold: {pluralize(sent, 'request')} sent, none answered; nothing was billed."
     if not totals:
         return "longhold: nothing was sent that could be managed."
     saved, billed = totals["saved_usd"], totals["billed_usd"]

@@ -349,6 +349,7 @@ class Planner:
         return {
             "totals": sum(bills.values(), SessionBill()).to_json() if bills else {},
             "sessions": sessions,
+            "requests": self._counts.requests if tenant is None else None,
             "failures": dict(self._counts.failures) if tenant is None else {},
         }
 

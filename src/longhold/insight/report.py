@@ -61,6 +61,10 @@ class SpendingReport:
     """By agent: sessions whose calls have no usage, so that their cost is unknown."""
     newest_day: str = ""
     """The last day with calls, also if it is before the days of this report."""
+    at_best_usd: float = 0.0
+    """The least that the conversations' calls could have cost, as far as it was computed."""
+    conversations_usd: float = 0.0
+    """What these calls cost."""
 
     @property
     def days(self) -> int:
@@ -119,7 +123,24 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
             row["agent"]: row["n"] for row in index.rows(_NO_USAGE.format(scope=scope), values)
         },
         newest_day=index.rows(_NEWEST.format(scope=scope), values)[0]["day"] or "",
+        **_sum_limits(index, rows),
     )
+
+
+_LIMITS = """
+SELECT file, at_best_usd / sum(usd) AS share FROM sessions JOIN calls ON sessions.id = calls.file
+WHERE source = 'main' AND at_best_usd > 0 GROUP BY file HAVING sum(usd) > 0
+"""
+
+
+def _sum_limits(index: SessionIndex, rows: Iterable[sqlite3.Row]) -> dict[str, float]:
+    """Sum up what is known of the limits, by the share of each session that the rows cover."""
+    shares = {row["file"]: row["share"] for row in index.rows(_LIMITS)}
+    paid = [row for row in rows if row["source"] == "main" and row["file"] in shares]
+    return {
+        "at_best_usd": sum(row["usd"] * shares[row["file"]] for row in paid),
+        "conversations_usd": sum(row["usd"] for row in paid),
+    }
 
 
 _NO_USAGE = """

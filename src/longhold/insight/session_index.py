@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from longhold.core.messages.usage import Tally
@@ -26,7 +27,7 @@ from longhold.insight.session_files import (
     processes_for,
 )
 
-VERSION = 6
+VERSION = 7
 """Schema version; an index of another version is rebuilt."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
@@ -46,7 +47,7 @@ CREATE TABLE stamp (stamp TEXT);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, agent TEXT, session TEXT,
     directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, compactions INTEGER,
-    is_import INTEGER, problem TEXT
+    is_import INTEGER, problem TEXT, at_best_usd REAL
 );
 CREATE TABLE calls (
     file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
@@ -141,6 +142,26 @@ class SessionIndex:
                 self._put(file, found)
         self._sum_up()
         return len(changed)
+
+    def find_limits(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> None:
+        """Compute the least that each session could have cost, unless it is known.
+
+        A tokenizer is loaded for this, and every text is read, so a report asks for it by name.
+        """
+        query = "SELECT path FROM sessions WHERE at_best_usd IS NULL AND problem = ''"
+        unknown = {row["path"] for row in self.rows(query)}
+        wanted = [file for file in files if index_path(file.path) in unknown]
+        if not wanted:
+            return
+        from longhold.insight.replay.limit import read_limit
+
+        for file, encoded in each_in_processes(read_limit, wanted, processes_for(wanted)):
+            progress(file.bytes)
+            with self._connection as connection:
+                connection.execute(
+                    "UPDATE sessions SET at_best_usd = ? WHERE path = ?",
+                    (msgspec.msgpack.decode(encoded), index_path(file.path)),
+                )
 
     def _sum_up(self) -> None:
         with self._connection as connection:

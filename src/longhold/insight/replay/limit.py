@@ -11,6 +11,7 @@ and another lifetime could avoid that and are not considered.
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+import msgspec
 from msgspec import structs
 
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said, Snipped
@@ -19,8 +20,15 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.lifetime import lifetime_seconds
-from longhold.insight.replay.recorded_session import RecordedSession, count_tokens, filler
+from longhold.errors import LongholdError
+from longhold.insight.replay.recorded_session import (
+    RecordedSession,
+    count_tokens,
+    filler,
+    read_recording,
+)
 from longhold.insight.replay.regret import Needs
+from longhold.insight.session_files import SessionFile
 
 
 @dataclass(slots=True)
@@ -57,6 +65,16 @@ def least_cost(recording: RecordedSession, model: str, lifetime: str) -> dict[st
         since, tokens = calls.arrived.get(id, (last, 0))
         paid["results"] += tokens * _again(price, write, expired[since:last])
     return {cause: usd / TOKENS_PER_PRICE for cause, usd in paid.items()}
+
+
+def read_limit(file: SessionFile) -> bytes:
+    """Return the least cost of a file's session in dollars, encoded; 0 if it cannot be read."""
+    try:
+        found = read_recording(file.path)
+        usd = sum(least_cost(found, found.model, found.lifetime).values()) if found.answers else 0.0
+    except (LongholdError, OSError):
+        usd = 0.0
+    return msgspec.msgpack.encode(usd)
 
 
 def _again(price: Prices, write: float, expired: list[bool]) -> float:
