@@ -125,7 +125,7 @@ async def test_a_killed_job_leaves_a_trace_and_does_not_count_as_done(project):
         assert {what for what, _ in traces} == {"dream"}
         assert entries(agent, Dreamt) == []
         with project_memory(project) as store:
-            lock = DreamLock(store.root, stale_seconds=3_600).look()
+            lock = DreamLock(store.root).look()
         assert (lock.pid, lock.last) == (0, 0.0)
         acts = [act for turn in explain(agent.session.view.history) for act in turn.acts]
         assert "dream: it was stopped by the user" in [act.text for act in acts]

@@ -368,7 +368,7 @@ def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
         lock = DreamLock(store.root)
         if dead := lock.release_dead():
             say(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
-        with lock.hold(is_by_hand=True):
+        with lock.hold():
             return dream(store, settings.dream, repository=repository)
 
 

@@ -208,7 +208,7 @@ def test_the_index_is_ordered_by_use(store, write, repository):
 
 def test_a_dream_that_fails_puts_the_lock_back(store, write, repository, clock):
     write(memory("a.md", "See", body="[x](../../../b.md)\n"))
-    lock = DreamLock(store.root, stale_seconds=60.0, clock=clock)
+    lock = DreamLock(store.root, clock=clock)
     with pytest.raises(RuntimeError), lock.hold():
         raise RuntimeError("killed")
     assert lock.look().last == 0.0

@@ -131,7 +131,7 @@ async def test_where_consent_is_asked_for_no_model_dreams(project):
 
 
 def lock(project):
-    return DreamLock(memory_directory(home(), project), stale_seconds=3_600)
+    return DreamLock(memory_directory(home(), project))
 
 
 async def test_a_dream_that_failed_does_not_count_as_done(project):
@@ -223,7 +223,7 @@ async def test_stopped_it_never_happened_and_left_a_report(project):
         await say(one)
         await asyncio.sleep(0)
         assert one.background.job("dream").is_busy
-        held = DreamLock(memory_directory(home(), project), stale_seconds=3_600).look()
+        held = DreamLock(memory_directory(home(), project)).look()
         assert held.pid == os.getpid()
         await one.background.job("dream").stop()
         after = lock(project).look()

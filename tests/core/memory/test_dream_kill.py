@@ -31,14 +31,14 @@ def prepared(root):
     with MemoryStore(root) as store:
         changes = [MemoryChange(file=m.file, text=m.text, expected="") for m in MEMORIES]
         store.commit(changes, by="agent", why="begin")
-    with DreamLock(root, stale_seconds=60.0, clock=lambda: BEFORE).hold():
+    with DreamLock(root, clock=lambda: BEFORE).hold():
         pass
 
 
 def dream_in(root, at, step=lambda point: None):
     """Dream with the lock, at a moment."""
     with MemoryStore(root, step=step) as store:
-        lock = DreamLock(root, stale_seconds=60.0, clock=lambda: at)
+        lock = DreamLock(root, clock=lambda: at)
         with lock.hold():
             return dream(store, SETTINGS, repository=root)
 
@@ -79,8 +79,8 @@ def test_a_killed_dream_happened_or_did_not(tmp_path):
         root = shutil.copytree(base, tmp_path / f"killed-{number}")
         die_at(root, number)
         assert state(root) in (old, new), points[number]
-        held = DreamLock(root, stale_seconds=60.0).look()
+        held = DreamLock(root).look()
         assert held.pid and held.last == BEFORE, "the dream does not count as one"
         dream_in(root, NOW + 61)
         assert state(root) == new
-        assert DreamLock(root, stale_seconds=60.0).look().last == NOW + 61
+        assert DreamLock(root).look().last == NOW + 61

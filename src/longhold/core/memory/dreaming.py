@@ -114,7 +114,7 @@ def refuse_dream(
     touched = count_sessions(held.last)
     if touched < settings.sessions:
         return f"{touched} sessions changed since the last dream (dream.sessions)"
-    if not held.is_stale(now):
+    if held.pid:
         return f"process {held.pid} is dreaming"
     return ""
 
@@ -181,9 +181,8 @@ class DreamJobs:
             self.engine.log.shared.keep(DREAM + self.commits.place.name, str(at).encode())
 
     def _report_killed(self) -> None:
-        with contextlib.suppress(DreamBusy):
-            if dead := self._lock().release_dead():
-                self._report_failure(f"process {dead.pid} was killed while it dreamt")
+        if dead := self._lock().release_dead():
+            self._report_failure(f"process {dead.pid} was killed while it dreamt")
 
     async def _dream(self, seen: LockState) -> None:
         try:
@@ -247,7 +246,7 @@ class DreamJobs:
         if is_trial:
             return await dream()
         self._report_killed()
-        with self._lock().hold(is_by_hand=True):
+        with self._lock().hold():
             report = await dream()
         self.engine.report(_make_dreamt(report))
         return report

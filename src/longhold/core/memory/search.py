@@ -165,7 +165,9 @@ class Vectors:
         if not self._rows_by_id:
             return {}
         asked = self._embedding.vectors(self._embedding.tokens([text])) - self._centre
-        scores = self._rows @ unit(asked)[0]
+        # Not `@`, because its threads wait for each other when the machine is busy: over 10,000
+        # memories the slowest of 100 took 8 ms of CPU time instead of 0.3.
+        scores = np.einsum("ij,j->i", self._rows, unit(asked)[0])
         best = np.argpartition(-scores, min(count, len(scores) - 1))[:count]
         wanted = {int(self._ids[row]): row for row in best}
         wanted.update((id, self._rows_by_id[id]) for id in also)
