@@ -580,13 +580,11 @@ def without(rule: str) -> Settings:
             return replace(plain, clear=replace(plain.clear, on=False))
         case "notes":
             return replace(plain, notes=replace(plain.notes, on=False))
-        case "ahead":
-            return replace(plain, compact=replace(plain.compact, ahead=False))
         case _:
             return replace(plain, window=replace(plain.window, auto_line=""))
 
 
-RULES = ("clear", "notes", "ahead", "cost threshold")
+RULES = ("clear", "notes", "cost threshold")
 
 
 async def play(name: str, model: str, way: str, settings: Settings) -> Found:

@@ -21,7 +21,7 @@ from longhold.core.log import Header
 from longhold.core.log.store import FileStore, new_id
 from longhold.core.messages import JsonObject
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.settings import CompactSettings, MemorySettings, NotesSettings, Settings
+from longhold.core.settings import MemorySettings, NotesSettings, Settings
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
@@ -149,7 +149,6 @@ class Talk:
         self._refusals = refusals
         self._id = ""
         self._settings = Settings(
-            compact=CompactSettings(ahead=False),
             notes=NotesSettings(on=False),
             memory=MemorySettings(on=False),
         )

@@ -13,7 +13,6 @@ from longhold.core.messages.rules import violations
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import (
     ClearSettings,
-    CompactSettings,
     MemorySettings,
     NotesSettings,
     Settings,
@@ -40,7 +39,6 @@ READ = 'tool: Read {"file_path": "long.txt"}\n---\ntext: read ' + "word " * 8_00
 SMALL = Settings(
     window=WindowSettings(limit_tokens=22_000),
     clear=ClearSettings(on=False),
-    compact=CompactSettings(ahead=False),
     notes=NotesSettings(on=False),
     memory=MemorySettings(on=False),
 )

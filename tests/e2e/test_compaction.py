@@ -6,7 +6,6 @@ import anthropic
 import pytest
 
 from longhold.core.log.entries import CacheBroke, Compacted, Forked
-from longhold.core.policy import decide
 from longhold.core.settings import (
     ClearSettings,
     CompactSettings,
@@ -74,7 +73,7 @@ class Talk:
             settings=Settings(
                 window=WindowSettings(limit_tokens=20_000),
                 clear=ClearSettings(on=False),
-                compact=CompactSettings(**{"ahead": False, **compact}),
+                compact=CompactSettings(**compact),
                 notes=NotesSettings(on=False),
             ),
             clock=simulator.simulation.clock.now,
@@ -130,16 +129,6 @@ async def test_the_summarising_call_reads_what_its_parent_left(talk):
     assert one.of(Compacted)[0].by == "model"
     assert after.prompt_tokens < 0.75 * before.prompt_tokens  # most of it is the user's words
     assert [b for b in one.of(CacheBroke) if not b.expected] == []
-
-
-async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk, monkeypatch):
-    monkeypatch.setattr(decide, "AHEAD_RATIO", 0.7)
-    one = talk(ahead=True)
-    await one.until_compacted()
-    (fork,) = one.of(Forked)
-    assert "prepared in the background" in one.of(Compacted)[0].why
-    assert fork.usage.cache_read_tokens >= 0.5 * fork.usage.prompt_tokens
-    await one.turn()
 
 
 async def test_the_conversation_goes_on_behind_a_summary_and_after_undo(talk):

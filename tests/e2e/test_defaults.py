@@ -574,24 +574,6 @@ async def test_a_digest_that_is_shorter_is_made_on_request_although_it_is_small(
         assert (await session.compact()).after_tokens < before
 
 
-async def test_no_summary_is_prepared_where_clearing_will_free_the_space():
-    def plan(request):
-        n = count_answers(request)
-        return BrainAnswer(blocks=(text("next"), tool_use("Grep", {"pattern": f"p{n}"})))
-
-    brain = Brain(plan)
-    async with opened(
-        brain, "claude-opus-5", system=prose("s", 3_000), tools=tools("Grep", "Read")
-    ) as (session, client, *_):
-        session.user("Do all of it.")
-        for i in range(70):
-            _, response = await call(session, client)
-            give_results(session, response, lambda _, i=i: f"{i} {prose(i, 2_500)}")
-            await asyncio.sleep(0.01)
-        assert of(session, Cleared)
-        assert len(of(session, Compacted)) >= brain.summaries
-
-
 async def test_a_threshold_of_the_users_own_never_ends_a_session():
     from dataclasses import replace
 

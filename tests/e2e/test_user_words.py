@@ -5,7 +5,7 @@ import pytest
 
 from longhold.core.log.entries import Compacted
 from longhold.core.messages import text_of
-from longhold.core.settings import CompactSettings, NotesSettings, Settings, WindowSettings
+from longhold.core.settings import NotesSettings, Settings, WindowSettings
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
@@ -67,7 +67,6 @@ async def test_a_long_specification_survives_five_compactions_and_a_resume(
 ):
     settings = Settings(
         window=WindowSettings(limit_tokens=window),
-        compact=CompactSettings(ahead=False),
         notes=NotesSettings(on=False),
     )
     model = "simulated/claude-sonnet-5-5"

@@ -149,7 +149,7 @@ def scene_settings() -> Settings:
         notes=replace(plain.notes, first_tokens=112_000, model_when="always"),
         budget=replace(plain.budget, own_share=0.0),
         cost=replace(plain.cost, need_weight=0.0),
-        compact=replace(plain.compact, ahead=False, restore_files=1),
+        compact=replace(plain.compact, restore_files=1),
         memory=replace(plain.memory, on=False),
         agents=replace(plain.agents, on=False),
     )

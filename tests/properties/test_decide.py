@@ -35,7 +35,7 @@ from longhold.errors import ContextOverflow
 STEPS = tuple(dict.fromkeys(rule.step for rule in RULES))
 WINDOW = window_for("claude-opus-4-6", WindowSettings(auto_line="100000"))
 _reasons = st.sampled_from(("", "because"))
-_ways = st.sampled_from(("notes", "prepared", "fork", "direct"))
+_ways = st.sampled_from(("notes", "fork", "direct"))
 
 
 @st.composite
@@ -52,12 +52,9 @@ def situations(draw):
         floor=_fact([Weight(kind="waiting", name="m", tokens=draw(_sizes), advice="a")]),
         undone_tokens=_fact(draw(st.sampled_from((0, 120_000)))),
         notes=_fact(draw(_reasons)),
-        prepared=_fact(draw(st.sampled_from(("", "writing", "ready", "bound")))),
-        notes_wait=_fact(draw(st.booleans())),
         streaks=_fact(draw(st.integers(0, 4))),
         is_thrashing=_fact(draw(st.booleans())),
         is_broken=_fact(draw(st.booleans())),
-        is_cached=_fact(draw(st.booleans())),
     )
     settings = Settings(
         compact=CompactSettings(on=draw(st.booleans()), reactive_only=draw(st.booleans())),

@@ -74,7 +74,7 @@ class Talk:
     ):
         """Begin a session; `asks=False` gives it no model."""
         self.model = ScriptedModel("\n---\n".join(scripts), name=model)
-        compact = CompactSettings(**{"ahead": False, **settings})
+        compact = CompactSettings(**settings)
         self.settings = Settings(
             window=WindowSettings(limit_tokens=window, auto_line=auto_line),
             clear=ClearSettings(on=False),  # it would make room first

@@ -10,14 +10,12 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from longhold.core.messages import JsonObject
 from longhold.core.models.clients import DialectName
-from longhold.core.settings import Settings, load_settings
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Tool
@@ -222,15 +220,7 @@ class Sessions:
 
     async def _open(self, name: str, model: str, wait_seconds: float) -> Session:
         given: OpenOptions = {"dialect": self._dialect, **self._options}
-        if self._hold != "process":
-            given["settings"] = self._settings_for_a_turn()
         return await Session.aopen_or_resume(name, model, wait_seconds=wait_seconds, **given)
-
-    def _settings_for_a_turn(self) -> Settings:
-        """Prepare no summary in the background: the session ends before it could be used."""
-        place = Path(self._options.get("directory") or Path.cwd())
-        settings = self._options.get("settings") or load_settings(place)
-        return replace(settings, compact=replace(settings.compact, ahead=False))
 
     async def _aclose(self, place: _Place) -> None:
         if place.session is None or place.loop is not asyncio.get_running_loop():

@@ -117,7 +117,7 @@ def _orders(title: str, count: int) -> str:
 def _demo_settings(*, is_filled: bool) -> Settings:
     """Return the defaults for a small window with one layer active at a time.
 
-    Model-written notes and a prepared summary would preempt compaction. With `is_filled`, no layer
+    Model-written notes would preempt compaction. With `is_filled`, no layer
     works before the window is full and the model summarises it.
     """
     own = Settings()
@@ -127,7 +127,6 @@ def _demo_settings(*, is_filled: bool) -> Settings:
         window=replace(own.window, limit_tokens=WINDOW_TOKENS, auto_line=line),
         spill=replace(own.spill, on=not is_filled),
         clear=replace(own.clear, on=not is_filled),
-        compact=replace(own.compact, ahead=False),
         notes=replace(own.notes, on=not is_filled, model=False, stand_in="always"),
         memory=replace(own.memory, on=False),
     )

@@ -9,7 +9,6 @@ from longhold.core.policy.decide import (
     BROKEN,
     REFILLED,
     RULES,
-    CarryOut,
     Compact,
     HistoryFacts,
     Refuse,
@@ -27,7 +26,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "compaction.md").read_text(encoding
 MODEL = "claude-opus-4-6"
 WINDOW = window_for(MODEL, WindowSettings(auto_line="100000"))
 PAST = WINDOW.auto_tokens + 1_000
-COMPACTION = ("prepare", "wait", "shorten", "relieve", "compact")
+COMPACTION = ("wait", "shorten", "relieve", "compact")
 
 
 def situation(used=PAST, *, settings=None, taken=(), trigger="auto", bound=False, **facts):
@@ -68,28 +67,7 @@ def test_below_the_threshold_nothing_is_done_and_the_reason_is_told():
 @pytest.mark.parametrize(
     ("facts", "rule"),
     [
-        ({}, "prepare"),
-        ({"notes": lambda: ""}, "send"),
-        ({"prepared": lambda: "writing"}, "send"),
-        ({"undone_tokens": lambda: 1}, "send"),
-        ({"is_broken": lambda: True}, "send"),
-        ({"streaks": lambda: 2}, "send"),
-        ({"is_cached": lambda: False}, "send"),
-        ({"covers": lambda: "nothing yet"}, "send"),
-        ({"model": False}, "send"),
-    ],
-)
-def test_a_summary_is_prepared_near_the_threshold_unless_it_would_not_be_used(facts, rule):
-    found = ruled(96_000, **facts)
-    assert found.rule == rule
-    assert isinstance(found.plan, CarryOut if rule == "prepare" else Send)
-
-
-@pytest.mark.parametrize(
-    ("facts", "rule"),
-    [
         ({"notes": lambda: ""}, "compact-notes"),
-        ({"prepared": lambda: "ready"}, "compact-prepared"),
         ({}, "compact-fork"),
         ({"has_overflowed": True}, "compact-direct"),
         ({"failed": {"fork": "no"}}, "compact-direct"),
@@ -116,8 +94,7 @@ def test_a_user_who_asks_is_heard_in_spite_of_the_breaker():
 def test_bound_thinking_and_an_undo_wait_a_quarter_and_not_longer():
     quarter = int(1.25 * WINDOW.auto_tokens)
     for facts, rule in (
-        ({"prepared": lambda: "bound"}, "wait-summary"),
-        ({"notes_wait": lambda: True}, "wait-summary"),
+        ({"bound": True}, "wait-thinking"),
         ({"undone_tokens": lambda: 90_000}, "wait-undo"),
     ):
         found = ruled(**facts)
@@ -129,7 +106,8 @@ def test_bound_thinking_and_an_undo_wait_a_quarter_and_not_longer():
 
 
 def test_notes_do_not_drop_the_thinking_of_a_running_loop():
-    found = ruled(bound=True, notes=lambda: "")
+    assert ruled(bound=True, notes=lambda: "").rule == "wait-thinking"
+    found = ruled(bound=True, notes=lambda: "", trigger="manual")
     assert found.rule == "compact-fork"
     assert ruled(bound=True, notes=lambda: "", trigger="reactive").rule == "compact-notes"
 

@@ -1,7 +1,6 @@
 """Jobs beside a conversation: one at a time, the newest wish wins, nothing raises, all is drained."""
 
 import asyncio
-import gc
 
 from longhold.core.messages import Usage
 from longhold.core.models.protocol import Finished, Reply
@@ -73,16 +72,6 @@ async def test_stopped_it_can_begin_again():
     job.begin(noting(done, "again"))
     assert await job.drain(1.0)
     assert done == ["again"]
-
-
-async def test_work_that_is_stopped_before_it_began_leaves_no_warning(recwarn):
-    job, done = Job("compact: ahead"), []
-    task = job.run(noting(done, "never")())
-    await job.stop()
-    assert task.cancelled() and done == []
-    del task
-    gc.collect()
-    assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
 
 
 async def test_whoever_looks_on_sees_what_is_under_way():

@@ -448,12 +448,6 @@ def clear_at_threshold(facts: ClearingFacts) -> Clear | str:
     return _clear_at_threshold(facts, facts.spared)
 
 
-def will_free(facts: ClearingFacts) -> bool:
-    """True if clearing will free enough at the threshold, so that nothing is compacted."""
-    line = facts.now.full.window.base_tokens
-    return line - facts.now.freed_tokens(facts.spared) <= (1 - facts.settings.line_room) * line
-
-
 def _clear_at_threshold(facts: ClearingFacts, batch: Batch) -> Clear | str:
     now = facts.now
     if not facts.is_tight:

@@ -20,7 +20,6 @@ from longhold.core.policy.clearing import (
     clear_edits,
     clear_paid,
     clear_stale,
-    will_free,
 )
 from longhold.core.policy.threshold import WAIT_SHARE, Fullness, Weight, explain_floor
 from longhold.core.settings import Settings
@@ -28,10 +27,8 @@ from longhold.core.settings import Settings
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 Step: TypeAlias = str
 """A part of the path, such as `clear`; the table lists them in order."""
-Way: TypeAlias = Literal["notes", "prepared", "fork", "direct", "digest"]
+Way: TypeAlias = Literal["notes", "fork", "direct", "digest"]
 
-AHEAD_RATIO = 0.95
-"""Share of the threshold from which a summary is prepared in the background."""
 COMMIT_RATIO = 0.90
 """Share of the effective window from which spans are collapsed."""
 WRITE_RATIO = 0.95
@@ -75,15 +72,9 @@ class HistoryFacts:
     """The size before a compaction that the user undid and whose span is shown; or 0."""
     notes: Callable[[], str] = lambda: "there are no notes"
     """"" if the notes can stand for history, else why not."""
-    prepared: Callable[[], Literal["", "writing", "ready", "bound"]] = lambda: ""
-    """The state of a summary made ahead; bound if only thinking prevents its use."""
-    notes_wait: Callable[[], bool] = lambda: False
-    """The notes are ready, and only thinking prevents their use."""
     streaks: Callable[[], int] = lambda: 0
     is_thrashing: Callable[[], bool] = lambda: False
     is_broken: Callable[[], bool] = lambda: False
-    is_cached: Callable[[], bool] = lambda: True
-    """A fork could read the conversation from the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,11 +219,8 @@ def _find_gate(s: Situation, step: Step) -> str | None:
             return _find_clear_gate(s)
         case "collapse" | "lines":
             is_open = s.settings.collapse.on
-        case "prepare":
-            is_near = AHEAD_RATIO * window.auto_tokens <= used and not is_past
-            is_open = is_near and is_on and compact.ahead and compact.model
         case "wait":
-            is_open = is_on and is_past and not s.full.is_blocked
+            is_open = is_on and is_past and not s.full.is_blocked and not s.is_wanted
         case "relieve":
             is_open = is_on and is_past
         case "shorten":
@@ -288,23 +276,6 @@ def _write_lines(s: Situation) -> Plan | str:
     return CarryOut("counted lines did not free enough") if s.can_move() else BOUND
 
 
-def _prepare(s: Situation) -> Plan | str:
-    history = s.history()
-    if not history.model or s.settings.collapse.on or history.prepared() or history.covers():
-        return ""
-    if not history.notes():
-        return "the notes need no call"
-    if history.undone_tokens():
-        return "a compaction was undone"
-    if why := _find_model_obstacle(s, history):
-        return why
-    if s.clearing is not None and s.settings.clear.on and will_free(s.clearing()):
-        return "clearing will free enough"
-    if not history.is_cached():
-        return "nothing is cached, so a call would pay for the whole prompt"
-    return CarryOut("the threshold is near")
-
-
 def _wait_for_collapse(s: Situation) -> Plan | str:
     if not s.settings.collapse.on:
         return ""
@@ -320,14 +291,11 @@ def _wait_after_undo(s: Situation) -> Plan | str:
     return _wait(s, min(least, window.full_tokens), "the undone compaction is not repeated yet")
 
 
-def _wait_for_summary(s: Situation) -> Plan | str:
-    history = s.history()
-    if history.undone_tokens() or s.settings.collapse.on:
+def _wait_for_thinking(s: Situation) -> Plan | str:
+    # The undo and the collapse have their own, longer delays.
+    if s.history().undone_tokens() or s.settings.collapse.on or not s.is_thinking():
         return ""
-    if history.prepared() not in ("writing", "bound") and not history.notes_wait():
-        return ""
-    why = "compaction waits for its summary or the end of the thinking"
-    return _wait(s, s.full.wait_tokens, why)
+    return _wait(s, s.full.wait_tokens, "compaction waits for the end of the thinking")
 
 
 def _wait(s: Situation, until: int, why: str) -> Plan | str:
@@ -381,15 +349,6 @@ def _compact_from_notes(s: Situation) -> Plan | str:
     return Compact("notes", "the notes need no call", history.restores)
 
 
-def _compact_prepared(s: Situation) -> Plan | str:
-    history = s.history()
-    if history.failed.get("prepared") or not history.prepared():
-        return history.failed.get("prepared") or "none was prepared"
-    if not history.is_plain or s.trigger != "auto":
-        return "something in particular is wanted"
-    return Compact("prepared", "a summary was prepared", history.restores)
-
-
 def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
     def judge(s: Situation) -> Plan | str:
         history = s.history()
@@ -426,17 +385,15 @@ RULES: tuple[SpaceRule, ...] = (
     SpaceRule("clear", "clear-threshold", "it avoids a compaction", _on_clearing(clear_at_threshold)),
     SpaceRule("collapse", "collapse-counted", "90 % of the window is used", _collapse),
     SpaceRule("lines", "collapse-written", "95 % is still used after that", _write_lines),
-    SpaceRule("prepare", "prepare", "95 % of the threshold is used, and a model will write the summary", _prepare),
     SpaceRule("wait", "wait-collapse", "finished work is collapsed first", _wait_for_collapse),
     SpaceRule("wait", "wait-undo", "the user undid a compaction of the same span", _wait_after_undo),
-    SpaceRule("wait", "wait-summary", "a summary is being written, or waits for bound thinking", _wait_for_summary),
+    SpaceRule("wait", "wait-thinking", "the running tool loop has thinking that is bound to what was sent", _wait_for_thinking),
     SpaceRule("shorten", "shorten", "what no compaction removes exceeds the limit", _shorten),
     SpaceRule("relieve", "relieve", "the third quick compaction in a row", lambda s: CarryOut(REFILLED) if s.history().is_thrashing() else ""),
     SpaceRule("compact", "refuse-refilled", "the third such streak, and the window is full", _refuse_refilled),
     SpaceRule("compact", "refuse-floor", "what no compaction removes exceeds the limit", _refuse_floor),
     SpaceRule("compact", "refuse-empty", "no history is left to summarise", _refuse_empty),
     SpaceRule("compact", "compact-notes", "notes cover the history", _compact_from_notes),
-    SpaceRule("compact", "compact-prepared", "a summary was prepared in the background", _compact_prepared),
     SpaceRule("compact", "compact-fork", "a model answers on the conversation's prefix", _compact_by("fork")),
     SpaceRule("compact", "compact-direct", "the fork failed, or the prompt is too long", _compact_by("direct")),
     SpaceRule("compact", "compact-digest", "always", _compact_by("digest")),

@@ -281,7 +281,6 @@ class CompactSettings:
         "", "what every summary must cover, such as open orders with their amounts"
     )
     rung_seconds: float = setting(300.0, "time limit for each way of writing a summary", low=1)
-    ahead: bool = setting(True, "write the summary in the background before it is needed")
     restore_files: int = setting(
         5, "recently read files that are shown again after a compaction", low=0, high=100
     )

@@ -70,7 +70,6 @@ class Layers:
 
     def close(self, engine: Engine) -> None:
         self.notes.close(engine)
-        self.compact.close(engine)
         if self.telemetry is not None:
             self.telemetry(engine)
 
@@ -96,15 +95,9 @@ def build_layers(
     longer sees. `recall` and `learn` are the memory jobs. Only the main agent (`is_main`) edits the
     provider's cache. `edits_notes` lets a fork write the notes with the session's own tools.
     """
-    background = background or Background()
     clear = Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main)
     notes = Notes(ask=ask, can_edit=edits_notes, background=background)
-    compact = CompactionStage(
-        ask=ask,
-        hooks=hooks or CompactionHooks(tell=notify),
-        notes=notes,
-        background=background,
-    )
+    compact = CompactionStage(ask=ask, hooks=hooks or CompactionHooks(tell=notify), notes=notes)
     return Layers(
         spill=spill,
         snip=Snip(),

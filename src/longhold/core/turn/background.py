@@ -7,7 +7,7 @@ stop jobs. At the end of a session jobs get some time to finish.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -112,12 +112,6 @@ class Job:
             self._next = work
         else:
             self._doing = asyncio.create_task(self._work(work), name=self.name)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        task = asyncio.create_task(self._begun(work), name=self.name)
-        task.add_done_callback(lambda _: work.close())  # if it was cancelled before it began
-        self._doing = task
-        return task
 
     async def wait(self, seconds: float) -> None:
         """Wait at most this long for the current and queued tasks. They continue either way."""

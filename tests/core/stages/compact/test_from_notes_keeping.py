@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.measure import Measure
-from longhold.core.stages.compact.ready import Enough, Judgement, find_kept_start, has_text
+from longhold.core.stages.compact.from_notes import Enough, Judgement, find_kept_start, has_text
 from longhold.core.stages.notes.file import read_template
 from longhold.core.stages.notes.notes import last_whole
 from longhold.core.stages.notes.update import SECTION_TOKENS

@@ -8,7 +8,7 @@ log, shortened to fit (`draft`) and recorded last, so cancelling is safe.
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
@@ -34,7 +34,7 @@ from longhold.core.policy.decide import (
 )
 from longhold.core.policy.threshold import floor
 from longhold.core.stages.collapse import drain
-from longhold.core.stages.compact.compose import Judged, MadeSummary, Manner, Material, compose
+from longhold.core.stages.compact.compose import MadeSummary, Manner, Material, compose
 from longhold.core.stages.compact.draft import (
     Bounds,
     CompactionDraft,
@@ -43,7 +43,6 @@ from longhold.core.stages.compact.draft import (
     check_shorter,
     find_bounds,
     fit_draft,
-    make_gatherer,
     make_room,
     material_of,
     record_draft,
@@ -51,13 +50,13 @@ from longhold.core.stages.compact.draft import (
     write_request,
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.from_notes import FromNotes
 from longhold.core.stages.compact.owner import (
     Before,
     Blocked,
     CompactionHooks,
     CompactRequest,
 )
-from longhold.core.stages.compact.ready import PREFETCH, FromNotes, Prefetch
 from longhold.core.stages.compact.segment import (
     Segment,
     partial_segment,
@@ -80,7 +79,6 @@ from longhold.core.stages.compact.thrash import (
 from longhold.core.stages.notes.notes import Notes
 from longhold.core.stages.space import look
 from longhold.core.tools.describe import HISTORY
-from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
@@ -94,7 +92,6 @@ from longhold.errors import (
     ModelUnavailable,
     PromptTooLong,
     RequestRejected,
-    StoreError,
 )
 
 FAILURES = (OSError, LongholdError, ValueError)
@@ -134,13 +131,11 @@ class Compaction:
         ask: AskFork | None,
         hooks: CompactionHooks,
         notes: Notes | None,
-        background: Background,
     ) -> None:
         self._facts = FactsFold()
         self.hooks = hooks
         self._ask = ask
         self._from_notes = FromNotes(notes, self._facts) if notes is not None else None
-        self._prefetch = Prefetch(background.job(PREFETCH))
         self._restores = True
         self._refused_in = 0
         self._delay = ""
@@ -148,7 +143,7 @@ class Compaction:
     def facts(self, engine: Engine, attempt: _Attempt | None = None) -> HistoryFacts:
         """Return what the rules have to know; `attempt` is a compaction under way."""
         request = attempt.request if attempt else CompactRequest()
-        view, notes, settings = engine.view, self._from_notes, engine.settings.compact
+        view, settings = engine.view, engine.settings.compact
         past = view.history
         bounds = attempt.bounds if attempt else find_bounds(engine)
         return HistoryFacts(
@@ -164,12 +159,9 @@ class Compaction:
             window=lambda: itemise_window(view, engine.make_weigher()),
             undone_tokens=partial(self._find_undone, view),
             notes=partial(self._explain_no_notes, engine),
-            notes_wait=lambda: notes is not None and notes.waits(engine),
-            prepared=partial(self._prefetch.state, engine),
             streaks=lambda: count_streaks(past),
             is_thrashing=lambda: is_thrashing(past, view.in_force.dead, engine.fullness()),
             is_broken=lambda: is_broken(past, time.time()),
-            is_cached=lambda: engine.prefix().cached_to is not None,
         )
 
     def _explain_no_notes(self, engine: Engine) -> str:
@@ -190,9 +182,7 @@ class Compaction:
             case Compact():
                 await self._compact_by_itself(engine, decision)
             case CarryOut(subject=subject):
-                if decision.step == "prepare":
-                    self._prepare(engine)
-                elif decision.step == "shorten":
+                if decision.step == "shorten":
                     self._shorten(engine, subject)
                 else:
                     said, self._restores = relieve(engine, restores=self._restores)
@@ -249,7 +239,6 @@ class Compaction:
         # Awaited before anything is recorded, so that cancelling leaves the session as it was.
         frame = await self._renew_frame(engine)
         entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
-        self._prefetch.drop(engine, "history was compacted without it")
         self.hooks.tell(entry.why)
         await self.hooks.after(entry)
         return entry
@@ -293,18 +282,16 @@ class Compaction:
             return await self._make_from_notes(engine, plan, attempt)
         await self._gather(engine, attempt)
         async with self._progress():
-            if plan.way == "prepared":
-                made = await self._take_prepared(engine, attempt)
+            request, before = attempt.request, attempt.before
+            before = attempt.before = before or await self._ask_hooks(
+                request.trigger, request.focus
+            )
+            attempt.focus = (engine.settings.compact.instructions, request.focus, *before.focus)
+            made: MadeSummary | None
+            if plan.way == "digest":
+                made = MadeSummary(why_not=_explain_no_model(decision))
             else:
-                request, before = attempt.request, attempt.before
-                before = attempt.before = before or await self._ask_hooks(
-                    request.trigger, request.focus
-                )
-                attempt.focus = (engine.settings.compact.instructions, request.focus, *before.focus)
-                if plan.way == "digest":
-                    made = MadeSummary(why_not=_explain_no_model(decision))
-                else:
-                    made = await self._ask_model(engine, plan.way, attempt)
+                made = await self._ask_model(engine, plan.way, attempt)
         return await self._fit(engine, plan, attempt, made) if made else None
 
     async def _gather(self, engine: Engine, attempt: _Attempt) -> None:
@@ -319,16 +306,6 @@ class Compaction:
         if request.trigger == "manual" and may_ask:
             check_shorter(engine, material)
         attempt.material = material
-
-    async def _take_prepared(self, engine: Engine, attempt: _Attempt) -> MadeSummary | None:
-        prepared = await self._prefetch.take(engine)
-        if prepared is None:
-            attempt.failed["prepared"] = "the prepared summary was of no use"
-            return None
-        attempt.material = await material_of(engine, prepared.segment, self._facts)
-        # Its calls were made earlier, and they belong on the bill of this compaction.
-        attempt.since = prepared.since
-        return MadeSummary(written=prepared.written, way="prepared")
 
     async def _ask_model(self, engine: Engine, way: Way, attempt: _Attempt) -> MadeSummary | None:
         assert self._ask is not None and attempt.material is not None
@@ -411,21 +388,6 @@ class Compaction:
             return None
         return None if frame is None or _is_same_frame(frame, engine.frame) else frame
 
-    def _prepare(self, engine: Engine) -> None:
-        segment, ask = whole_segment(engine.view), self._ask
-        assert segment is not None and ask is not None
-        prefix, gather = engine.prefix(), make_gatherer(engine, segment, self._facts)
-        instructions = engine.settings.compact.instructions
-
-        async def write() -> Judged:
-            material = await asyncio.to_thread(gather)
-            before = await self._ask_hooks("auto", "")
-            asked = write_request(material, (instructions, *before.focus))
-            writer = replace(make_writer(engine, ask, asked, is_wanted=False), retries=None)
-            return await writer.ask_fork(prefix)
-
-        self._prefetch.begin(engine, write(), segment)
-
     def _find_undone(self, view: View) -> int:
         """Return the size before a compaction that the user undid and whose span is shown; or 0."""
         if not view.in_force.vetoes:
@@ -463,12 +425,6 @@ class Compaction:
             yield
         finally:
             ticking.cancel()
-
-    def close(self, engine: Engine) -> None:
-        with suppress(StoreError):  # a failed write must not prevent closing
-            dropped = self._prefetch.drop(engine, "the session ended before it was needed")
-            if dropped:
-                self.hooks.tell(f"a summary prepared ahead was {dropped}")
 
 
 def _find_segment(engine: Engine, request: CompactRequest) -> Segment | None:

@@ -320,7 +320,6 @@ def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "")
     """Describe a compaction in a line, with the reason why no model wrote the summary."""
     how = {
         "digest": "from the log, without a model",
-        "prepared": "prepared in the background",
         "notes": "from the notes, without a call",
     }
     way = how.get(draft.made.way, f"by a model ({draft.made.way})")

@@ -12,7 +12,6 @@ from longhold.core.log.entries import Compacted, Framed, SpokenContent
 from longhold.core.policy.decide import SpaceDecision, Trigger
 from longhold.core.stages.notes.notes import Notes
 from longhold.core.stages.space import Part
-from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.errors import ModelError, PromptTooLong, RequestRejected
@@ -91,7 +90,7 @@ class CompactionHooks:
 class CompactionStage(Part):
     """The compact stage of one session: above the threshold, after an overflow, and on request."""
 
-    steps = ("prepare", "wait", "shorten", "relieve", "compact")
+    steps = ("wait", "shorten", "relieve", "compact")
 
     def __init__(
         self,
@@ -99,13 +98,11 @@ class CompactionStage(Part):
         ask: AskFork | None = None,
         hooks: CompactionHooks | None = None,
         notes: Notes | None = None,
-        background: Background | None = None,
     ) -> None:
         """Without `ask`, no model is called. `notes` are tried before any summary."""
         self.hooks = hooks or CompactionHooks()
         self._ask = ask
         self._notes = notes
-        self._background = background or Background()
         self._loaded: Compaction | None = None
 
     def load(self) -> "Compaction":
@@ -113,12 +110,7 @@ class CompactionStage(Part):
             # Imported here because it is a fifth of a session's code, unused in short sessions.
             from longhold.core.stages.compact.compact import Compaction
 
-            self._loaded = Compaction(
-                ask=self._ask,
-                hooks=self.hooks,
-                notes=self._notes,
-                background=self._background,
-            )
+            self._loaded = Compaction(ask=self._ask, hooks=self.hooks, notes=self._notes)
         return self._loaded
 
     def observe(self, engine: Engine) -> None:
@@ -141,7 +133,3 @@ class CompactionStage(Part):
     async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
         """Replace history with a summary. If that is impossible, raise and change nothing."""
         return await self.load().compact(engine, request)
-
-    def close(self, engine: Engine) -> None:
-        if self._loaded is not None:
-            self._loaded.close(engine)

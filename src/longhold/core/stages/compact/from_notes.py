@@ -1,23 +1,19 @@
-"""Summaries that exist before they are needed: from the notes, or written in the background.
+"""A summary from the notes, which is tried first because it needs no model call.
 
-Notes are tried first because they need no model call. Messages they do not cover stay word for
-word. A summary written ahead is used if nothing it covers has changed. Otherwise it is dropped and
-its cost is recorded.
+Messages that the notes do not cover stay word for word.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from longhold.core.log.entries import Failed, Framed, Redone, Spilled, Switched, Undone, ViewChange
 from longhold.core.messages import Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
 from longhold.core.stages.compact.compose import (
     Composed,
-    Judged,
     MadeSummary,
     Manner,
     Material,
@@ -29,15 +25,12 @@ from longhold.core.stages.compact.draft import (
     CompactionDraft,
     after_tokens,
     make_gatherer,
-    sum_usage,
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.segment import Segment, segment_before
 from longhold.core.stages.notes.file import NotesPage
 from longhold.core.stages.notes.notes import KEEP_MOST_TOKENS, Notes, last_whole
 from longhold.core.stages.notes.update import SECTION_TOKENS
-from longhold.core.stages.space import may_move
-from longhold.core.turn.background import Job
 from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Item, Spoken
 from longhold.core.view.window import scale_tokens
@@ -97,10 +90,6 @@ class FromNotes:
             return "notes are off"
         is_soon = self._notes.is_asking
         return "" if self.serves(engine) or is_soon else "no notes of a model cover the history"
-
-    def waits(self, engine: Engine) -> bool:
-        """True if notes could be used and only the turn's thinking prevents it."""
-        return self.serves(engine) and not may_move(engine)
 
     async def draft(self, engine: Engine, manner: Manner, bounds: Bounds) -> CompactionDraft | None:
         """Return a compaction from notes, or None if they leave too much or cannot be read."""
@@ -234,102 +223,3 @@ def _compose(
     if judgement is not None and not basis.is_covering:
         composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text())}")
     return material, composed
-
-
-PREFETCH = "compact: ahead"
-
-
-class PreparedSummary(NamedTuple):
-    written: Judged
-    segment: Segment
-    since: int
-
-
-class _UnderWay(NamedTuple):
-    task: "asyncio.Task[Judged]"
-    last: int
-    since: int
-
-
-class Prefetch:
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._under_way: _UnderWay | None = None
-
-    def begin(self, engine: Engine, write: Coroutine[Any, Any, Judged], segment: Segment) -> None:
-        task = self._job.run(write)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._under_way = _UnderWay(task, segment.last, len(engine.view.history))
-
-    def state(self, engine: Engine) -> Literal["", "writing", "ready", "bound"]:
-        """Return what became of the summary. One that is of no use counts as ready to be taken."""
-        one = self._under_way
-        if one is None:
-            return ""
-        if one.task.done() and (one.task.cancelled() or one.task.exception()):
-            return "ready"
-        if self._find_covered(engine, one) is None:
-            return "ready"
-        if not one.task.done():
-            return "writing"
-        return "ready" if may_move(engine) else "bound"
-
-    async def take(self, engine: Engine) -> PreparedSummary | None:
-        """Return the summary if it can be used. It can be taken only once."""
-        one = self._under_way
-        if one is None:
-            return None
-        segment = self._find_covered(engine, one)
-        if segment is None:
-            self.drop(engine, "what it covers was changed since")
-            return None
-        if segment.kept and not may_move(engine):
-            self.drop(engine, "the thinking behind it is still at work")
-            return None
-        self._under_way = None
-        written = await self._await(engine, one.task)
-        return PreparedSummary(written, segment, one.since) if written is not None else None
-
-    async def _await(self, engine: Engine, task: "asyncio.Task[Judged]") -> Judged | None:
-        try:
-            await asyncio.wait((task,), timeout=engine.settings.compact.rung_seconds)
-        finally:  # the waiting caller was cancelled, or it took too long
-            is_late = not task.done()
-            task.cancel()
-        if is_late:
-            said = "it took too long"
-        elif task.cancelled():
-            said = "it was stopped"
-        elif (error := task.exception()) is not None:
-            said = str(error) or type(error).__name__
-        else:
-            return task.result()
-        engine.record(Failed(what=PREFETCH, error=said))
-        return None
-
-    def _find_covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
-        since = engine.view.history[one.since :]
-        if any(_can_move(entry, one.last) for entry in since):
-            return None
-        item = engine.view.item_of(one.last)
-        if item is None:
-            return None
-        return segment_before(engine.view, engine.view.items.index(item) + 1)
-
-    def drop(self, engine: Engine, why: str) -> str:
-        """Drop the summary in progress. Return a line with its cost, or "" if there is none."""
-        one, self._under_way = self._under_way, None
-        if one is None:
-            return ""
-        one.task.cancel()
-        spent = sum_usage(engine.view.history[one.since :])
-        cost = f"{spent.total_tokens:,} tokens" if spent else "its call may still be billed"
-        said = f"thrown away ({cost}): {why}"
-        engine.record(Failed(what=PREFETCH, error=said))
-        return said
-
-
-def _can_move(entry: object, last: int) -> bool:
-    if isinstance(entry, Spilled):  # results of later messages do not matter
-        return any(n <= last for n in entry.rests_on)
-    return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)
