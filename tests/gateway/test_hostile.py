@@ -114,6 +114,17 @@ def test_a_head_without_end_is_cut_off(url, upstream):
     assert others_work(url)
 
 
+@pytest.mark.parametrize("begun", [b"2\r\n{}\r\n0\r\nX: ", b"2;x="])
+def test_trailers_and_chunk_extensions_without_end_are_cut_off(url, begun):
+    with socket.create_connection(("127.0.0.1", urlsplit(url).port), timeout=20) as client:
+        client.sendall(head(b"transfer-encoding: chunked") + begun)
+        sent = 0
+        with pytest.raises(ConnectionError):
+            while sent < 20_000_000:
+                sent += client.send(b"a" * 65_536)
+    assert sent < 20_000_000 and others_work(url)
+
+
 @pytest.mark.parametrize("begun", [b"", b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a"])
 async def test_heads_that_never_come_are_not_waited_for(url, begun):
     address = urlsplit(url)
@@ -300,8 +311,19 @@ def with_uses(count, words):
     return {"model": MODEL, "max_tokens": 10, "messages": messages}
 
 
-def delays(url, body):
-    """Send a request and, until it is answered, another client's. Return its answer and their times."""
+def delays(url, body, tries=3):
+    """Send a request and, until it is answered, another client's. Return its answer and the delay.
+
+    Another program on the machine can delay a client, too, but hardly three times.
+    """
+    for _ in range(tries):
+        answer, worst = _delay_once(url, body)
+        if worst < 0.5:
+            break
+    return answer, worst
+
+
+def _delay_once(url, body):
     others = []
 
     def ask():
@@ -337,6 +359,23 @@ def test_one_clients_many_blocks_do_not_hold_up_another(quick, uses, is_managed)
     assert answer.status_code == 200
     assert ("x-longhold-passed" not in answer.headers) == is_managed
     assert worst < 0.5  # 100 ms where nothing else runs; it was a minute and a half
+
+
+TEXT = {"type": "text", "text": "x"}
+MANY_PARTS = {
+    "system": {"system": [TEXT] * 300_000},
+    "tools": {"tools": [{"name": "a", "input_schema": {}}] * 300_000},
+    "keys": {"metadata": {f"k{i}": 1 for i in range(900_000)}},
+    "fewer": {"system": [TEXT] * 10_000},
+}
+
+
+@pytest.mark.parametrize("kind", MANY_PARTS)
+def test_many_parts_outside_the_messages_are_not_managed_either(quick, kind):
+    with gateway_process(quick) as (url, _, _):
+        answer, worst = delays(url, ASKED | MANY_PARTS[kind])
+    assert answer.status_code == 200 and "x-longhold-passed" in answer.headers
+    assert worst < 0.5  # where nothing else runs 60 ms; system blocks and keys took a second
 
 
 async def test_what_is_planned_too_late_goes_as_the_client_wrote_it(tmp_path):

@@ -58,6 +58,9 @@ MOST_BLOCKS = 10_000
 many delayed other clients by more than 100 ms."""
 MOST_VALUES = 1_000_000
 """Commas in a request, which bound the values in it: decoding many more would hold up others."""
+MOST_QUOTES = 400_000
+"""Quotes that begin or end a string: 20 for each key and value of the most blocks. Decoding holds
+the interpreter's lock, so a request with a million keys delays every other client by a second."""
 
 
 class TooManyBlocks(ValueError):
@@ -105,6 +108,8 @@ def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) ->
     """Read a request; None if it lacks a whole conversation and must pass unchanged."""
     if body.count(b",") > MOST_VALUES:
         raise TooManyBlocks(f"it has over {MOST_VALUES:,} values")
+    if body.count(b'"') - body.count(b'\\"') > MOST_QUOTES:  # an opening quote is never escaped
+        raise TooManyBlocks(f"it has over {MOST_QUOTES // 2:,} strings")
     raw = msgspec.json.decode(body)
     if not isinstance(raw, dict) or any(raw.get(name) for name in REMEMBERED_ELSEWHERE):
         return None
@@ -113,10 +118,22 @@ def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) ->
         return None
     if not all(isinstance(message, dict) for message in messages):
         return None
-    parts = (message.get("content") for message in messages)
-    if sum(len(part) if isinstance(part, list) else 1 for part in parts) > MOST_BLOCKS:
-        raise TooManyBlocks(f"it has over {MOST_BLOCKS:,} messages and blocks")
+    parts = (raw.get("tools"), raw.get(endpoint.system_field), *map(_content, messages))
+    if sum(map(_count_blocks, parts)) > MOST_BLOCKS:
+        raise TooManyBlocks(f"it has over {MOST_BLOCKS:,} messages, blocks and tools")
     betas = tuple(name.strip() for name in headers.get("anthropic-beta", "").split(",") if name)
     if capabilities(model).long_window_beta in betas:
         model += LONG_WINDOW
     return Call(endpoint=endpoint, body=raw, model=model, messages=messages, betas=betas)
+
+
+def _content(value: Json) -> Json:
+    return value.get("content") if isinstance(value, dict) else None
+
+
+def _count_blocks(part: Json) -> int:
+    """Count the blocks of a message, or tools, and the blocks that results contain."""
+    if not isinstance(part, list):
+        return 1
+    inner = (_content(block) for block in part)
+    return len(part) + sum(len(one) for one in inner if isinstance(one, list))

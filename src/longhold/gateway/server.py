@@ -53,12 +53,15 @@ QUIET_SECONDS = 1.0
 class LimitedHeads(HttpToolsProtocol):
     """Closes connections with too long or too slow headers, and drops trailers.
 
-    Headers are due from `connection_made` or `on_message_begin` to `on_headers_complete`.
+    Headers are due from `connection_made` or `on_message_begin` to `on_headers_complete`. After
+    them, bytes that are not a part of a body are limited, too: chunk extensions and trailers, which
+    the parser collects in quadratic time.
     """
 
     head_seconds = 60.0
     _due: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    """Bytes since the last part of a body, or since the last request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -67,6 +70,14 @@ class LimitedHeads(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
         super().connection_lost(exc)
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head_bytes = 0
+        super().on_message_complete()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -78,15 +89,18 @@ class LimitedHeads(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._end_head()
+        self._head_bytes = 0
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
-        if self._due is not None:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES and b"\r\n\r\n" not in data:
-                self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
-                return
+        self._head_bytes += len(data)
+        is_long = self._head_bytes > HEAD_BYTES
+        if is_long and self._due is not None and b"\r\n\r\n" not in data:
+            self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
+            return
         super().data_received(data)
+        if is_long and self._head_bytes > HEAD_BYTES:  # the parser found no body in this data
+            self.transport.close()
 
     def _expect_head(self) -> None:
         if self._due is None:
