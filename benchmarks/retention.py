@@ -38,6 +38,7 @@ from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import keep_ledger, words_tokens
 from longhold.core.stages.compact.owner import CompactRequest
+from longhold.core.stages.facts.names import find_names
 from longhold.core.stages.facts.tool_steps import gather
 from longhold.core.stages.facts.user_text import read_typed
 from longhold.core.tools.describe import description_of
@@ -104,9 +105,18 @@ def measure(text: str, segment: Segment, count: Count, is_ours: bool) -> Scores:
         "commands": share(one_line(command)[:HEAD_CHARS] in flat for command in commands),
         "errors": share(one_line(error)[:HEAD_CHARS] in flat for error in errors),
         "anchors_said": share(name in text for name in names.said),
-        "anchors_seen": share(name in text for name in names.seen),
+        "anchors_seen": share(
+            name in text for name in seen_names(segment) if name not in names.said
+        ),
         "tokens_share": count(text) / segment.tokens if segment.tokens else None,
     }
+
+
+def seen_names(segment: Segment) -> set[str]:
+    """Return the names in the results of the segment's last rounds."""
+    rounds = [item for item in segment.items if isinstance(item, Round)][-LIMITS.current_rounds :]
+    results = (result for one in rounds for result in one.results)
+    return {name for result in results for name in find_names(text_of(result.content))}
 
 
 def typed_by_user(segment: Segment) -> list[tuple[int, str]]:

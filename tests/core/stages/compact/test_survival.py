@@ -22,7 +22,7 @@ def call(n, result="", **given):
     return Round(id=n, order=n, response_id=f"r{n}", content=(use,), results=(came,))
 
 
-def test_names_said_and_names_only_seen_are_told_apart():
+def test_names_that_only_results_have_do_not_count():
     items = [
         spoken(1, "look at src/app.py"),
         call(2, "found_it in src/app.py", command="grep load_all", deep={"list": ["--fast", 8080]}),
@@ -34,7 +34,6 @@ def test_names_said_and_names_only_seen_are_told_apart():
             "--fast": "flag",
             "8080": "number",
         },
-        seen={"found_it": "name"},
     )
 
 
@@ -47,7 +46,7 @@ def test_only_the_last_rounds_count_and_all_that_is_still_wanted():
 
 
 def test_older_names_are_listed_after_the_recent_ones_while_they_fit():
-    names = Names(said={"c_d": "name"}, seen={}, earlier={"src/x.py": "path", "e_f": "name"})
+    names = Names(said={"c_d": "name"}, earlier={"src/x.py": "path", "e_f": "name"})
     found = check_survival("we renamed e_f", names, 100)
     assert found.index.endswith("- paths: src/x.py\n- names: c_d")
     assert (found.names, found.missing, found.share) == (1, 1, 1.0)
@@ -56,7 +55,7 @@ def test_older_names_are_listed_after_the_recent_ones_while_they_fit():
 
 
 def test_missing_names_are_listed_by_kind():
-    names = Names(said={"a_b": "name", "src/x.py": "path", "c_d": "name", "42": "number"}, seen={})
+    names = Names(said={"a_b": "name", "src/x.py": "path", "c_d": "name", "42": "number"})
     found = check_survival("we renamed a_b", names, 100)
     assert found.index == (
         "Names in use lately that are not above:\n- paths: src/x.py\n- names: c_d\n- numbers: 42"
@@ -65,17 +64,17 @@ def test_missing_names_are_listed_by_kind():
 
 
 def test_nothing_missing_needs_no_index():
-    assert check_survival("a_b", Names(said={"a_b": "name"}, seen={}), 100).index == ""
+    assert check_survival("a_b", Names(said={"a_b": "name"}), 100).index == ""
 
 
 def test_a_name_inside_a_listed_one_is_not_listed_twice():
-    names = Names(said={"src/x.py": "path", "x.py": "path"}, seen={})
+    names = Names(said={"src/x.py": "path", "x.py": "path"})
     found = check_survival("", names, 100)
     assert (found.listed, found.index.count("x.py")) == (2, 1)
 
 
 def test_no_names_are_all_names():
-    assert check_survival("", Names(said={}, seen={}), 10).share == 1.0
+    assert check_survival("", Names(said={}), 10).share == 1.0
 
 
 @given(
@@ -83,7 +82,7 @@ def test_no_names_are_all_names():
     st.integers(0, 80),
 )
 def test_the_index_keeps_to_its_budget(drawn, budget):
-    names = Names(said=dict.fromkeys(drawn, "name"), seen={})
+    names = Names(said=dict.fromkeys(drawn, "name"))
     found = check_survival("", names, budget)
     assert estimate_tokens(found.index) <= budget + 8 or not found.index
     assert 0 <= found.share <= 1
@@ -96,5 +95,5 @@ def test_with_little_room_names_in_words_come_before_names_in_code():
 
 
 def test_with_little_room_a_path_comes_last_whose_file_the_text_names():
-    names = Names(said={"/a/b/c/known.py": "path", "other_name": "name"}, seen={})
+    names = Names(said={"/a/b/c/known.py": "path", "other_name": "name"})
     assert check_survival("edited known.py", names, 16).index.endswith("- names: other_name")

@@ -111,7 +111,6 @@ class Names:
     """Names by use: in messages before only in tool inputs, then the most used first."""
 
     said: dict[str, NameKind]
-    seen: dict[str, NameKind]
     earlier: dict[str, NameKind] = field(default_factory=dict)
     """Names of older answers and calls, which the index lists if there is space."""
 
@@ -137,14 +136,7 @@ def recent_names(
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
     said = _names_in(rounds, (*texts, *directives))
     earlier = _names_in(every[: -limits.current_rounds], ())
-    seen: dict[str, NameKind] = {}
-    for result in (result for r in rounds for result in r.results):
-        seen.update(find_names(text_of(result.content)))
-    return Names(
-        said=said,
-        seen={n: kind for n, kind in seen.items() if n not in said},
-        earlier={n: kind for n, kind in earlier.items() if n not in said},
-    )
+    return Names(said=said, earlier={n: kind for n, kind in earlier.items() if n not in said})
 
 
 def _names_in(rounds: Sequence[Round], texts: Iterable[str]) -> dict[str, NameKind]:

@@ -37,7 +37,7 @@ from longhold.core.stages.compact.directives import Directive
 from longhold.core.stages.compact.owner import SummaryKind
 from longhold.core.stages.compact.segment import Segment
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Prefix
+from longhold.core.turn.fork import AskFork, ForkRequest, Prefix
 from longhold.core.view.items import Item, Spoken, render
 from longhold.errors import Aborted, LongholdError, PromptTooLong
 
@@ -179,8 +179,6 @@ class SummaryWriter:
     asked: str
     window_tokens: int = PLAIN_WINDOW_TOKENS
     is_wanted: bool = False
-    retries: Retries | None = SOON
-    """None if nobody waits: then as many retries as for the conversation itself."""
 
     async def ask_fork(self, prefix: Prefix | None = None) -> Written:
         request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
@@ -191,30 +189,22 @@ class SummaryWriter:
         left = tuple(items)
         for _ in range(TRUNCATIONS):
             try:
-                return await self._ask_once(bare_messages(left), self.asked)
+                return await self._summary(self._request(bare_messages(left)))
             except PromptTooLong as error:
                 left = truncate(left, error)
-        return await self._ask_once(bare_messages(left), self.asked)
-
-    async def _ask_once(self, messages: Sequence[Message], asked: str) -> Written:
-        return await self._summary(self._request(messages, asked))
-
-    async def _reply(self, request: ForkRequest) -> ForkReply:
-        own = replace(request, retries=self.retries, is_wanted=self.is_wanted)
-        reply = await self.ask(own)
-        if reply.reason == "aborted":
-            raise Aborted("the summary was stopped; nothing was changed")
-        return reply
+        return await self._summary(self._request(bare_messages(left)))
 
     async def _summary(self, request: ForkRequest) -> Written:
-        reply = await self._reply(request)
+        reply = await self.ask(replace(request, retries=SOON, is_wanted=self.is_wanted))
+        if reply.reason == "aborted":
+            raise Aborted("the summary was stopped; nothing was changed")
         called = any(isinstance(block, ToolUse) for block in reply.content)
         found = read_summary(reply.text, "tool_use" if called else reply.stop_reason)
         if isinstance(found, str):
             raise NoSummary(found)
         return found
 
-    def _request(self, messages: Sequence[Message], asked: str) -> ForkRequest:
+    def _request(self, messages: Sequence[Message]) -> ForkRequest:
         frame = Framed(
             sections=(Section(name="summary", text=prompt("direct")),),
             options=least_thinking(self.able),
@@ -226,7 +216,7 @@ class SummaryWriter:
             model=self.model,
             max_output_tokens=self._output_tokens(),
         )
-        return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
+        return ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
 
     def _output_tokens(self) -> int:
         room = max(1, int(OUTPUT_SHARE * self.window_tokens))
