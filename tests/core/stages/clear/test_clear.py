@@ -65,6 +65,21 @@ async def test_a_dead_cache_makes_it_free(reading):
     ]
 
 
+async def test_the_first_image_makes_it_free_because_the_prompt_is_cached_anew(reading):
+    one, image = reading(), Image(source={"type": "base64", "media_type": "image/png", "data": "="})
+    await one.read(12)
+    assert one.cleared == []
+    one.engine.say((Text(text="Look."), image))
+    await one.send()
+    [entry] = one.cleared
+    assert "cached separately" in entry.why
+    one.call()
+    await one.read(12, first=12)
+    one.engine.say((Text(text="And this."), image))
+    await one.send()
+    assert len(one.cleared) == 1, "a prompt that has an image already stays cached"
+
+
 async def test_a_clock_set_forward_costs_one_rewrite_and_is_forgotten(reading):
     one = reading()
     await one.read(12)

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compacting import SUMMARY
 from longhold.core.log.entries import Directed
 from longhold.core.messages.text import quote_rest
 from longhold.core.stages.compact.directives import (
@@ -64,6 +65,36 @@ def test_at_last_the_oldest_are_left_out_and_that_is_said():
     assert "messages from [#20] to [#" in shown.text
     assert one.directives[0].text[:30] in shown.text
     assert one.directives[-1].text in shown.text
+
+
+def test_of_messages_of_one_length_the_oldest_are_shortened_first():
+    one = ledger(
+        "begin", *(f"Ticket T-{n} costs {n} EUR. {'More of it. ' * 18}" for n in range(99))
+    )
+    shown = render_user_messages(one, words_tokens(one) // 2)
+    cut = [each.message for each in shown.shortened]
+    assert cut == list(range(20, 20 + 10 * len(cut), 10)), "the first request stays, too"
+    assert one.directives[-1].text in shown.text
+
+
+def test_only_messages_that_are_not_vital_have_the_smaller_budget():
+    one = ledger(SPEC, *["Please go on with the next one of these."] * 50)
+    first = words_tokens(ledger(SPEC))
+    assert words_tokens(one, 100) == first + 100
+    assert words_tokens(one, 10_000) == words_tokens(one)
+
+
+async def test_in_a_small_window_old_words_leave_most_of_it_to_work_in(talk):
+    one = talk(*[SUMMARY] * 30, window=32_000)
+    for n in range(400):
+        one.turn(f"Ticket T-{n} costs {n} EUR. {'More of it. ' * 18}", words=1)
+        if one.used > 0.9 * one.line:
+            await one.session.compact()
+            assert one.used < 0.35 * one.line
+    assert len(one.compacted) > 3
+    for request in one.model.requests:
+        asked = str(request.kwargs["messages"][-1])
+        assert estimate_tokens(asked) < 2_500, "a window that is nearly full must hold it"
 
 
 def test_a_model_is_asked_to_cover_exactly_what_was_shortened():

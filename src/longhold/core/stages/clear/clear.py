@@ -220,10 +220,20 @@ def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
         return ReadableCache("nothing was sent yet")
     if engine.monitor.clock() - stats.began >= lifetime_seconds(model, lifetime):
         return ReadableCache(f"the cache has died after {describe_lifetime(model, lifetime)}")
+    if _adds_first_image(engine):
+        return ReadableCache("prompts with and without images are cached separately")
     if not stats.may_be_void():
         return ReadableCache()
     end = engine.find_live_end()
     return ReadableCache(live_end=end) if end else ReadableCache(stats.void_by)
+
+
+def _adds_first_image(engine: Engine) -> bool:
+    """True if the next prompt has an image and the last one had none."""
+    view, sent = engine.view, engine.view.reported
+    if sent is None or sent.then.media_tokens or not view.total.media_tokens:
+        return False
+    return capabilities(engine.model).family in ("anthropic", "simulator")
 
 
 def _count_cached(view: View, cache: ReadableCache, scale: float) -> int:

@@ -314,7 +314,7 @@ class Compaction:
             attempt.material,
             engine.settings.compact.rung_seconds,
         )
-        asked = write_request(material, attempt.focus)
+        asked = write_request(engine, material, attempt.focus)
         writer = make_writer(engine, self._ask, asked, is_wanted=request.trigger == "manual")
         try:
             async with asyncio.timeout(seconds):

@@ -338,6 +338,7 @@ def gather_material(
     segment_tokens: int,
     *,
     most_words_tokens: int = LIMITS.words_tokens,
+    most_old_words_tokens: int | None = None,
     most_tokens: int = 0,
     most_open_tokens: int = 0,
     pinned: frozenset[int] = frozenset(),
@@ -350,8 +351,8 @@ def gather_material(
     facts, ledger = (fold or FactsFold()).gather(history, segment.items)
     if pinned:
         facts, ledger = _without_words(facts, pinned), ledger.without_words(pinned, PINNED)
-    words = min(words_tokens(ledger), most_words_tokens)
-    beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
+    words = min(words_tokens(ledger, most_old_words_tokens), most_words_tokens)
+    beside = max(0, budget_for(segment_tokens, facts, words) - words)
     beside = min(beside, most_tokens) if most_tokens else beside
     written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_added_tokens)
     parts = DraftParts(items=segment.items, ledger=ledger, facts=facts)

@@ -400,9 +400,13 @@ def render_user_messages(
     return ShownWords(text="\n".join(lines), shortened=(*left_out, *shortened))
 
 
-def words_tokens(ledger: DirectiveLedger) -> int:
-    lines = (_line(each, each.text.strip("\n")) for each in ledger.directives)
-    return estimate_tokens(HEADING) + sum(map(tokens, lines))
+def words_tokens(ledger: DirectiveLedger, most_old_tokens: int | None = None) -> int:
+    """Return the size of the messages. All but the vital ones count up to `most_old_tokens`."""
+    sizes = {each.message: tokens(_line(each, each.text.strip("\n"))) for each in ledger.directives}
+    vital = find_vital((each.message, each.text) for each in ledger.directives)
+    others = sum(size for message, size in sizes.items() if message not in vital)
+    most = others if most_old_tokens is None else min(others, most_old_tokens)
+    return estimate_tokens(HEADING) + sum(sizes.values()) - others + most
 
 
 def trimmed_tokens(ledger: DirectiveLedger) -> int:
@@ -440,7 +444,8 @@ def _shorter_forms(
         if each.state != "open":
             yield _Shorter(each, _pointer(each))
     wanted = [each for each in directives if each.state == "open"]
-    longest = sorted(wanted, key=lambda each: -len(each.text))
+    # Of messages of about the same length the oldest are first.
+    longest = sorted(wanted, key=lambda each: -len(each.text).bit_length())
     long = [each for each in longest if len(each.text) > POINTER_CHARS]
     for is_vital in (False, True):
         group = [each for each in long if (each.message in vital) == is_vital]

@@ -37,7 +37,7 @@ from longhold.core.stages.compact.compose import (
 from longhold.core.stages.compact.directives import accept, read_claims, render_user_messages
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.segment import Segment
-from longhold.core.stages.compact.summary import SOURCE, ask_for_summary
+from longhold.core.stages.compact.summary import LISTED_MESSAGES, SOURCE, ask_for_summary
 from longhold.core.stages.space import drops_thinking
 from longhold.core.tools.recovered import is_restored_file
 from longhold.core.turn.engine import Engine
@@ -63,7 +63,12 @@ HIGH_FLOOR_SHARE = 0.5
 OVERFLOW_SHARE = 0.8
 """Share of the used tokens: the target after an overflow of unknown size."""
 FREE_SHARE, FREE_TOKENS = 0.25, 20_000
-"""Space that the user's messages leave to work in: a share, or the tokens if they are half of it."""
+"""Space that the user's messages leave to work in: a share, or the tokens up to a larger share."""
+FREE_MOST, FREE_MOST_OLD = 0.5, 0.8
+"""That larger share: for the first request and requirements, and for all other messages.
+
+Old messages that fill half of a 32K window are sent and cached again every few turns.
+"""
 OPEN_SHARE = 0.25
 """Share of the limit for the calls of the open turn, one line each."""
 FILLED_RATIO = 0.42
@@ -135,15 +140,20 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     free = window.full_tokens - weigh(_measure_rest(engine, segment))
-    free -= max(FREE_SHARE * free, min(free / 2, FREE_TOKENS))
     estimated = tokens_by_weight(engine.view.total, CLAUDE)  # as budgets are counted
+    scale = estimated / max(1, weigh(engine.view.total))
+    most_words, most_old_words = (
+        max(0, int(scale * (free - max(FREE_SHARE * free, min(share * free, FREE_TOKENS)))))
+        for share in (FREE_MOST, FREE_MOST_OLD)
+    )
     return partial(
         gather_material,
         # A thread reads it while the session may go on appending.
         engine.view.history.copy(),
         segment,
         tokens,
-        most_words_tokens=max(0, int(free * estimated / max(1, weigh(engine.view.total)))),
+        most_words_tokens=most_words,
+        most_old_words_tokens=most_old_words,
         most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
         most_open_tokens=int(OPEN_SHARE * window.full_tokens),
         pinned=frozenset(item.id for item in segment.items if engine.view.is_pinned(item)),
@@ -151,14 +161,18 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     )
 
 
-def write_request(material: Material, focus: Sequence[str]) -> str:
+def write_request(engine: Engine, material: Material, focus: Sequence[str]) -> str:
+    """Write the request for a summary. It stays short in a small window, which must hold it too."""
     segment = material.segment
+    whole = {item.id for item in segment.items}
     return ask_for_summary(
         segment.kind,
         focus=focus,
         directives=material.ledger.directives,
-        shortened=material.words().shortened,
+        # An earlier summary already shortened the others, so the model cannot read them whole.
+        shortened=[each for each in material.words().shortened if each.message in whole],
         pivot=segment.pivot,
+        most_listed=scale_tokens(LISTED_MESSAGES, engine.fullness().window.limit_tokens),
     )
 
 

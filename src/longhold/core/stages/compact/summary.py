@@ -50,7 +50,7 @@ ENOUGH_SECTIONS = 5
 """One or two sections may be missing if there was nothing to say."""
 PIVOT_CHARS = 120
 LISTED_MESSAGES = 80
-"""Only the latest messages, because earlier requests asked about older ones."""
+"""Only the latest messages, because earlier requests asked about older ones. For a 200K window."""
 LISTED_CHARS = 100
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -89,6 +89,7 @@ def ask_for_summary(
     directives: Iterable[Directive] = (),
     shortened: Iterable[Directive] = (),
     pivot: str = "",
+    most_listed: int = LISTED_MESSAGES,
 ) -> str:
     """Write the request. Messages in `shortened` will not be included word for word."""
     scope, work, next_step = prompt(kind).split("\n---\n")
@@ -100,10 +101,10 @@ def ask_for_summary(
         parts.append(prompt("focus").replace("{focus}", "\n\n".join(instructions)))
     listed = [_cite_start(each) for each in directives if each.state == "open"]
     if listed:
-        parts.append(prompt("states").replace("{messages}", "\n".join(listed[-LISTED_MESSAGES:])))
+        parts.append(prompt("states").replace("{messages}", "\n".join(listed[-most_listed:])))
     cut_short = [_cite_start(each) for each in shortened if each.state == "open"]
     if cut_short:
-        messages = "\n".join(cut_short[-LISTED_MESSAGES:])
+        messages = "\n".join(cut_short[-most_listed:])
         parts.append(prompt("shortened").replace("{messages}", messages))
     return "\n\n".join((*parts, prompt("no_tools")))
 
