@@ -271,7 +271,7 @@ def test_a_time_that_no_calendar_has_stops_no_command(tmp_path, at):
     asked = Said(n=1, at=at, content=(Text(text="hello there"),))
     write_log(path, Header(session="s"), [asked, Asked(n=2, at=at), reply])
     for words in (
-        ("context", path), ("cost", path), ("cache", path), ("explain", path), ("status", path),
+        ("context", path), ("cost", path), ("cache", path), ("explain", path),
         ("history", path, "hello"), ("sessions", "export", path, "--to", "pi"), ("inspect", path, "--json"),
     ):  # fmt: skip
         done = longhold(*words)

@@ -61,17 +61,6 @@ def test_what_was_not_recorded_is_estimated_and_said(tmp_path):
     assert cost(log_of(tmp_path, whole)).startswith("one: $0.08\n")
 
 
-def test_several_targets_are_added_up(tmp_path, transcript):
-    other = tmp_path / "more"
-    other.mkdir()
-    write(other / "a.jsonl", 4, 30)
-    shown = cost(transcript, other)
-    assert "session.jsonl: " in shown
-    assert "a.jsonl: " in shown
-    assert "\nall 2: about $" in shown
-    assert len(json.loads(cost(transcript, other, "--json"))) == 2
-
-
 def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
     usage = Usage(input_tokens=40, cache_read_tokens=50_000)
     model = "claude-opus-5"

@@ -11,6 +11,9 @@ from longhold.core.log import load
 from longhold.core.log.entries import Noted, Replied, Said, Switched
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, ToolUse
+from longhold.core.settings import home
+from longhold.core.stages.notes.file import NotesFile, rebuild_page
+from longhold.core.stages.notes.update import template
 
 
 @pytest.fixture
@@ -37,19 +40,16 @@ def notes(session):
     return session.directory / "notes.md"
 
 
+def keep_notes(session):
+    """Write the notes that the log gives, as a session does while it runs."""
+    file, history = NotesFile(session.directory, template(home())), load(session.path).entries
+    file.write(rebuild_page(file.read(), history), file.read())
+
+
 def test_a_session_without_notes_is_told_from_its_log(session):
     shown = run("abc")
     assert "## Current state" in shown and "Fix the login, and keep the cookie." in shown
     assert not notes(session).exists()
-
-
-def test_rebuilding_keeps_what_a_person_wrote(session):
-    run("abc", "--rebuild")
-    text = notes(session).read_text()
-    forged = text.replace("## Task\n", "## Task\nBy hand.\n").replace("It is fixed.", "It is not.")
-    notes(session).write_text(forged)
-    shown = run("abc", "--rebuild")
-    assert "By hand." in shown and "It is fixed." in shown
 
 
 def test_an_edit_is_written_and_the_log_knows(session, monkeypatch, tmp_path):
@@ -65,7 +65,7 @@ def test_an_edit_is_written_and_the_log_knows(session, monkeypatch, tmp_path):
 
 
 def test_what_was_written_while_the_editor_was_open_stays(session, monkeypatch, tmp_path):
-    run("abc", "--rebuild")
+    keep_notes(session)
     page = notes(session)
     editor = tmp_path / "editor"
     editor.write_text(
@@ -83,7 +83,7 @@ def test_what_was_written_while_the_editor_was_open_stays(session, monkeypatch, 
 
 
 def test_machines_get_who_wrote_what(session):
-    run("abc", "--rebuild")
+    keep_notes(session)
     told = json.loads(run("abc", "--json"))
     task = next(each for each in told["sections"] if each["heading"] == "Task")
     assert (told["session"], told["is_kept"]) == ("abc", True)
@@ -92,7 +92,7 @@ def test_machines_get_who_wrote_what(session):
 
 
 def test_notes_give_a_session_its_title(session, tmp_path, monkeypatch):
-    run("abc", "--rebuild")
+    keep_notes(session)
     page = notes(session).read_text()
     notes(session).write_text(page.replace("## Title\n", "## Title\nLogin, mended\n"))
     monkeypatch.chdir(tmp_path)
@@ -127,5 +127,5 @@ def test_a_file_shows_the_notes_its_history_gives(tmp_path):
     assert sorted(tmp_path.iterdir()) == before
     assert (
         "import it first"
-        in CliRunner().invoke(cli, ["sessions", "notes", str(file), "--rebuild"]).output
+        in CliRunner().invoke(cli, ["sessions", "notes", str(file), "--edit"]).output
     )

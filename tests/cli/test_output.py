@@ -147,7 +147,7 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
         ("inspect", name, "--html", "page.html"), ("inspect", f"missing{EVIL}"),
         ("serve", f"missing{EVIL}", "--port", EVIL), ("gateway", "--port", EVIL),
         ("wrap", f"no{EVIL}"), ("mcp", "--session", EVIL), ("replay", name), ("replay", f"missing{EVIL}"),
-        ("status", "newest"), ("sessions", "check"), ("worker", "--add", "resume", EVIL), ("sessions", "copy", EVIL, f"x://{EVIL}"),
+        ("sessions", "check"), ("worker", "--add", "resume", EVIL), ("sessions", "copy", EVIL, f"x://{EVIL}"),
         ("install", EVIL), ("install", "codex"), ("statusline",), ("keep",),
         ("simulator", "--brain", f"b{EVIL}"),
         ("run", "--offline", "-p", f"hi{EVIL}"), ("demo", EVIL), ("chat", "--model", f"m{EVIL}"),

@@ -52,7 +52,7 @@ def test_a_first_day(claude, tmp_path):
     listed = run("sessions", "--all")
     for id in ids:
         assert id in listed
-        for command in ("cost", "context", "cache", "status"):
+        for command in ("cost", "context", "cache"):
             assert run(command, id)
         page = tmp_path / f"{id}.html"
         run("inspect", id, "--html", page)

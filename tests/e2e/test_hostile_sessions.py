@@ -34,8 +34,8 @@ def hostile(tmp_path, monkeypatch):
     "words",
     [
         ("report", "{}"), ("report", "{}", "--csv"), ("cost", "{}"), ("context", "{}"),
-        ("cache", "{}"), ("explain", "{}"), ("status", "{}"),
-        ("history", "{}", "push"), ("compact", "{}", "--preview", "--digest"),
+        ("cache", "{}"), ("explain", "{}"),
+        ("history", "{}", "push"), ("compact", "{}", "--preview"),
         ("replay", "{}"), ("sessions",), ("report", "{}", "--by", "model", "--csv"),
     ],
 )  # fmt: skip

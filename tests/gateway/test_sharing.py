@@ -95,7 +95,7 @@ def test_compact_and_pin_from_another_terminal_show_at_the_next_call(gateway, up
     session = the_log().stem
     first = next(e.n for e in load(the_log()).entries if isinstance(e, Said))
     pinned = longhold("pin", session, first)
-    done = longhold("compact", session, "--digest")
+    done = longhold("compact", session)
     assert (pinned.returncode, done.returncode) == (0, 0), pinned.stderr + done.stderr
     before = len(upstream.requests[-1]["messages"])
     agent.messages.append({"role": "user", "content": "Go on."})

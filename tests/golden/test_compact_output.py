@@ -46,7 +46,6 @@ def test_a_session_compacted_taken_back_and_brought_back(transcript, tmp_path):
     steps = (
         ("compact", "s1"),
         ("undo", "s1"),
-        ("undo", "s1", "--list"),
         ("undo", "s1", "--redo"),
         ("pin", "s1"),
     )

@@ -28,7 +28,6 @@ COMMANDS = {
         "inspect": "Write a page about a session: context, cache, money, changes.",
         "serve": "Show sessions live in the browser, on this machine only.",
         "replay": "Show what another policy would have cost on sessions you already have.",
-        "status": "Show in one line how full, how warm and how expensive a session is.",
     },
     "Change what the model sees": {
         "compact": "Summarise a session (`--preview` to look first).",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import click
 
 from longhold.cli import options
-from longhold.cli.output import report_all
-from longhold.cli.target import CommandTarget, open_targets
+from longhold.cli.output import report
+from longhold.cli.target import CommandTarget, open_target
 from longhold.core.log.unique_answers import MAIN
 from longhold.core.messages.text import ago, dollars, percent, pluralize, tokens
 from longhold.core.messages.usage import Tally
@@ -24,17 +24,17 @@ from longhold.insight.remedies import cause_of
 
 
 @click.command(epilog="Example: longhold cache newest")
-@options.targets
+@options.target
 @click.option("--calls", "is_all", is_flag=True, help="List every call, not only the cold ones.")
 @options.as_json
-def command(targets: tuple[str, ...], is_all: bool, as_json: bool) -> None:
+def command(target: str, is_all: bool, as_json: bool) -> None:
     """Show how well the prompt cache was used, and why it broke.
 
-    TARGETS are session ids, files or directories; by default this project's newest session. First
+    TARGET is a session's id or a file; by default this project's newest session. First
     what cold calls cost and why they were cold, then each of them, then what an ideal cache and
     none would have cost, and when the cache expires. Forks are included.
     """
-    report_all(as_json, (_describe(opened, is_all) for opened in open_targets(targets)))
+    report(as_json, *_describe(open_target(target), is_all))
 
 
 def _describe(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str]]:

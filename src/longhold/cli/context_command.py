@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import report_all
-from longhold.cli.target import OURS, CommandTarget, calibrate, open_targets
+from longhold.cli.output import report
+from longhold.cli.target import OURS, CommandTarget, calibrate, open_target
 from longhold.core.messages.text import bar, clean_text, shorten_path, tokens
 from longhold.core.settings import load_settings
 from longhold.core.view.gauge import replay
@@ -23,17 +23,17 @@ FIGURE_COLUMNS, BAR_COLUMNS, WHOLE_BAR_COLUMNS = 26, 16, 60
 
 
 @click.command(epilog="Example: longhold context newest")
-@options.targets
+@options.target
 @click.option("--model", help="Use this model's window instead of the session's own.")
 @options.as_json
-def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
+def command(target: str, model: str | None, as_json: bool) -> None:
     """Show what fills the context window.
 
-    TARGETS are session ids, files or directories; by default this project's newest session. The
+    TARGET is a session's id or a file; by default this project's newest session. The
     size is the last one that the provider reported, plus an estimate of what came after. The
     window is what the transcript proves, else the model's.
     """
-    report_all(as_json, (_describe(opened, model) for opened in open_targets(targets)))
+    report(as_json, *_describe(open_target(target), model))
 
 
 def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import click
 
 from longhold.cli import options
-from longhold.cli.output import format_recorded, report_all, say
-from longhold.cli.target import CommandTarget, open_targets
+from longhold.cli.output import format_recorded, report
+from longhold.cli.target import CommandTarget, open_target
 from longhold.core.log.spending import is_own
 from longhold.core.messages import JsonObject
 from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
@@ -18,23 +18,19 @@ SAID_CHARS = 60
 
 
 @click.command(epilog="Example: longhold cost newest")
-@options.targets
+@options.target
 @options.as_json
-def command(targets: tuple[str, ...], as_json: bool) -> None:
+def command(target: str, as_json: bool) -> None:
     """Show what was spent on what.
 
-    TARGETS are session ids, files or directories; by default this project's newest session. Costs
+    TARGET is a session's id or a file; by default this project's newest session. Costs
     by model and kind of token, by source (the conversation, sub-agents, summaries), the most
     expensive turns, and the cost without a cache. `longhold report` adds up all sessions.
     """
-    found = [_describe(opened) for opened in open_targets(targets)]
-    report_all(as_json, [(document, lines) for document, lines, _ in found])
-    if not as_json and len(found) > 1:
-        total = sum((tally for *_, tally in found), Tally())
-        say(f"\nall {len(found):,}: {_format_spent(total)} for {pluralize(total.calls, 'call')}")
+    report(as_json, *_describe(open_target(target)))
 
 
-def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
+def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str]]:
     history = opened.view.history
     found = bill(history)
     lines = list(bill_lines(opened.name, found))
@@ -46,7 +42,7 @@ def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str], Tally]:
         "own_share": found.own_share,
         "unrecorded_usd": found.total.tally.unrecorded_usd,
     }
-    return document, lines, found.total.tally
+    return document, lines
 
 
 def _format_spent(tally: Tally) -> str:

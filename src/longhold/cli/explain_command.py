@@ -7,8 +7,8 @@ import click
 import msgspec
 
 from longhold.cli import options
-from longhold.cli.output import report_all
-from longhold.cli.target import CommandTarget, open_targets
+from longhold.cli.output import report
+from longhold.cli.target import CommandTarget, open_target
 from longhold.core.memory.backlog import find_waiting
 from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
 from longhold.core.policy.decide import describe_rule
@@ -17,16 +17,16 @@ from longhold.insight.explain import Act, ExplainedTurn, explain
 
 
 @click.command(epilog="Example: longhold explain newest")
-@options.targets
+@options.target
 @options.as_json
-def command(targets: tuple[str, ...], as_json: bool) -> None:
+def command(target: str, as_json: bool) -> None:
     """Show turn by turn what changed the context and what that saved.
 
-    TARGETS are session ids, files or directories; by default this project's newest session. For
+    TARGET is a session's id or a file; by default this project's newest session. For
     each turn: answers, tool calls, cost, the share read from the cache, and every change to what
     the model sees with the tokens it saved.
     """
-    report_all(as_json, (_describe(opened) for opened in open_targets(targets)))
+    report(as_json, *_describe(open_target(target)))
 
 
 def _describe(opened: CommandTarget) -> tuple[object, Iterator[str]]:

@@ -1,4 +1,4 @@
-"""`longhold sessions notes`: show, edit or rebuild a session's notes."""
+"""`longhold sessions notes`: show or edit a session's notes."""
 
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from longhold.core.stages.notes.file import (
     merge_edits,
     notes_of,
     read_page,
-    rebuild_page,
 )
 from longhold.core.stages.notes.update import template
 from longhold.errors import LogLocked, LongholdError
@@ -31,48 +30,39 @@ from longhold.errors import LogLocked, LongholdError
 @click.command(epilog="Example: longhold sessions notes newest")
 @options.session
 @click.option("--edit", is_flag=True, help="Edit them in $EDITOR. Updates keep your text.")
-@click.option("--rebuild", is_flag=True, help="Rewrite the generated lines from the log.")
 @options.as_json
-def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
-    """Show, edit or rebuild a session's notes.
+def command(session: str, edit: bool, as_json: bool) -> None:
+    """Show or edit a session's notes.
 
     SESSION is an id or `newest`. Lines between comments are generated from the log; everything else
     was written by a model or a person and is never overwritten. Notes are generated for a session
     that has none, and for another agent's file, which is never changed.
     """
     if Path(session).exists():
-        if edit or rebuild:
+        if edit:
             raise click.UsageError("a file has no notes to change; import it first")
         _show_file(open_target(session), as_json)
         return
     store = default_store()
     if not isinstance(store, FileStore):
-        _run_over_store(store, store.find(session, by_prefix=True), edit, rebuild, as_json)
+        _run_over_store(store, store.find(session, by_prefix=True), edit, as_json)
         return
     found = store.find(session, by_prefix=True)
     file = NotesFile(found.directory, template(home()))
     history = load(found.path).entries
-    if rebuild:
-        before = file.read()
-        file.write(rebuild_page(before, history), before)
     if edit:
         _edit(found, file, load_page(file, history))
     page = load_page(file, history)
     report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
 
 
-def _run_over_store(
-    store: Store, found: StoredSession, edit: bool, rebuild: bool, as_json: bool
-) -> None:
+def _run_over_store(store: Store, found: StoredSession, edit: bool, as_json: bool) -> None:
     """Show or change notes that a store keeps with the log. Changes need the session's lock."""
-    if edit or rebuild:
+    if edit:
         with store.open(found.id) as log:
             kept = notes_of(log, template(home()))
-            before = kept.read()
-            if rebuild:
-                kept.write(rebuild_page(before, log.entries), before)
             page = load_page(kept, log.entries)
-            theirs = click.edit(page.render(), extension=".md") if edit else None
+            theirs = click.edit(page.render(), extension=".md")
             if theirs is not None:
                 kept.write(read_page(theirs, kept.template), kept.read())
                 log.append(make_edit_entry(kept.read(), kept.read().page, last_noted(log.entries)))

@@ -16,8 +16,7 @@ def message_number(value: object) -> int:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-target = click.argument("target")
-targets = click.argument("targets", nargs=-1)
+target = click.argument("target", default="newest")
 session = click.argument("session", default="newest")
 base_url = click.option("--base-url", default="", help="Address of the provider's API.")
 host = partial(click.option, "--host", default="127.0.0.1", show_default=True)

@@ -88,17 +88,6 @@ def rewrite_line(text: str) -> None:
     click.echo(("\r" if is_terminal else "") + clean_text(text), nl=not is_terminal, err=True)
 
 
-def report_all(as_json: bool, found: Iterable[tuple[Any, Iterable[str]]]) -> None:
-    """Print the results: one JSON document, a JSON list of several, or lines of text."""
-    if as_json:
-        values = [value for value, _ in found]
-        json_out(values[0] if len(values) == 1 else values)
-        return
-    for place, (_, lines) in enumerate(found):
-        report(False, None, [""] if place else [])
-        report(False, None, lines)
-
-
 def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
     if as_json:
         json_out(value)

@@ -41,7 +41,7 @@ PARTS = {
     "forget": ("Erase a person's data for good.", "store_command:forget"),
     "import": ("Import another agent's transcript as a session.", "import_command:command"),
     "migrate": ("Make or update the tables of a database.", "store_command:migrate"),
-    "notes": ("Show, edit or rebuild a session's notes.", "notes_command:command"),
+    "notes": ("Show or edit a session's notes.", "notes_command:command"),
 }
 
 

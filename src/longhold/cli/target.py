@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from longhold.cli.output import reading, say
+from longhold.cli.output import reading
 from longhold.core.log import Damage, Header, load
 from longhold.core.log.entries import AnyEntry, Imported
 from longhold.core.log.results import Results
@@ -19,7 +19,6 @@ from longhold.errors import SessionNotFound, TranscriptError
 from longhold.insight.session_files import (
     LEAST_ID_CHARS,
     find_by_id,
-    find_sessions,
     newest_session,
 )
 from longhold.insight.session_files import OURS as OURS
@@ -67,23 +66,6 @@ class CommandTarget:
 
 def calibrate() -> Follower:
     return Follower(partial(load_calibration, default_store().shared(Path.cwd())))
-
-
-def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:
-    """Read each target, by default the newest session; a directory yields all its sessions."""
-    for name in names or (NEWEST,):
-        path = Path(name)
-        if not path.is_dir():
-            yield open_target(name)
-            continue
-        found = find_sessions([path])
-        if not found:
-            raise TranscriptError(path, "contains no session; name a file or another directory")
-        for file in found:
-            try:
-                yield _from_path(file.path)
-            except TranscriptError as error:
-                say(f"left out: {error}", err=True)
 
 
 def open_target(name: str) -> CommandTarget:

@@ -1,26 +1,23 @@
 """`longhold undo`: undo a change of the view, or re-apply it; `pin` also writes this way."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import click
 
 from longhold.cli import options
 from longhold.cli.output import report
-from longhold.cli.target import calibrate, open_target
+from longhold.cli.target import calibrate
 from longhold.core.log import OpenLog
-from longhold.core.log.entries import AnyEntry, Redone, Undone, ViewChange
+from longhold.core.log.entries import AnyEntry
 from longhold.core.log.handover import GATEWAY, open_when_free
 from longhold.core.log.stores import default_store
 from longhold.core.messages.text import clean_text, tokens
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.undo import redo, undo
-from longhold.core.view import fold
 from longhold.core.view.gauge import replay
-from longhold.insight.explain import explain
 
 HANDOVER_SECONDS = 10.0
 """A gateway releases a log once the current call is answered."""
@@ -29,36 +26,25 @@ HANDOVER_SECONDS = 10.0
 @click.command(epilog="Example: longhold undo newest")
 @options.session
 @click.argument("entry", type=options.message_number, required=False, default=0)
-@click.option("--list", "is_list", is_flag=True, help="Only list the changes.")
 @click.option("--redo", "is_redo", is_flag=True, help="Re-apply an undone change instead.")
 @options.as_json
-def command(session: str, entry: int, is_list: bool, is_redo: bool, as_json: bool) -> None:
+def command(session: str, entry: int, is_redo: bool, as_json: bool) -> None:
     """Undo a change to what the model sees, or re-apply it.
 
-    ENTRY is a number that `--list` shows; by default the newest change that took history out of
+    ENTRY is a number that `longhold explain` shows; by default the newest change that took history out of
     the view of SESSION. The model sees what it saw before, and no layer repeats the change by
     itself. Nothing is removed from the log: --redo applies the change again.
     """
-    if is_list:
-        found = _changes(open_target(session).history)
-        lines = [change.line() for change in found]
-        report(as_json, found, lines or ["Nothing has changed the view."])
-    else:
-        edit(session, entry, redo if is_redo else undo, as_json)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedChange:
-    n: int
-    kind: str
-    state: str
-    """In force, undone, or dropped along with an undone entry."""
-    text: str
-    saved_tokens: int
-
-    def line(self) -> str:
-        saved = f"  saved {tokens(self.saved_tokens)}" if self.saved_tokens > 0 else ""
-        return f"[{self.n}] {self.kind}, {self.state}: {clean_text(self.text)}{saved}"
+    change = redo if is_redo else undo
+    with writing(session) as engine:
+        before = _used_tokens(engine.view.history)
+        said = change(engine, entry)
+        after = _used_tokens(engine.view.history)
+    report(
+        as_json,
+        {"said": said, "before_tokens": before, "after_tokens": after},
+        [clean_text(said), f"{tokens(before)} → {tokens(after)} tokens"],
+    )
 
 
 def open_for_writing(session: str) -> OpenLog:
@@ -76,39 +62,6 @@ def writing(session: str) -> Iterator[Engine]:
         yield Engine(log, load_settings())
 
 
-def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
-    with writing(session) as engine:
-        before = _used_tokens(engine.view.history)
-        said = change(engine, entry)
-        after = _used_tokens(engine.view.history)
-    report(
-        as_json,
-        {"said": said, "before_tokens": before, "after_tokens": after},
-        [clean_text(said), f"{tokens(before)} → {tokens(after)} tokens"],
-    )
-
-
 def _used_tokens(history: Sequence[AnyEntry]) -> int:
     view, gauge = replay(history, calibrate())
     return gauge.size_tokens(view.total)
-
-
-def _changes(history: Sequence[AnyEntry]) -> list[ListedChange]:
-    dead = fold(history).in_force.dead
-    undone = {e.target: isinstance(e, Undone) for e in history if isinstance(e, Undone | Redone)}
-    changes = {entry.n for entry in history if isinstance(entry, ViewChange)}
-    acts = (act for turn in explain(history) for act in turn.acts if act.n in changes)
-    return [
-        ListedChange(
-            n=act.n,
-            kind=act.kind,
-            state="undone"
-            if undone.get(act.n)
-            else "gone with it"
-            if act.n in dead
-            else "in force",
-            text=act.text,
-            saved_tokens=act.saved_tokens,
-        )
-        for act in acts
-    ]

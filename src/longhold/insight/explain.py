@@ -13,7 +13,6 @@ from longhold.core.log.entries import (
     Ended,
     Failed,
     Forked,
-    Framed,
     Noted,
     Ran,
     Recalled,
@@ -34,9 +33,6 @@ from longhold.core.messages.usage import Tally
 from longhold.core.view import View
 from longhold.core.view.gauge import Follower
 from longhold.insight.cost import begins_turn, words_of
-
-DROP_TOKENS, DROP_SHARE = 5_000, 0.1
-"""A smaller drop may be the thinking of a finished turn, which some models remove."""
 
 _MOVES = (ViewChange, Undone, Redone)
 
@@ -86,13 +82,9 @@ class _Reader:
         self.turns: list[ExplainedTurn] = []
         self._view, self._follower = View(), Follower()
         self._uses: dict[str, ToolUse] = {}
-        self._prompt_tokens = 0
-        self._is_moved = False
-        """True if an entry since the last call explains a changed prompt."""
 
     def take(self, entry: AnyEntry) -> None:
         before = self._size()
-        self._is_moved = self._is_moved or isinstance(entry, (*_MOVES, Switched, Framed))
         self._view.apply(entry)
         after = self._size()
         if not self.turns or begins_turn(entry):
@@ -126,19 +118,6 @@ class _Reader:
         turn.answers += 1
         if answer.usage.total_tokens:
             self._spend(answer)
-            self._notice_drop(answer)
-
-    def _notice_drop(self, answer: UniqueAnswer) -> None:
-        before, now = self._prompt_tokens, answer.usage.prompt_tokens
-        gone, was_moved = before - now, self._is_moved
-        self._prompt_tokens, self._is_moved = now, False
-        if was_moved or gone < max(DROP_TOKENS, DROP_SHARE * before):
-            return
-        text = (
-            f"the prompt fell from {before:,} to {now:,} tokens, and the log does not say why: "
-            "its agent left something out"
-        )
-        self.turns[-1].acts.append(Act(n=answer.n, kind="shrank", text=text, saved_tokens=gone))
 
     def _spend(self, call: UniqueAnswer | Forked) -> None:
         turn = self.turns[-1]

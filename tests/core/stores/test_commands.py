@@ -27,7 +27,7 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     assert "line 3999 of" in longhold("history", id, "3999").stdout
     exported = json.loads(longhold("sessions", "export", id).stdout)
     assert len(exported["messages"]) == 24
-    done = longhold("compact", id, "--digest")
+    done = longhold("compact", id)
     assert done.returncode == 0, done.stderr
     assert any(isinstance(one, Compacted) for one in database.load(id).entries)
     done = longhold("undo", id)
@@ -40,36 +40,30 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     assert not FileStore().sessions()
 
 
-def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
+def test_notes_are_shown_and_edited_over_a_database(database, tmp_path):
     id = asyncio.run(talked(database, tmp_path))
     made = json.loads(longhold("sessions", "notes", id, "--json").stdout)
     assert (made["session"], made["is_kept"]) == (id, bool(database.beside(id).get("notes.md")))
-    done = json.loads(longhold("sessions", "notes", id, "--rebuild", "--json").stdout)
+    editor = {"EDITOR": "sed -i 's/^## Task$/## Task\\nMind the reef./'", "VISUAL": ""}
+    done = json.loads(longhold("sessions", "notes", id, "--edit", "--json", env=editor).stdout)
     assert done["is_kept"]
+    assert "Mind the reef." in database.beside(id)["notes.md"].decode()
     assert "harvest plan" in database.beside(id)["notes.md"].decode()
     assert "harvest plan" in longhold("sessions", "notes", id).stdout
     with database.open(id):
         assert "harvest plan" in longhold("sessions", "notes", id).stdout
-        assert "is being written by" in longhold("sessions", "notes", id, "--rebuild").stderr
+        assert "is being written by" in longhold("sessions", "notes", id, "--edit").stderr
 
 
-def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
+def test_agents_are_reached_over_a_database(database, tmp_path):
     with database.create(directory=tmp_path, session="s") as log:
         log.append(Spawned(agent="a-1", kind="general", task="look on"))
         with log.agent("a-1").open(log.header, directory=str(tmp_path), at=1) as own:
             own.append(Said(content=(Text(text="Look on at the harvest."),)))
-    [one] = json.loads(longhold("sessions", "agents", "s", "--json").stdout)
-    assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "s/a-1")
-    assert longhold("sessions", "agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
+    assert "a-1" in longhold("explain", "s").stdout
     assert "the harvest" in longhold("explain", "s/a-1").stdout
     assert "the harvest" in longhold("history", "s/a-1", "harvest").stdout
     assert "there is no session" in longhold("explain", "s/a-2").stderr
-    assert (
-        "the machine that runs" in longhold("sessions", "agents", "s", "--background", "a-1").stderr
-    )
-    assert "is stopped" in longhold("sessions", "agents", "s", "--stop", "a-1").stdout
-    assert database.load("s").entries[-1].state == "stopped"
-    assert "has ended already" in longhold("sessions", "agents", "s", "--stop", "a-1").stdout
 
 
 def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
@@ -85,7 +79,7 @@ def test_an_opened_body_comes_from_the_database(database, tmp_path):
     assert "line 3995 of a long file" in opened.stdout, opened
 
 
-def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
+def test_a_transcript_is_imported_into_a_database(database, tmp_path):
     file = tmp_path / "list.json"
     messages = [
         {"role": "user", "content": "hello"},
@@ -93,26 +87,7 @@ def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
     ]
     file.write_text(json.dumps({"messages": messages}))
     first = json.loads(longhold("sessions", "import", file, "--json").stdout)
-    assert first["is_new"]
-    again = json.loads(longhold("sessions", "import", file, "--json").stdout)
-    assert (again["is_new"], again["session"]) == (False, first["session"])
     assert "hello" in longhold("sessions", "export", first["session"]).stdout
-
-
-def test_sub_agents_are_imported_into_a_database(database, tmp_path):
-    (tmp_path / "one" / "subagents").mkdir(parents=True)
-    for name, words in (("one", "plan it"), ("one/subagents/agent-good", "dig the bed")):
-        record = {
-            "type": "user",
-            "uuid": "u",
-            "sessionId": "s",
-            "timestamp": "2026-01-02T03:04:05Z",
-        }
-        record["message"] = {"role": "user", "content": words}
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
-    made = json.loads(longhold("sessions", "import", tmp_path / "one.jsonl", "--json").stdout)
-    assert (made["agents"], made["agents_left_out"]) == (["good"], {})
-    assert "dig the bed" in longhold("sessions", "export", f"{made['session']}/good").stdout
 
 
 def test_sessions_move_either_way_and_lose_nothing(

@@ -153,7 +153,9 @@ def test_no_command_runs_code_of_the_directory_it_is_run_in(
         tomllib.loads((codex / "config.toml").read_text())["mcp_servers"]["longhold"],
     )
     written += [[server["command"], *server["args"]] for server in servers]
-    written += [[*json.loads(re.search(r"PROGRAM: .* = (\[.*\]);", pi.read_text())[1]), "status"]]
+    written += [
+        [*json.loads(re.search(r"PROGRAM: .* = (\[.*\]);", pi.read_text())[1]), "statusline"]
+    ]
     hostile = tmp_path / "clone"
     hostile.mkdir()
     for name in ("longhold", "click", "msgspec", "mcp", "json", "site", "sitecustomize", "yaml"):

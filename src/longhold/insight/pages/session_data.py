@@ -1,6 +1,6 @@
 """The tables of a session's page, with sanitised texts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,11 +24,8 @@ from longhold.core.view.window import Window
 from longhold.insight.calls import CallReport, explain_calls, totals
 from longhold.insight.explain import ExplainedTurn, explain
 from longhold.insight.pages.tables import (
-    ChangeRow,
     Columns,
-    CompactionRow,
     MessageRow,
-    TurnRow,
     columns,
     fair_limit,
     sanitise,
@@ -93,9 +90,9 @@ def session_data(
     tables = {
         "calls": _call_columns(calls),
         "context": _context_columns(timeline.points, categories),
-        "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
-        "changes": columns(ChangeRow, list(_changes(turns, history))),
-        "compactions": columns(CompactionRow, list(_compactions(timeline, view))),
+        "turns": _turn_columns(turns, states),
+        "changes": _change_columns(turns, history),
+        "compactions": _compaction_columns(timeline, view),
         "messages": columns(MessageRow, messages),
     }
     return SessionData(
@@ -148,59 +145,59 @@ def _context_columns(points: Sequence[ContextPoint], categories: Sequence[str]) 
     return table
 
 
-def _turn(turn: ExplainedTurn, states: dict[int, str]) -> TurnRow:
-    return TurnRow(
-        n=turn.n,
-        at=round(turn.at, TIME_DIGITS),
-        said=sanitise(turn.said, LINE_CHARS),
-        answers=turn.answers,
-        tool_calls=turn.calls.total(),
-        errors=turn.errors,
-        usd=round(turn.spent.usd, USD_DIGITS),
-        before=turn.tokens_before,
-        after=turn.tokens_after,
-        state=states.get(turn.n, ""),
-    )
+def _turn_columns(turns: Sequence[ExplainedTurn], states: dict[int, str]) -> Columns:
+    return {
+        "n": [turn.n for turn in turns],
+        "at": [round(turn.at, TIME_DIGITS) for turn in turns],
+        "said": [sanitise(turn.said, LINE_CHARS) for turn in turns],
+        "answers": [turn.answers for turn in turns],
+        "tool_calls": [turn.calls.total() for turn in turns],
+        "errors": [turn.errors for turn in turns],
+        "usd": [round(turn.spent.usd, USD_DIGITS) for turn in turns],
+        "before": [turn.tokens_before for turn in turns],
+        "after": [turn.tokens_after for turn in turns],
+        "state": [states.get(turn.n, "") for turn in turns],
+    }
 
 
-def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Iterator[ChangeRow]:
+def _change_columns(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Columns:
     times = {entry.n: round(entry.at, TIME_DIGITS) for entry in history}
+    # Breaks that one of our own changes explains.
     expected = {entry.n for entry in history if isinstance(entry, CacheBroke) and entry.expected}
-    for turn in turns:
-        for act in turn.acts:
-            yield ChangeRow(
-                n=act.n,
-                at=times.get(act.n, 0.0),
-                kind=act.kind,
-                text=sanitise(act.text, LINE_CHARS),
-                saved=act.saved_tokens,
-                is_expected=act.n in expected,
-            )
+    acts = [act for turn in turns for act in turn.acts]
+    return {
+        "n": [act.n for act in acts],
+        "at": [times.get(act.n, 0.0) for act in acts],
+        "kind": [act.kind for act in acts],
+        "text": [sanitise(act.text, LINE_CHARS) for act in acts],
+        "saved": [act.saved_tokens for act in acts],
+        "is_expected": [act.n in expected for act in acts],
+    }
 
 
-def _compactions(timeline: Timeline, view: View) -> Iterator[CompactionRow]:
-    for one in timeline.boundaries:
-        entry = one.entry
-        text = text_of(entry.summary)
-        before, after = _sizes(one, timeline.points)
-        yield CompactionRow(
-            n=entry.n,
-            at=round(entry.at, TIME_DIGITS),
-            by=entry.by,
-            trigger=entry.trigger,
-            first=entry.first,
-            last=entry.last,
-            kept=entry.kept,
-            before=before,
-            after=after,
-            replaced=one.replaced,
-            summary=sanitise(text, SUMMARY_CHARS),
-            chars=len(text),
-            names=len(one.names),
-            lost=tuple((sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
-            words=tuple((n, n in one.kept_words) for n in one.words),
-            is_undone=entry.n in view.in_force.dead,
-        )
+def _compaction_columns(timeline: Timeline, view: View) -> Columns:
+    found = timeline.boundaries
+    entries, texts = [one.entry for one in found], [text_of(one.entry.summary) for one in found]
+    sizes = [_sizes(one, timeline.points) for one in found]
+    plain = ("n", "by", "trigger", "first", "last", "kept")
+    return {name: [getattr(entry, name) for entry in entries] for name in plain} | {
+        "at": [round(entry.at, TIME_DIGITS) for entry in entries],
+        "before": [before for before, _ in sizes],
+        "after": [after for _, after in sizes],
+        "replaced": [one.replaced for one in found],
+        "summary": [sanitise(text, SUMMARY_CHARS) for text in texts],
+        "chars": [len(text) for text in texts],
+        # Exact names in the last messages and tool inputs, and those that are nowhere in the view
+        # afterwards, each with its kind.
+        "names": [len(one.names) for one in found],
+        "lost": [
+            [(sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]]
+            for one in found
+        ],
+        # The replaced user messages, and whether the view still has them verbatim.
+        "words": [[(n, n in one.kept_words) for n in one.words] for one in found],
+        "is_undone": [entry.n in view.in_force.dead for entry in entries],
+    }
 
 
 def _sizes(one: Boundary, points: Sequence[ContextPoint]) -> tuple[int, int]:

@@ -55,54 +55,6 @@ class MessageRow:
     """The entry that removed it from the view; 0 while it is shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRow:
-    n: int
-    at: float
-    said: str
-    answers: int
-    tool_calls: int
-    errors: int
-    usd: float
-    before: int
-    after: int
-    state: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRow:
-    n: int
-    at: float
-    kind: str
-    text: str
-    saved: int
-    is_expected: bool = False
-    """A cache break that one of our own changes explains."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRow:
-    n: int
-    at: float
-    by: str
-    trigger: str
-    first: int
-    last: int
-    kept: tuple[int, int] | None
-    before: int
-    after: int
-    replaced: int
-    summary: str
-    chars: int
-    names: int
-    """Number of exact names in the last messages and tool inputs."""
-    lost: tuple[tuple[str, str], ...]
-    """Names that are nowhere in the view afterwards, each with its kind."""
-    words: tuple[tuple[int, bool], ...]
-    """The replaced user messages, and whether the view still has them verbatim."""
-    is_undone: bool
-
-
 def columns(row: type, rows: Sequence[Any]) -> Columns:
     return {one.name: [getattr(each, one.name) for each in rows] for one in fields(row)}
 

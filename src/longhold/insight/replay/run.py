@@ -1,10 +1,8 @@
 """Replays many recordings under many policies on all cores."""
 
-import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, fields, replace
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field, fields
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -111,9 +109,7 @@ class ReplayReport:
         }
 
 
-def replay_file(
-    path: Path, names: Sequence[str], options: ReplayOptions, *, reproduces: bool = True
-) -> FileReplay:
+def replay_file(path: Path, names: Sequence[str], options: ReplayOptions) -> FileReplay:
     """Play one recording under each policy. An unreadable file sets `problem`."""
     try:
         recording = read_recording(path)
@@ -135,7 +131,7 @@ def replay_file(
         skipped=recording.skipped,
         prompts=[answer.usage.prompt_tokens for answer in recording.answers],
         recorded=sum(paid, Tally()),
-        reproduced=_reproduce(recording) if reproduces else None,
+        reproduced=_reproduce(recording),
         at_best=least_cost(recording, model, lifetime),
         results={
             name: POLICIES[name].play(
@@ -170,52 +166,21 @@ def replay(
     """Play recordings under each policy; `advance` is called with the bytes done."""
     files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     names = [policy.name for policy in policies]
-    shares = _split_policies(names, len(files))
-    jobs = [(path, share, place == 0) for path in files for place, share in enumerate(shares)]
-    if len(jobs) == 1:
-        found = [replay_file(files[0], names, options)]
-    else:
-        # Spawned, because a fork of a process with threads can deadlock.
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            found = _run_in_pool(pool, jobs, options, advance, len(shares))
-    return _summarise_files(_join_parts(found), names)
-
-
-def _run_in_pool(
-    pool: Executor,
-    jobs: Sequence[tuple[Path, Sequence[str], bool]],
-    options: ReplayOptions,
-    advance: Callable[[int], None],
-    parts: int,
-) -> list[FileReplay]:
-    running = {
-        pool.submit(replay_file, path, names, options, reproduces=first): path.stat().st_size
-        for path, names, first in jobs
-    }
-    try:
-        for job in as_completed(running):
-            job.result()
-            advance(round(running[job] / parts))
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    return [job.result() for job in running]
-
-
-def _split_policies(names: Sequence[str], files: int) -> list[Sequence[str]]:
-    parts = max(1, min(len(names), math.ceil((os.cpu_count() or 1) / max(1, files))))
-    return [names[start::parts] for start in range(parts)]
-
-
-def _join_parts(found: Iterable[FileReplay]) -> list[FileReplay]:
-    files: dict[Path, list[FileReplay]] = {}
-    for one in found:
-        files.setdefault(one.path, []).append(one)
-    joined = []
-    for parts in files.values():
-        results = {name: result for part in parts for name, result in part.results.items()}
-        joined.append(replace(parts[0], results=results))
-    return joined
+    if len(files) == 1:
+        return _summarise_files([replay_file(files[0], names, options)], names)
+    # Spawned, because a fork of a process with threads can deadlock.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        running = {
+            pool.submit(replay_file, path, names, options): path.stat().st_size for path in files
+        }
+        try:
+            for job in as_completed(running):
+                job.result()
+                advance(running[job])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return _summarise_files([job.result() for job in running], names)
 
 
 def _summarise_files(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
