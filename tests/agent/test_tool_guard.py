@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from longhold.agent.build import build_agent
-from longhold.agent.tools.standard import tool_named
+from longhold.agent.tools.standard import STANDARD
 from longhold.core.messages import ToolUse
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import home
@@ -24,7 +24,10 @@ async def agent(project, mode="ask"):
 
 async def judge(opened, name, readable=(), **given):
     permit = opened.parts.guard.unasked(readable)
-    return await permit(ToolUse(id="t", name=name, input=given), tool_named(name))
+    return await permit(
+        ToolUse(id="t", name=name, input=given),
+        next(tool for tool in STANDARD if tool.name == name),
+    )
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan", "bypass"])

@@ -20,7 +20,6 @@ from longhold.agent.permissions import load_permissions, parse_rules
 from longhold.agent.subagents import mail
 from longhold.agent.subagents.definition import read_definition
 from longhold.agent.tools.globs import anchored_expression, glob_expression
-from longhold.agent.tools.read import NotANotebook, show_notebook
 from longhold.agent.tools.skills import find_skills
 from longhold.core.log import load
 from longhold.core.log.titles import title_of
@@ -177,11 +176,6 @@ def read_choices(text, place):
     names_in(f"These fit: {text}")
 
 
-def read_notebooks(text, place):
-    show_notebook(text.encode("utf-8", "surrogatepass"))
-    show_notebook(b'{"cells":[{"cell_type":"code","outputs":[{"data":' + text.encode() + b"}]}]}")
-
-
 def read_streams(text, place):
     list(events_in(f"data: {text}\n\n".encode("utf-8", "surrogatepass")))
 
@@ -205,7 +199,6 @@ READERS = {
     read_transcripts: (),
     read_titles: (),
     read_choices: RequestRejected,
-    read_notebooks: NotANotebook,
     read_streams: (),
     read_scripts: ConfigError,
 }

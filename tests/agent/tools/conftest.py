@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from longhold.agent.tools.standard import tool_named
+from longhold.agent.tools.standard import STANDARD
 from longhold.core.messages import text_of
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Outcome
@@ -29,8 +29,7 @@ def use(tool_context) -> Use:
     """Run a tool by name; inputs that are no Python names go in a dict."""
 
     async def run(name: str, more: dict[str, object] | None = None, **given: object) -> Outcome:
-        tool = tool_named(name)
-        assert tool is not None
+        (tool,) = (tool for tool in STANDARD if tool.name == name)
         return await tool.run({**given, **(more or {})}, tool_context)
 
     return run

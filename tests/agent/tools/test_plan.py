@@ -36,8 +36,8 @@ async def test_leaving_without_a_plan_is_refused(tool_context, said, refused):
 
 
 async def test_a_fork_cannot_plan(tool_context):
-    from longhold.agent.tools.standard import tool_named
+    from longhold.agent.tools.plan import ENTER_PLAN
 
-    outcome = await tool_named("EnterPlan").run({}, tool_context.fork())
+    outcome = await ENTER_PLAN.run({}, tool_context.fork())
     assert outcome.is_error
     assert not tool_context.plan.is_on

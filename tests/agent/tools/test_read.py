@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.agent.tools.read import page_of_text
-from longhold.core.messages import Image, Text
+from longhold.core.messages import Image
 from longhold.core.tools.context import FILE_BYTES, ToolContext
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"rest"
@@ -153,40 +153,11 @@ async def test_a_picture_no_provider_takes_is_refused(tool_context, refused):
     assert "are allowed" in await refused("Read", file_path="a.png")
 
 
-async def test_a_notebook_comes_cell_by_cell(tool_context, use):
-    drawn = {"output_type": "display_data", "data": {"image/png": "aGk="}}
-    cells = [
-        {"cell_type": "markdown", "source": ["# Title\n", "text"]},
-        {
-            "cell_type": "code",
-            "source": "1 / 0",
-            "outputs": [
-                {"output_type": "stream", "text": ["before\n"]},
-                {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero"},
-                drawn,
-            ],
-        },
-    ]
-    (tool_context.root / "a.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
-    outcome = await use("Read", file_path="a.ipynb")
-    text, image = outcome.content
-    assert isinstance(text, Text) and isinstance(image, Image)
-    assert [row.partition("\t")[2] for row in text.text.split("\n")] == [
-        "[cell 1: markdown]",
-        "# Title",
-        "text",
-        "[cell 2: code]",
-        "1 / 0",
-        "[output of cell 2]",
-        "before",
-        "[output of cell 2]",
-        "ZeroDivisionError: by zero",
-    ]
-
-
-async def test_a_broken_notebook_is_told(tool_context, refused):
-    (tool_context.root / "a.ipynb").write_text("{")
-    assert "called a notebook but is not one" in await refused("Read", file_path="a.ipynb")
+async def test_a_notebook_is_shown_as_it_is_edited(tool_context, said):
+    cells = [{"cell_type": "code", "source": ["print(1)"]}]
+    (tool_context.root / "a.ipynb").write_text(json.dumps({"cells": cells}, indent=1))
+    shown = (await said("Read", file_path="a.ipynb")).split("\n")
+    assert shown[5] == '     6\t    "print(1)"'
 
 
 async def test_a_huge_file_is_for_other_programs(tool_context, refused):

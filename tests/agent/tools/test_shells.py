@@ -12,12 +12,12 @@ from longhold.agent.tools.shells import Lifeline
 AGENT = """
 import asyncio, sys
 from pathlib import Path
-from longhold.agent.tools.standard import tool_named
+from longhold.agent.tools.bash import BASH
 from longhold.core.tools.context import ToolContext
 
 async def main(here):
     place = ToolContext(root=here, home=here, scratch=here)
-    run = tool_named("Bash").run
+    run = BASH.run
     await run({"command": "true"}, place)
     await run({"command": "trap '' TERM; sleep 60 & sleep 60", "run_in_background": True}, place)
     shell = place.shells.background["shell-1"]

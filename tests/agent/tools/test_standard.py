@@ -1,6 +1,6 @@
 """The standard tools as a whole."""
 
-from longhold.agent.tools.standard import STANDARD, tool_named
+from longhold.agent.tools.standard import STANDARD
 from longhold.core.tools.describe import description_of
 
 
@@ -38,7 +38,3 @@ def test_our_own_tools_are_described_as_they_declare_themselves():
             tool.command_input,
             tool.limit_chars,
         )
-
-
-def test_an_unknown_name_is_no_tool():
-    assert tool_named("Nonsense") is None

@@ -1,4 +1,4 @@
-"""The Read tool: numbered lines of a text file, an image, or a notebook.
+"""The Read tool: numbered lines of a text file, or an image.
 
 Results are never spilled, because reading the spilled file would be another Read.
 """
@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from longhold.agent.tools.source import NotText, decode, open_regular
-from longhold.core.messages import Image, Json, JsonObject, ResultContent, Text
+from longhold.core.messages import Image, ResultContent
 from longhold.core.messages.text import count_fitting_lines
 from longhold.core.tools.context import FILE_BYTES, SeenFile, ToolContext, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -88,67 +87,6 @@ def _jpeg_size(content: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-OUTPUT_CHARS = 10_000
-MAX_PICTURES = 10
-"""Each image costs about as much as 200 lines of code."""
-PICTURE_CHARS = 5_000_000
-"""The provider limit for one image in base64."""
-
-
-class _Cell(Struct):
-    cell_type: str
-    source: str | list[str] = ""
-    outputs: list[JsonObject] = []
-
-
-class _Notebook(Struct):
-    cells: list[_Cell]
-
-
-class NotANotebook(Exception):
-    """The file is not JSON or has no cells."""
-
-
-def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
-    try:
-        notebook = msgspec.json.decode(content, type=_Notebook)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise NotANotebook(str(error)) from None
-    lines: list[str] = []
-    pictures: list[Image] = []
-    for number, cell in enumerate(notebook.cells, start=1):
-        lines += (f"[cell {number}: {cell.cell_type}]", _join_lines(cell.source))
-        for output in cell.outputs:
-            shown, drawn = _output(output)
-            lines += [f"[output of cell {number}]", shown] if shown else []
-            pictures += drawn
-    if len(pictures) > MAX_PICTURES:
-        lines.append(f"[{len(pictures) - MAX_PICTURES} more pictures are not shown]")
-    return "\n".join(lines), tuple(pictures[:MAX_PICTURES])
-
-
-def _output(output: JsonObject) -> tuple[str, list[Image]]:
-    found = output.get("data")
-    data = found if isinstance(found, dict) else {}
-    pictures = [
-        Image(
-            source={"type": "base64", "media_type": kind, "data": _join_lines(data[kind]).strip()}
-        )
-        for kind in ("image/png", "image/jpeg")
-        if kind in data and len(_join_lines(data[kind])) <= PICTURE_CHARS
-    ]
-    said = _join_lines(output.get("text") or data.get("text/plain") or "")
-    if output.get("output_type") == "error":
-        said = f"{output.get('ename', 'error')}: {output.get('evalue', '')}"
-    if len(said) > OUTPUT_CHARS:
-        said = f"{said[:OUTPUT_CHARS]}\n[{len(said) - OUTPUT_CHARS:,} more characters]"
-    return said.rstrip("\n"), pictures
-
-
-def _join_lines(text: Json) -> str:
-    return "".join(map(str, text)) if isinstance(text, list) else str(text)
-
-
 MAX_LINES = 2_000
 MAX_TOKENS = 25_000
 """Per call: one eighth of a window up to 200K."""
@@ -201,8 +139,6 @@ def _read(
     seen = SeenFile(path=real, stamp=stamp_of(status, content))
     if media_type_of(content):
         return _picture(path, content, seen)
-    if path.suffix == ".ipynb":
-        return _notebook(path, content, seen, given, tool_context)
     text = _text(path, content)
     page = page_of_text(text, first, min(given.limit, MAX_LINES), tool_context)
     is_same = known is not None and known.stamp.same_content(seen.stamp)
@@ -244,19 +180,6 @@ def _picture(path: Path, content: bytes, seen: SeenFile) -> _Shown:
         raise Refused(f"{path} is a picture that cannot be shown: {reason}. Make it smaller first.")
     note = f"looked at {path.name} ({len(content):,} bytes)"
     return _Shown(content=(image_block(content),), seen=seen, note=note)
-
-
-def _notebook(
-    path: Path, content: bytes, seen: SeenFile, given: ReadInput, tool_context: ToolContext
-) -> _Shown:
-    try:
-        text, pictures = show_notebook(content)
-    except NotANotebook as error:
-        raise Refused(f"{path} is called a notebook but is not one: {error}.") from None
-    limit = min(given.limit, MAX_LINES)
-    page = page_of_text(text, max(1, given.offset), limit, tool_context)
-    shown: ResultContent = (Text(text=page.text), *pictures) if pictures else page.text
-    return _Shown(content=shown, seen=seen, note=_note(path, page))
 
 
 def _text(path: Path, content: bytes) -> str:

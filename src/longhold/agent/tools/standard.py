@@ -24,7 +24,3 @@ STANDARD: tuple[Tool, ...] = (
     WEB_FETCH,
     WRITE,
 )
-
-
-def tool_named(name: str, tools: tuple[Tool, ...] = STANDARD) -> Tool | None:
-    return next((tool for tool in tools if tool.name == name), None)
