@@ -23,7 +23,7 @@ async def agent(project, mode="ask"):
 
 
 async def judge(opened, name, readable=(), **given):
-    permit = opened.parts.guard.unasked(readable)
+    permit = opened.parts.guard.permit_unasked(readable)
     return await permit(
         ToolUse(id="t", name=name, input=given),
         next(tool for tool in STANDARD if tool.name == name),

@@ -106,11 +106,11 @@ async def _attempt(path: Path, first: int, limit: int, tool_context: ToolContext
         return None
     if first > 1 and not any(len(lines) for lines in seen.ranges):
         return None
-    content = _shown(path, outcome)
+    content = _frame_content(path, outcome)
     return Again(path=path, content=content, tokens=tokens_of(content), seen=seen)
 
 
-def _shown(path: Path, outcome: Outcome) -> SpokenContent:
+def _frame_content(path: Path, outcome: Outcome) -> SpokenContent:
     text = escape_frames(text_of(outcome.content))
     head = f"{restored_head(path)}: {len(text):,} characters]"
     framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
@@ -175,7 +175,7 @@ class Restoring:
         restored = [each for each in since if isinstance(each, Restored)]
         blocks = [b for each in restored if each.compaction == entry.n for b in each.content]
         shown = [each for each in self._again if all(block in blocks for block in each.content)]
-        self.tool_context.set_files(self._known(shown, self._kept))
+        self.tool_context.set_files(self._remember(shown, self._kept))
         self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
@@ -183,7 +183,7 @@ class Restoring:
         files, room = self.settings.restore_files, self._scale(self.settings.restore_tokens)
         each_tokens = self._scale(self.settings.restore_file_tokens)
         chosen: list[Again] = []
-        for path, look in islice(self._wanted(view, kept), TRIED * files):
+        for path, look in islice(self._list_wanted(view, kept), TRIED * files):
             if len(chosen) == files:
                 break
             if self.may_read(path):
@@ -193,7 +193,9 @@ class Restoring:
                     chosen.append(again)
         return chosen
 
-    def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[tuple[Path, Touched | None]]:
+    def _list_wanted(
+        self, view: View, kept: Sequence[Round]
+    ) -> Iterator[tuple[Path, Touched | None]]:
         """Yield files worth showing, newest first: those known here, then those in the log."""
         touched = self._trace.files()
         named = {self._resolve(each.path): each for each in reversed(touched)}
@@ -219,7 +221,7 @@ class Restoring:
             path.is_relative_to(root.resolve()) for root in self.tool_context.more_roots
         )
 
-    def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
+    def _remember(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
         files = Files(max_files=self.tool_context.files.max_files)
         still = {self._resolve(path) for path in shown_paths(kept)}
         seen = [each for each in self.tool_context.files.list_newest() if each.path in still]

@@ -61,7 +61,7 @@ class ToolGuard:
             )
         return Allowed(input=given)
 
-    def unasked(self, readable: tuple[Path, ...] = ()) -> Permit:
+    def permit_unasked(self, readable: tuple[Path, ...] = ()) -> Permit:
         """Return a permit for background work, which denies what would prompt the user.
 
         It always uses plan mode, because nobody watches background work even if the user allows the

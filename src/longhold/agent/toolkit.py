@@ -56,7 +56,7 @@ class Toolkit:
         self.parts.known.update((tool.name, tool) for tool in tools)
         self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
 
-    def described(self, name: str) -> Described:
+    def describe(self, name: str) -> Described:
         tool = self.parts.known.get(name)
         return describe_declared(tool) if tool else description_of(name)
 

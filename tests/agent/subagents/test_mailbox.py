@@ -33,7 +33,7 @@ def test_mail_waits_until_it_is_delivered(tmp_path):
     inbox = UnreadMail(box)
     first, second = inbox.letters()
     assert inbox.letters() == [first, second]
-    inbox.delivered(first)
+    inbox.mark_delivered(first)
     assert inbox.letters() == [second]
     cursors = dict([read_cursor(first.cursor)])
     assert [letter.value for letter in UnreadMail(box, cursors).letters()] == [_mail(2)]

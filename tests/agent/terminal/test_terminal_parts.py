@@ -119,7 +119,7 @@ def test_the_nearest_command_is_suggested():
     "form", ["x{}y", "# x{}y", "[x{}y](http://a{}b)", "|a|\n|-|\n|x{}y|", "> {}"]
 )
 def test_markdown_brings_back_nothing_that_steers_or_reorders(entity, form):
-    drawn = PAINT.markdown(form.replace("{}", entity))
+    drawn = PAINT.draw_markdown(form.replace("{}", entity))
     assert all(char.isprintable() or char == "\n" for char in drawn)
 
 
@@ -171,7 +171,7 @@ def test_nothing_from_outside_steers_the_terminal():
     )
     call = FinishedCall(use=use, outcome=Outcome(content=f"done{EVIL}"), seconds=2)
     drawn = (
-        PAINT.markdown(f"# a{EVIL}\n\n`{EVIL}`\n\n[x](http://a{EVIL})"),
+        PAINT.draw_markdown(f"# a{EVIL}\n\n`{EVIL}`\n\n[x](http://a{EVIL})"),
         PAINT.draw_text(EVIL),
         draw_folded(call, PAINT, key="Ctrl-O"),
     )
@@ -211,7 +211,7 @@ def test_one_endless_line_keeps_to_its_rows():
 
 
 def test_lines_break_where_they_were_written_to_and_fold_below_their_text():
-    assert PAINT.markdown("one\ntwo\n\n```\na\n\n\nb\n```\n").splitlines() == [
+    assert PAINT.draw_markdown("one\ntwo\n\n```\na\n\n\nb\n```\n").splitlines() == [
         "one", "two", "", " a", "", "", " b",
     ]  # fmt: skip
     narrow = Paint(columns=lambda: 30, has_colours=False)

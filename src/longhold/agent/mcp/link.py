@@ -61,7 +61,7 @@ class McpLink:
         return failed is not None and time.monotonic() - failed >= self.server.retry_seconds
 
     async def fetch_tools(self) -> list["Tool"]:
-        client = await self._connected()
+        client = await self._connect()
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
@@ -77,7 +77,7 @@ class McpLink:
         return (self._client.instructions or "") if self._client is not None else ""
 
     async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
-        client = await self._connected()
+        client = await self._connect()
         return await self._answer(client.call_tool(tool, given), self.server.call_seconds)
 
     async def close(self) -> None:
@@ -95,7 +95,7 @@ class McpLink:
                 await asyncio.wait({task}, timeout=CLOSE_SECONDS)
             _ = task.cancelled() or task.exception()
 
-    async def _connected(self) -> "Client":
+    async def _connect(self) -> "Client":
         async with self._starting:
             if self._client is None or self._task is None or self._task.done():
                 await self._leave()

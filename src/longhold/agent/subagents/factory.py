@@ -360,10 +360,10 @@ class AgentFactory:
 
 
 def _prefix_questions(name: str, ask: AskUser) -> AskUser:
-    async def asked(question: Question) -> Answer:
+    async def ask_named(question: Question) -> Answer:
         return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
 
-    return asked
+    return ask_named
 
 
 def _has_used(reach: ToolReach, server: str) -> bool:

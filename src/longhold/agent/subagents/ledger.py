@@ -114,7 +114,7 @@ class SharedLedger(Generic[T]):
     def _append(self, descriptor: int, values: Sequence[T]) -> None:
         size = os.fstat(descriptor).st_size
         lines = [] if size else [msgspec.json.encode(Head(ledger=secrets.token_hex(8)))]
-        lines += [self._encoded(value) for value in values]
+        lines += [self._encode(value) for value in values]
         content = b"".join(line + b"\n" for line in lines)
         if size + len(content) > self._limit_bytes:
             raise StoreError(f"{self.path} is full ({size:,} bytes); nothing was added")
@@ -129,7 +129,7 @@ class SharedLedger(Generic[T]):
                 f"{self.path}: {error.strerror or error}; nothing was added"
             ) from error
 
-    def _encoded(self, value: T) -> bytes:
+    def _encode(self, value: T) -> bytes:
         try:
             line = msgspec.json.encode(value)
             self._decoder.decode(line)
@@ -245,14 +245,14 @@ class UnreadMail:
         self._waiting: list[Letter] = []
 
     def letters(self) -> list[Letter]:
-        """Return unread letters, oldest first; each remains until it is `delivered`."""
+        """Return unread letters, oldest first; each remains until it is marked as delivered."""
         self._waiting += self._news()
         return list(self._waiting)
 
     def _news(self) -> list[Letter]:
         return [_open_letter(letter) for letter in self._ledger.news()]
 
-    def delivered(self, letter: Letter) -> None:
+    def mark_delivered(self, letter: Letter) -> None:
         """Remove the oldest letter, once its entry is in the log."""
         assert self._waiting[0] is letter, "mail is delivered in order"
         self._waiting.pop(0)
@@ -343,7 +343,7 @@ class Delivery:
             if size_chars > room_chars < MAIL_ROUND_CHARS:
                 return  # the first mail may have any length, further ones must fit
             engine.record(entry)
-            inbox.delivered(letter)
+            inbox.mark_delivered(letter)
             room_chars -= size_chars
 
     def _waiting(self, engine: Engine) -> list[tuple[UnreadMail, Letter]]:

@@ -125,18 +125,18 @@ class OwnMemory:
                 repository=team_directory(root).parent.parent,
             )
 
-        def claimed() -> MemoryStore:
+        def claim() -> MemoryStore:
             viewed.follow(engine.view.history).hand_over(partial(memories.take_written, self.store))
             return self.store
 
         memories = ConsentedMemories(
-            open=claimed,
+            open=claim,
             by="agent",
             provenance=provenance,
             is_outside=self._is_outside,
             command=f"longhold memory --agent {self._name}",
         )
-        self._claim = claimed
+        self._claim = claim
         return memory_tool(memories)
 
     def close(self) -> None:

@@ -190,7 +190,7 @@ class Supervisor:
         session = self.engine.log.header.session
         self.engine.record(_make_spawned(one.order, call, session, one.worker.reach))
         self.running[order.id] = one
-        one.start(self._ended)
+        one.start(self._record_end)
         if one.is_background:
             self._leave_note(one)
         if self._watching is None or self._watching.done():
@@ -225,7 +225,7 @@ class Supervisor:
         Mailbox(agent_box(self.engine.directory, MAIN)).send(mail)
         self._news.set()
 
-    def _ended(self, one: RunningAgent, done: Finish) -> Finish:
+    def _record_end(self, one: RunningAgent, done: Finish) -> Finish:
         id = one.order.id
         self.slots.give_back()
         self.running.pop(id, None)

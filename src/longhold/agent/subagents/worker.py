@@ -172,7 +172,7 @@ class ForkWorker:
                 raise
             return Finish(state="stopped", detail="it was stopped")
         for letter in letters:
-            self._inbox.delivered(letter)
+            self._inbox.mark_delivered(letter)
         return _make_fork_finish(reply)
 
     async def share(self) -> None:

@@ -160,7 +160,7 @@ class MenuChoice:
     picked: "asyncio.Future[int | None]"
     at: int = 0
 
-    def shown(self, typed: str) -> list[int]:
+    def find_rows(self, typed: str) -> list[int]:
         words = typed.lower().split()
         return [
             number
@@ -172,10 +172,10 @@ class MenuChoice:
         self.at = 0
 
     def move(self, step: int, typed: str) -> None:
-        self.at = (self.at + step) % max(len(self.shown(typed)), 1)
+        self.at = (self.at + step) % max(len(self.find_rows(typed)), 1)
 
     def draw(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
-        found = self.shown(typed)
+        found = self.find_rows(typed)
         first = max(0, min(self.at - rows // 2, len(found) - rows))
         title, how = self.title[: columns - 1], f"  {typed or '(↑ ↓ Enter, type to search, Esc)'}"
         how = how[: columns - 1 - len(title)]
@@ -231,7 +231,7 @@ class ChatInput:
             completer=ThreadedCompleter(self._completer),
             complete_while_typing=Condition(self._is_completing),
             history=InputHistory(history),
-            on_text_changed=self._typed,
+            on_text_changed=self._reset_choice,
         )
         self.choice: MenuChoice | None = None
         self.asking: PendingQuestion | None = None
@@ -244,7 +244,7 @@ class ChatInput:
         self._leave = leave
         self._open_last = open_last
 
-    def queued(self) -> list[str]:
+    def queue_lines(self) -> list[str]:
         return [
             f"{'waits for the answer' if words.startswith('/') else 'queued'}: "
             f"{clean_line(words, QUEUED_CHARS)}"
@@ -365,7 +365,7 @@ class ChatInput:
             self.replace_text(choice.draft)
 
     def _pick_shown(self) -> None:
-        shown = self.choice.shown(self.buffer.text) if self.choice else []
+        shown = self.choice.find_rows(self.buffer.text) if self.choice else []
         if self.choice and self.choice.at < len(shown):
             self.pick(shown[self.choice.at])
 
@@ -434,7 +434,7 @@ class ChatInput:
     def edit_queue(self) -> None:
         self.replace_text(self._queue.pop())
 
-    def _typed(self, _buffer: Buffer) -> None:
+    def _reset_choice(self, _buffer: Buffer) -> None:
         if self.choice is not None:
             self.choice.begin()
 

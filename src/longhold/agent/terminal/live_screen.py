@@ -216,7 +216,7 @@ class LiveScreen:
         rows = [
             _part(lambda: ANSI(self._draw_live()), self._draw_live),
             _part(lambda: [("class:working", self._draw_working())], self._draw_working),
-            _part(lambda: [("class:queued", "\n".join(typed.queued()))], typed.queued),
+            _part(lambda: [("class:queued", "\n".join(typed.queue_lines()))], typed.queue_lines),
             Window(char="─", height=1, style="class:rule"),
             _part(lambda: [("class:prompt", self._draw_question())], self._draw_question),
             _part(self._draw_menu, self._draw_menu),

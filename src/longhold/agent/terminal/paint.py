@@ -152,7 +152,7 @@ class Paint:
 
     def draw_text(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
         if tone == "document":
-            return self.markdown(text)
+            return self.draw_markdown(text)
         return self.render(Text(clean_document(text), style=STYLES[tone]), indent=indent)
 
     def cut(self, text: str, columns: int) -> str:
@@ -161,7 +161,7 @@ class Paint:
         line.truncate(max(columns, 1), overflow="ellipsis")
         return line.plain
 
-    def markdown(self, text: str) -> str:
+    def draw_markdown(self, text: str) -> str:
         """Render Markdown; links show their targets."""
         rendered = self.render(
             _Document(

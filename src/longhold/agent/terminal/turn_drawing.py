@@ -229,7 +229,7 @@ class TurnDrawing:
     def _emit_answer(self, text: str, *, goes_on: bool = False) -> None:
         before = "" if self._is_going_on else "\n"
         self._is_after_tool, self._is_going_on = False, goes_on
-        self.emit(f"{before}{self.paint.markdown(text)}{'' if goes_on else chr(10)}")
+        self.emit(f"{before}{self.paint.draw_markdown(text)}{'' if goes_on else chr(10)}")
 
     def live(self, rows: int) -> str:
         """Draw unfinished output in at most `rows` rows: the answer's end and running tools."""
@@ -251,6 +251,6 @@ class TurnDrawing:
             if len(self._tail) > TAIL_CHARS:
                 drawn = self.paint.draw_text(self._tail[-TAIL_CHARS:])
             else:
-                drawn = self.paint.markdown(self._tail).rstrip("\n") if self._tail else ""
+                drawn = self.paint.draw_markdown(self._tail).rstrip("\n") if self._tail else ""
             self._drawn = (self._tail, self.paint.columns(), drawn)
         return drawn

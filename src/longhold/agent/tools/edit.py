@@ -29,7 +29,7 @@ class EditTarget:
     source: SourceText | None
     """None if the file does not exist or is not text."""
 
-    def known(self, shown: str) -> SourceText:
+    def require_text(self, shown: str) -> SourceText:
         if self.status is None:
             raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
         if self.source is None:
@@ -100,9 +100,9 @@ async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
         return _create_file(target, new, tool_context)
     if old == new:
         raise Refused("old_string and new_string are the same; there is nothing to do.")
-    source = target.known(given.file_path)
+    source = target.require_text(given.file_path)
     spans = _spans(source.text, old, given)
-    changed = source.replaced(spans, new)
+    changed = source.replace_spans(spans, new)
     target.store(changed, tool_context)
     removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
     note = f"edited {target.path.name}: −{removed} +{added} lines"
@@ -112,7 +112,7 @@ async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
 def _create_file(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
     if target.source is not None and target.source.raw:
         raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
-    target.store((target.source or SourceText("")).rewritten(text), tool_context)
+    target.store((target.source or SourceText("")).rewrite(text), tool_context)
     return Outcome(content=f"Wrote {target.path}.", note=f"created {target.path.name}")
 
 
@@ -171,7 +171,7 @@ class WriteInput(Input, frozen=True, kw_only=True):
 
 async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
     target = _open_target(tool_context.resolve(given.file_path), tool_context)
-    source = (target.source or SourceText("")).rewritten(given.content)
+    source = (target.source or SourceText("")).rewrite(given.content)
     target.store(source, tool_context)
     lines = source.raw.count("\n") + (not source.ends_with_newline and bool(source.raw))
     verb = "Created" if target.status is None else "Replaced"

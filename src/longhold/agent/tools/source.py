@@ -71,7 +71,7 @@ class SourceText:
     def ends_with_newline(self) -> bool:
         return self.raw.endswith("\n")
 
-    def replaced(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
+    def replace_spans(self, spans: list[tuple[int, int]], new: str) -> "SourceText":
         stored = self._as_stored(new)
         parts: list[str] = []
         end = 0
@@ -80,7 +80,7 @@ class SourceText:
             end = self._locate_stored(stop)
         return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
-    def rewritten(self, text: str) -> "SourceText":
+    def rewrite(self, text: str) -> "SourceText":
         """Replace the whole text, keeping line ends and the final newline."""
         if self.ends_with_newline and text and not text.endswith("\n"):
             text += "\n"
