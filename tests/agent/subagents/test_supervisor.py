@@ -8,7 +8,6 @@ import pytest
 from casting import Cast, entries, hidden, told, until
 from longhold.agent.subagents.ledger import Mailbox, agent_box
 from longhold.agent.subagents.mail import Mail, Note
-from longhold.agent.subagents.supervisor import request_file
 from longhold.agent.subagents.worktree import BRANCH_PREFIX
 from longhold.core.log import load
 from longhold.core.log.entries import Ended, Forked, Ran, Spawned
@@ -78,11 +77,9 @@ async def test_one_that_takes_long_goes_on_in_the_background(opened):
         }
     )
     held = cast.hold("find add")
-    async with opened(cast) as agent:
+    settings = Settings(agents=AgentsSettings(background_seconds=0.2))
+    async with opened(cast, settings=settings) as agent:
         work = asyncio.create_task(told(agent))
-        await until(lambda: agent.supervisor.running)
-        [id] = agent.supervisor.running
-        request_file(agent.engine.log.path, id, "background").touch()
         await until(lambda: entries(agent, Ran))
         held.set()
         assert (await work).text == "ok"

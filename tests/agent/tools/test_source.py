@@ -30,25 +30,25 @@ def test_a_change_touches_nothing_but_its_place(before, old, after):
     assume("".join(plain) == "".join(raw).replace("\r\n", "\n"))
     source = SourceText("".join(raw))
     start, length = len(plain[0]), len(plain[1])
-    changed = source.replaced([(start, start + length)], "NEW")
+    changed = source.replace_spans([(start, start + length)], "NEW")
     assert changed.raw == raw[0] + "NEW" + raw[2]
 
 
 def test_new_lines_end_as_most_lines_do():
     source = SourceText("one\r\ntwo\r\nthree\n")
-    assert source.replaced([(4, 7)], "2a\n2b").raw == "one\r\n2a\r\n2b\r\nthree\n"
+    assert source.replace_spans([(4, 7)], "2a\n2b").raw == "one\r\n2a\r\n2b\r\nthree\n"
 
 
 def test_a_rewrite_keeps_line_ends_mark_and_final_newline():
     source = decode(codecs.BOM_UTF8 + b"a\r\nb\r\n")
-    assert source.rewritten("x\ny").to_bytes() == codecs.BOM_UTF8 + b"x\r\ny\r\n"
+    assert source.rewrite("x\ny").to_bytes() == codecs.BOM_UTF8 + b"x\r\ny\r\n"
 
 
 def test_bytes_that_are_no_utf8_survive_as_latin1():
     source = decode(b"caf\xe9\n")
     assert (source.text, source.to_bytes()) == ("café\n", b"caf\xe9\n")
     with pytest.raises(NotEncodable, match="latin-1"):
-        source.replaced([(0, 4)], "€").to_bytes()
+        source.replace_spans([(0, 4)], "€").to_bytes()
 
 
 @pytest.mark.parametrize("content", [b"\x7fELF\x00\x01", b"a" * 8_000 + b"\0", b"\xff\xfea"])

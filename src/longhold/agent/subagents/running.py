@@ -219,7 +219,6 @@ class RunningAgent:
     is_background: bool = False
     is_idle: bool = False
     by_user: bool = False
-    sent_back: asyncio.Event = field(default_factory=asyncio.Event)
     doing: str = ""
     progress: JobProgress = field(default_factory=JobProgress)
     _last_use: ToolUse | None = None
@@ -285,15 +284,9 @@ class RunningAgent:
                 self._is_leaving = self._is_leaving or _agrees_to_stop(use)
 
     async def first(self, seconds: float) -> Finish | None:
-        """Wait for the end; None on timeout or if sent to the background."""
+        """Wait for the end; None on timeout."""
         assert self.life is not None, "it has begun"
-        asked = asyncio.create_task(self.sent_back.wait())
-        try:
-            await asyncio.wait(
-                {self.life, asked}, timeout=seconds or None, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            asked.cancel()
+        await asyncio.wait({self.life}, timeout=seconds or None)
         return self.life.result() if self.life.done() else None
 
     async def stop(self, how: AgentEnd = "stopped", *, by_user: bool = False) -> None:

@@ -251,10 +251,6 @@ class Supervisor:
         with suppress(StoreError):  # then the task stays with the agent until it is resumed
             self.tasks.release(name)
 
-    def send_back(self, id: str) -> None:
-        """Move an agent to the background; its caller stops waiting."""
-        self.running[id].sent_back.set()
-
     def approve_plan(self, id: str) -> None:
         if id in self.running:
             self.running[id].worker.approve_plan()
