@@ -51,3 +51,26 @@ def test_a_remark_prefers_what_was_found():
 @given(st.text(max_size=600), st.integers(min_value=40, max_value=400))
 def test_a_gist_is_never_much_longer_than_its_room(text, chars):
     assert len(gist(text, chars)) <= chars * 2
+
+
+def test_a_finding_after_a_cheer_is_no_announcement():
+    found = "I see the issue - `.entire` files count as user changes because nothing ignores them."
+    assert remark(f"{found} Let me fix that.", 200) == found
+    assert remark("I see the test file. Let me read it.", 200) == ""
+
+
+def test_code_stays_where_all_of_a_text_fits():
+    text = "Fixed the comment:\n```go\nAgentLines int // added by agent\n```"
+    assert "added by agent" in gist(text, 200)
+    assert "added by agent" not in gist(text + " And more of it." * 20, 60)
+
+
+def test_the_rows_of_a_table_have_no_borders():
+    assert gist("| file | lines |\n|---|---|\n| a.py | 76 |", 200) == "file | lines a.py | 76"
+
+
+def test_a_sentence_that_is_shown_elsewhere_is_left_out():
+    said = "The bug is in `parse`."
+    text = f"{said} It reads `limit` before `open_all` ran."
+    assert said in gist(text, 40)
+    assert said not in gist(text, 60, known=frozenset({said}))

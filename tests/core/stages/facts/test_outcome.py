@@ -4,10 +4,12 @@ from longhold.core.stages.facts.outcome import (
     CommitLine,
     commits_in,
     error_head,
+    find_total,
     has_failed,
     only_looks,
     telling_lines,
     tree_in,
+    without_pipes,
 )
 
 
@@ -84,3 +86,19 @@ def test_the_test_that_failed_is_named_before_the_places_it_passed():
     noise = "set up\n" * 30 + "hooks.go:155: output\n"
     text = f"Exit code 1\n{noise}--- FAIL: TestResume (0.46s)\nFAIL\n"
     assert error_head(text, 180).endswith("… --- FAIL: TestResume (0.46s) hooks.go:155: output")
+
+
+def test_the_message_at_a_place_comes_before_the_package_that_failed():
+    output = "# app\nFAIL\tapp/cmd [build failed]\ncmd/a.go:141:9: no new variables on left side of :=\nok app/b"
+    assert error_head(output * 3, 100).startswith("cmd/a.go:141:9: no new variables on left side")
+
+
+def test_a_listing_is_told_by_its_total():
+    output = " a.py | 24 ++\n b.py | 26 ++-\n 2 files changed, 48 insertions(+), 2 deletions(-)\n"
+    assert find_total(output) == "2 files changed, 48 insertions(+), 2 deletions(-)"
+    assert find_total("a.py\nb.py") == ""
+
+
+def test_pipes_that_only_bound_the_output_are_not_part_of_a_command():
+    assert without_pipes("make test 2>&1 | tail -20") == "make test"
+    assert without_pipes("make test | grep FAIL") == "make test | grep FAIL"

@@ -354,16 +354,17 @@ def gather_material(
     words = min(words_tokens(ledger, most_old_words_tokens), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, words) - words)
     beside = min(beside, most_tokens) if most_tokens else beside
-    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_added_tokens)
     parts = DraftParts(items=segment.items, ledger=ledger, facts=facts)
     calls = min(parts.pieces.open_tokens, most_open_tokens or parts.pieces.open_tokens)
+    least = words + calls + LIMITS.least_added_tokens
+    written = max(int(segment_tokens * LIMITS.written_ratio), least)
     return Material(
         segment=segment,
         facts=facts,
         ledger=ledger,
         parts=parts,
         budget_tokens=words + beside + calls,
-        written_tokens=min(words + beside, written) + calls,
+        written_tokens=min(words + beside + calls, written),
         words_tokens=words,
         open_tokens=calls,
     )
@@ -386,10 +387,9 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
     index_tokens = int(beside_tokens * LIMITS.index_ratio)
     if written is None:
         body = _write_digest(material, tokens - index_tokens, manner)
-    else:
+    else:  # a model's summary has fewer names than a digest
+        index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 8))
         body = _write_beside(material, tokens - index_tokens, written, manner)
-        # A model's summary has fewer names than a digest.
-        index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 3))
     survival = check_survival(body, material.parts.names, index_tokens)
     parts = (prompt("lead"), body, mask_secrets(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)

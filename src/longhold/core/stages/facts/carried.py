@@ -45,7 +45,7 @@ _BINDING_HEADING = re.compile(
     re.IGNORECASE,
 )
 _TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![-\d])\b\d{1,3}\b(?![-\d])")
-_PRESCRIBED = re.compile(r"[\"“][^\"“”]{6,80}[\"”]")
+_PRESCRIBED = re.compile(r"[\"“](?=[^\"“”]*[A-Za-z]{2})[^\"“”]{6,80}[\"”]")
 """A text that a document prescribes: a label, a message, an empty state."""
 _HEADING = re.compile(r"#{1,6} +\S|[A-Z][A-Z &-]{3,40}$|\*\*[^*]+\*\*:?$")
 _ITEM = re.compile(r"[-*+•↳←→] |\d{1,2}[.)] |\|")

@@ -27,7 +27,7 @@ _CONCLUDES = re.compile(
 _STRONG = re.compile(
     r"root cause|turns out|\bfound (?:it|the)\b|decided?\b|\bgo with\b|\binstead of\b"
     r"|\b(?:issue|problem|bug|reason|fix|cause|solution|mismatch|culprit|difference) (?:is|was)\b"
-    r"|\b(?:issue|problem|bug|reason|fix|cause|solution|recommendation|decision)(?:\*\*)?:(?:\*\*)?\s"
+    r"|\b(?:issue|problem|bug|reason|fix|cause|solution|recommendation|decision)(?:(?:\*\*)?:(?:\*\*)?| [-–—])\s"
     r"|\bthe (?:best|right|simplest|cleanest) (?:approach|way|option)|\bI(?:'d| would)? (?:recommend|suggest)",
     re.IGNORECASE,
 )
@@ -43,6 +43,8 @@ _ANNOUNCES = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|Excellent|Clean|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
 """Beginnings of sentences that announce a step, which is listed anyway."""
+_CHEERS = re.compile(r"(?:Good|Great|Perfect|Excellent|OK|Okay|I see|I can see|I understand)\b")
+"""Of these, the beginnings after which a finding may follow."""
 _LIMITS = re.compile(
     r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
     re.IGNORECASE,
@@ -57,10 +59,14 @@ FRAGMENT_CHARS = 20
 """A shorter sentence says nothing by itself."""
 MOST_NAMES = 3
 """More names than this are a list."""
+_TABLE = re.compile(r"^[ \t]*\|[\s|:-]+\|[ \t]*$\n?|^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE)
+"""The rule below the head of a table, and the borders of its rows."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
 def announces(sentence: str) -> bool:
+    if _CHEERS.match(sentence) and (is_strong(sentence) or _CONCLUDES.search(sentence)):
+        return False
     return bool(_ANNOUNCES.match(sentence))
 
 
@@ -108,8 +114,16 @@ def question(text: str) -> str:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def gist(text: str, chars: int, *, with_question: bool = True) -> str:
-    """Select the key sentences of an answer, in order. `CUT` replaces omitted ones."""
+def gist(
+    text: str, chars: int, *, with_question: bool = True, known: frozenset[str] = frozenset()
+) -> str:
+    """Select the key sentences of an answer, in order. `CUT` replaces omitted ones.
+
+    Sentences in `known` are shown elsewhere.
+    """
+    text = _TABLE.sub("", text)
+    if len(whole := one_line(text)) <= chars and not known:
+        return whole  # with its code
     body = without_code(text)
     said = [_strip_marks(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
@@ -117,7 +131,7 @@ def gist(text: str, chars: int, *, with_question: bool = True) -> str:
     asked = question(text) if with_question else ""
     room = chars - len(asked)
     chosen: set[int] = set()
-    weights = [_weight(said, i) for i in range(len(said))]
+    weights = [0.0 if s in known else _weight(said, i) for i, s in enumerate(said)]
     for i in sorted(range(len(said)), key=lambda i: (-weights[i] / len(said[i]) ** 0.5, i)):
         price = len(said[i]) + 1
         if weights[i] > 0 and price <= room:

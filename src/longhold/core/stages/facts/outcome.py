@@ -38,6 +38,8 @@ _PASSED = re.compile(r"(?:ok|\?)\s+\S+/\S+\s")
 _FAILED = re.compile(
     r"^[^\w\n]{0,20}(?:FAIL(?:ED)?\b|ERROR\b|panic:|fatal:|error(?:\[\w+\])?:)", re.MULTILINE
 )
+_PACKAGE = re.compile(r"FAIL\s+\S+/\S+")
+"""Only names where a failure is."""
 _COUNTED = re.compile(
     r"^\[[\w:-]+\] ERROR\b|\b[1-9]\d* (?:tests? )?(?:failures?|failed)\b", re.MULTILINE
 )
@@ -46,6 +48,7 @@ _LOOKING = re.compile(
     r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
     r"|git (?:status|log|diff|show|branch))\b"
 )
+_PIPES = re.compile(r"(?: 2>(?:&1|/dev/null)| \| (?:tail|head)(?: -n?\s?\d+)?)+$")
 _SHOWN_COMMIT = re.compile(
     r"^commit (?P<hash>[0-9a-f]{7,40})\b.*\n(?:Merge:.*\n)?Author: +(?P<author>[^<\n]+?) *<.*\n"
     r"(?:\w+: .*\n)*\s*\n? *(?P<subject>.*)$",
@@ -105,9 +108,20 @@ def has_failed(output: str) -> bool:
     return bool(_FAILED.search(output) or _COUNTED.search(output))
 
 
+def without_pipes(command: str) -> str:
+    """Strip what only bounds the output of a command."""
+    return _PIPES.sub("", command)
+
+
 def only_looks(command: str) -> bool:
     """True if a command only displays something, so that its output is not a verdict."""
     return bool(_LOOKING.match(command))
+
+
+def find_total(output: str) -> str:
+    """Return the last line that counts something, such as the end of `git diff --stat`."""
+    totals = [line.strip() for line in output.splitlines() if _TOTAL.search(line)]
+    return cut(totals[-1], LINE_CHARS) if totals else ""
 
 
 def telling_lines(output: str, chars: int) -> str:
@@ -134,9 +148,10 @@ def error_head(text: str, chars: int) -> str:
         return whole
     head = f"{whole[:HEAD_CHARS].rstrip()} {CUT}"
     lines = [line for each in text.splitlines() if (line := one_line(each)) and line not in head]
-    named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
     placed = [i for i, line in enumerate(lines) if _PLACE.match(line)]
     said = [" ".join(lines[i : i + 1 + (" " not in lines[i])]) for i in placed]
+    named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
+    named = [line for line in named if not (said and _PACKAGE.match(line))]
     failing = [line for line in lines if _FAILURE.search(line)]
     problem = " ".join((*named[:1], *said)[:PLACES] or failing[:1])
     if chars < LEAST_CHARS and problem:

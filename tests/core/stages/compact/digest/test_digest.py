@@ -70,7 +70,7 @@ def test_a_short_session_reads_well(talk):
         | - never write twice
 
         ## 3. Files and code
-        - importer.py: edited ×2, read ×1 in T1 [#7]; touched run; put in "dry run, nothing written", dry_run
+        - importer.py: edited ×2 in T1 [#7]; touched run; put in "dry run, nothing written", dry_run
         - read: ../docs/: spec.md
 
         ## 4. Errors and fixes

@@ -48,3 +48,10 @@ def test_a_budget_is_never_exceeded(drawn, budget):
     ]
     sections = fit(pieces, budget, len)
     assert sum(len(text) + 1 for text in sections.values()) <= budget
+
+
+def test_routine_makes_way_only_in_a_tight_digest():
+    routine = [DigestPiece(6, (i,), ("aa",), (20.0,), tight_share=0.1) for i in range(10)]
+    asked = [DigestPiece(6, (i,), ("bb",), (10.0,)) for i in range(10, 14)]
+    assert fit((*routine, *asked), 40, len)[6].count("bb") == 3
+    assert fit((*routine, *asked), 15, len)[6].count("bb") == 4

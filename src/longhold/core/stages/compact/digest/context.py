@@ -63,8 +63,8 @@ class DigestLimits:
     """The user's words cannot be recovered later. Recorded sessions have up to 6,900 tokens."""
     index_ratio: float = 0.02
     """The index of names gets this share of the budget left after the user's words."""
-    index_tokens: int = 1_500
-    """At least this with a model's summary, beyond the budget: a seventh less is then missed."""
+    index_tokens: int = 800
+    """At most this with a model's summary, which has fewer names than a digest."""
     message_tokens: int = 24
     """The size of a message's first words. It limits how many of the newest messages are read."""
     open_messages: int = 200
@@ -79,7 +79,7 @@ class DigestLimits:
     long_answer_chars: int = 6_000
     """The same with space to spare, for reviews and designs that later turns cite by number."""
     short_answer_chars: int = 480
-    brief_answer_chars: int = 200
+    brief_answer_chars: int = 280
     remark_chars: int = 240
     thought_chars: int = 320
     brief_command_chars: int = 90
@@ -196,6 +196,12 @@ class DigestContext:
                 whole = one_line(add_reason(said, named[-1]))
                 found.append((turn, step.id, one_line(named[-1]), whole))
         return found[-MOST_CAUSES:]
+
+    @cached_property
+    def known_causes(self) -> frozenset[str]:
+        """Sentences that section 5 quotes."""
+        causes = self.causes if len(self.causes) >= FEWEST_CAUSES else []
+        return frozenset(text.replace("**", "") for _, _, text, _ in causes)
 
     @cached_property
     def repeated(self) -> frozenset[int]:

@@ -153,7 +153,6 @@ PUT_IN = 12
 class Edits:
     path: str
     changes: tuple[tuple[int, ChangeFact], ...]
-    reads: int = 0
 
     @property
     def last(self) -> ChangeFact:
@@ -162,11 +161,10 @@ class Edits:
 
 def group_edits(facts: Facts) -> list[Edits]:
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
-    reads = _read_counts(facts)
     for turn, step in facts.find(ChangeFact):
         if not step.error:
             by_path.setdefault(step.path, []).append((turn, step))
-    listed = [Edits(path=p, changes=tuple(c), reads=reads[p]) for p, c in by_path.items()]
+    listed = [Edits(path=p, changes=tuple(c)) for p, c in by_path.items()]
     return sorted(listed, key=lambda edits: (-len(edits.changes), -edits.last.id))
 
 
@@ -190,20 +188,20 @@ def _change_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 def _headline(context: DigestContext, edits: Edits) -> str:
     actions = Counter(change.action for _, change in edits.changes)
     done = ", ".join(verb + times(n) for verb, n in actions.items())
-    read = f", read ×{edits.reads}" if edits.reads else ""
-    return f"- {context.short(edits.path)}: {done}{read}"
+    return f"- {context.short(edits.path)}: {done}"
 
 
 def _name_edits(context: DigestContext, edits: Edits) -> tuple[str, str]:
     changes = [change for _, change in edits.changes]
     turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
-    head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
+    where = f" in {turns}" if len(context.facts.turns) > 1 else ""
     newest_first = changes[::-1]
     definitions = list_touched(newest_first)
-    names = f"{head}; touched {', '.join(definitions)}" if definitions else head
+    names = f"; touched {', '.join(definitions)}" if definitions else ""
     brought = list_added(newest_first, definitions)[:PUT_IN]
     more = f"; put in {', '.join(brought)}" if brought else ""
-    return names, names + more
+    headline = _headline(context, edits)
+    return f"{headline}{names}", f"{headline}{where} {cite(changes[-1].id)}{names}{more}"
 
 
 def _read_pieces(context: DigestContext) -> Iterator[DigestPiece]:

@@ -21,6 +21,12 @@ AGEING = 0.4
 """The share of its value that the oldest piece of a kind loses against the newest."""
 
 
+TIGHT = (1.1, 1.4)
+"""A digest becomes tight while its shortest forms take so many times the budget."""
+ROUTINE, OUTCOMES = 0.07, 0.2
+"""Shares of their value that steps keep in a tight digest: those which readers rarely ask for or
+another section has, and commands with an outcome."""
+
 REMEMBERED = 4_096
 """Cached token counts: lines of a draft that is rewritten, and the user's messages."""
 REMEMBERED_CHARS = 2_000
@@ -53,17 +59,17 @@ class Worth(IntEnum):
     LAST_OUTCOME = 20_000
     EXPLANATIONS = 2_500
     EARLIER_EXPLANATIONS = 1_000
-    PRIOR = 3_000
-    MORE_PRIOR = 1_200
+    PRIOR = 1_500
+    MORE_PRIOR = 1_000
     OLD_WORDS = 100
     PASTES = 2_001
     LONG_LAST_ANSWER = 900
-    DEMANDS = 1_600
-    MORE_DEMANDS = 1_700
+    DEMANDS = 2_400
+    MORE_DEMANDS = 2_000
     OUTLINES = 1_400
     READ_FILES = 900
-    BRIEF_ANSWERS = 800
-    OPEN_ERRORS = 801
+    BRIEF_ANSWERS = 1_600
+    OPEN_ERRORS = 1_001
     """Recent errors that did not work later."""
     LONG_ANSWERS = 500
     OLD_FIRST_WORDS = 350
@@ -71,7 +77,7 @@ class Worth(IntEnum):
     ANSWERS = 501
     CURRENT_CODE = 300
     VERDICTS = 401
-    RECENT_ERRORS = 450
+    RECENT_ERRORS = 1_000
     TOUCHED = 403
     CLEAR_ERRORS = 120
     CONCLUSIONS = 440
@@ -81,16 +87,17 @@ class Worth(IntEnum):
     CURRENT_WORK = 250
     SEEN = 400
     WHOLE_REPORTS = 150
-    RECENT_COMMANDS = 380
+    RECENT_COMMANDS = 900
     RECENT_OUTCOMES = 260
     PUT_IN = 120
     WHOLE_COMMANDS = 80
-    REMARKS = 120
+    REMARKS = 400
+    SEEN_FILES = 120
     WORK = 100
     REPLACED = 150
     """A small change, told by what replaced what."""
     REPORTS = 65
-    REASONS = 103
+    REASONS = 160
     LONG_ERRORS = 61
     OLD_ERRORS = 62
     OLD_COMMANDS = 63
@@ -118,6 +125,8 @@ class DigestPiece:
     forms: tuple[str, ...]
     gains: tuple[float, ...]
     """The value each form adds to the previous one."""
+    tight_share: float = 1.0
+    """The share of its value that it keeps in a tight digest."""
     _steps: dict[Count, list[_Step]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -143,9 +152,18 @@ def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -
 
 
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
-    """Choose the forms with the highest gain per token. Return the text of each section."""
+    """Choose the forms with the highest gain per token. Return the text of each section.
+
+    If the shortest form of everything is too much, routine has to make way.
+    """
     ordered = sorted(pieces, key=attrgetter("section", "place"))
     ladders = [piece.steps(count) for piece in ordered]
+    need = sum(ladder[1].price for ladder in ladders) / max(budget_tokens, 1)
+    tightness = min(max((need - TIGHT[0]) / (TIGHT[1] - TIGHT[0]), 0.0), 1.0)
+    for i, piece in enumerate(ordered):
+        if tightness and piece.tight_share < 1:
+            share = 1 - tightness * (1 - piece.tight_share)
+            ladders[i] = [_Step(price, worth * share) for price, worth in ladders[i]]
     taken = [0] * len(ladders)
     left = budget_tokens
     waiting = [(*_best(ladder, 0, len(ladder)), i) for i, ladder in enumerate(ladders)]

@@ -42,6 +42,7 @@ from longhold.core.stages.facts.outcome import (
     find_listed_commits,
     telling_lines,
     tree_in,
+    without_pipes,
 )
 
 COMMAND_CHARS = 60
@@ -222,7 +223,7 @@ def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
 
 
 def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> str:
-    subject = cut(context.plain(one_line(failure.what)), COMMAND_CHARS)
+    subject = cut(context.plain(without_pipes(one_line(failure.what))), COMMAND_CHARS)
     what = f"`{subject}`: " if failure.what else ""
     times = f" (×{failure.times})" if failure.times > 1 else ""
     mended = f" Worked later {cite(failure.mended)}." if failure.mended else ""
@@ -283,7 +284,7 @@ def explanation_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 def _describe_end(context: DigestContext, command: CommandFact) -> str:
     limits = context.limits
-    line = cut(one_line(command.text), limits.outcome_chars)
+    line = cut(without_pipes(one_line(command.text)), limits.outcome_chars)
     if command.task:
         return f"`{line}` runs in the background as {command.task}"
     if command.has_failed:

@@ -15,7 +15,14 @@ from longhold.core.messages.text import (
     remove_blank_lines,
 )
 from longhold.core.stages.compact.digest.context import REPLY_CHARS, DigestContext
-from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece, lower_by_age
+from longhold.core.stages.compact.digest.pieces import (
+    OUTCOMES,
+    ROUTINE,
+    DigestPiece,
+    Worth,
+    line_piece,
+    lower_by_age,
+)
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     Call,
@@ -32,7 +39,7 @@ from longhold.core.stages.facts.facts import (
 )
 from longhold.core.stages.facts.gist import gist, is_strong, remark
 from longhold.core.stages.facts.names import describe_change, last_name, new_lines
-from longhold.core.stages.facts.outcome import only_looks, telling_lines
+from longhold.core.stages.facts.outcome import find_total, only_looks, telling_lines
 from longhold.core.stages.facts.user_text import without_pastes
 
 ABOUT_CHARS = 120
@@ -132,7 +139,7 @@ def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece
         for form in forms:
             most = Worth.OLD_TURNS if context.is_old(step.id) else Worth.LAST_WORDS
             gains = tuple(lower_by_age(min(worth, most), form.age) for worth in form.worths)
-            yield DigestPiece(6, (turn.number, 1, i), form.texts, gains)
+            yield DigestPiece(6, (turn.number, 1, i), form.texts, gains, form.tight_share)
 
 
 def _group_runs(turn: TurnFacts) -> dict[str, list[CommandFact]]:
@@ -187,6 +194,7 @@ class _Form(NamedTuple):
     texts: tuple[str, ...]
     worths: tuple[Worth, ...]
     age: float = 0.0
+    tight_share: float = 1.0
 
 
 def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) -> Iterator[_Form]:
@@ -202,7 +210,8 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
         case ChangeFact(error=""):
             yield _change(context, step)
         case Look(error="") if context.is_current(step.id):
-            yield _Form((_call_line(context, step),), (Worth.REMARKS,), context.staleness(step.id))
+            line, age = _call_line(context, step), context.staleness(step.id)
+            yield _Form((line,), (Worth.SEEN_FILES,), age, ROUTINE)
         case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Worth.VERDICTS,))
@@ -217,15 +226,18 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = context.limits, remove_blank_lines(step.text), f"- said {cite(step.id)}: "
     is_last = turn == context.last_turn
     asks = is_last or turn in context.unanswered  # other questions are shown with the reply
+    known = context.known_causes
     texts = (
-        lead + gist(body, limits.brief_answer_chars, with_question=asks),
-        lead + gist(body, limits.short_answer_chars, with_question=asks),
+        lead + gist(body, limits.brief_answer_chars, with_question=asks, known=known),
+        lead + gist(body, limits.short_answer_chars, with_question=asks, known=known),
         lead + cut(body, limits.answer_chars),
         lead + cut(body, limits.long_answer_chars),
     )
     if is_last:
         worths = (Worth.LAST_ANSWER, Worth.LAST_ANSWER, Worth.LONG_LAST_ANSWER, Worth.LONG_ANSWERS)
         return _Form(texts, worths)
+    if one_line(texts[2]) == texts[1]:  # line breaks say nothing more
+        texts = (*texts[:2], texts[1], texts[1])
     worths = (Worth.BRIEF_ANSWERS, Worth.ANSWERS, Worth.LONG_ANSWERS, Worth.WHOLE_ANSWERS)
     return _Form(texts, worths, context.age(turn))
 
@@ -279,10 +291,13 @@ def _command(
     ran = Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS
     told = Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
-    if step.has_failed or step.task or shows_much:
-        return _Form((brief, short), (ran, Worth.WHOLE_COMMANDS), age)
+    total = find_total(step.output) if shows_much else ""
+    if step.has_failed or step.task or (shows_much and not total):
+        # Section 4 says how it failed, and nobody asks what was only displayed.
+        share = 1.0 if step.task else ROUTINE
+        return _Form((brief, short), (ran, Worth.WHOLE_COMMANDS), age, share)
     brief_outcome, outcome = (
-        telling_lines(step.output, chars) or "ok"
+        total or telling_lines(step.output, chars) or "ok"
         for chars in (limits.brief_outcome_chars, limits.outcome_chars)
     )
     texts = (
@@ -290,7 +305,8 @@ def _command(
         f"{head} → {outcome} {cited}",
         f"- `{line}` → {outcome} {cited}",
     )
-    return _Form(texts, (ran, told, Worth.WHOLE_COMMANDS), age)
+    share = ROUTINE if outcome == "ok" else OUTCOMES
+    return _Form(texts, (ran, told, Worth.WHOLE_COMMANDS), age, share)
 
 
 def _change(context: DigestContext, step: ChangeFact) -> _Form:
@@ -300,8 +316,10 @@ def _change(context: DigestContext, step: ChangeFact) -> _Form:
         chars, worths = context.limits.snippet_chars, (Worth.CURRENT_WORK, Worth.CURRENT_CODE)
     brief = f"- {step.action} {last_name(step.path)} {cite(step.id)}{told}"
     code = cut("\n".join(new_lines(step)), chars)
-    texts = (brief, f"{brief}\n{code}") if "\n" in code else (brief,)
-    return _Form(texts, worths, context.staleness(step.id))
+    is_told = one_line(code) in told
+    texts = (brief,) if is_told or "\n" not in code else (brief, f"{brief}\n{code}")
+    is_listed = "`" not in told and not context.is_current(step.id)  # section 3 has the names
+    return _Form(texts, worths, context.staleness(step.id), ROUTINE if is_listed else 1.0)
 
 
 def _head(text: str, chars: int) -> str:
