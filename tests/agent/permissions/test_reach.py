@@ -7,7 +7,7 @@ import pytest
 
 from longhold.agent.hooks import HookContext, Hooks, load_hooks
 from longhold.agent.mcp import McpTools, load_servers
-from longhold.agent.permissions import read_sections, trust
+from longhold.agent.permissions import read_sections, sources, trust
 
 
 @pytest.fixture
@@ -176,3 +176,54 @@ async def test_a_server_is_not_started_once_its_program_has_changed(tmp_path, pr
     assert "files it may run have changed" in str(lines)
     assert not mark.exists()
     assert not load_servers(project, at=tmp_path / "home").servers
+
+
+@pytest.mark.parametrize(
+    ("script", "changed"),
+    [
+        ("make -s lint", "Makefile"),
+        ("python3 -m pytest -q", "conftest.py"),
+        ("for f in pkg/*; do python3 $f; done", "pkg/new.py"),
+        ("python3 bin/$NAME.py", "bin/new.py"),
+        ("#" * 300_000 + "\nsh src/zz.sh", "src/zz.sh"),
+        ("#" * 5_000_000 + "\nsh src/zz.sh", "src/zz.sh"),
+    ],
+)
+def test_what_a_trusted_script_runs_is_covered(tmp_path, project, script, changed):
+    (project / "hooks" / "check.sh").write_text(script)
+    (project / "src" / "zz.sh").write_text("echo ok\n")
+    vouched(project, "bash hooks/check.sh", tmp_path)
+    (project / changed).write_text("changed\n")
+    assert not load_hooks(project, at=tmp_path).hooks
+
+
+def test_installed_packages_do_not_push_the_projects_own_files_out(tmp_path, project, monkeypatch):
+    monkeypatch.setattr(sources, "INSTALLED_FILES", 3)
+    for number in range(5):
+        file = project / "a" / "node_modules" / f"{number}.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("1")
+    vouched(project, "python3 hooks/main.py", tmp_path)
+    (project / "hooks" / "helper.py").write_text("changed\n")
+    assert not load_hooks(project, at=tmp_path).hooks
+
+
+async def test_a_projects_hook_runs_in_the_project(tmp_path, project):
+    (project / "hooks" / "x.sh").write_text("touch ran-here\n")
+    elsewhere = tmp_path / "notes"
+    (elsewhere / "hooks").mkdir(parents=True)
+    (elsewhere / "hooks" / "x.sh").write_text("touch ran-elsewhere\n")
+    found = vouched(project, "sh hooks/x.sh", tmp_path)
+    await found.fire(
+        "Stop",
+        {},
+        HookContext(
+            session="s",
+            transcript=tmp_path / "s.jsonl",
+            cwd=elsewhere,
+            mode="ask",
+            scratch=tmp_path / "scratch",
+            project=project,
+        ),
+    )
+    assert (project / "ran-here").exists() and not (elsewhere / "ran-elsewhere").exists()

@@ -85,11 +85,13 @@ async def _run(
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
     shell = (find_program("bash") or "/bin/sh", "-c")
     project = str(context.project or context.cwd)
+    # A project's hook runs in the project, because its relative paths were trusted there.
+    owner = hook.section.project if hook.section is not None else None
     try:
         ended = await process.run(
             (hook.command, *hook.arguments) if hook.arguments else (*shell, hook.command),
             given=given,
-            cwd=context.cwd,
+            cwd=owner or context.cwd,
             variables={
                 **context.variables,
                 "LONGHOLD_PROJECT_DIR": project,

@@ -19,7 +19,7 @@ Where: TypeAlias = Literal["inside", "readable", "own", "outside", "unclear", "i
 
 PROTECTED_NAMES = split_words(
     ".git .longhold .claude .vscode .idea .husky .ssh .gnupg .cargo .yarn .devcontainer .circleci"
-    " .codex .cursor .gemini"
+    " .codex .cursor .gemini .hg .jj"
 )
 """Directories whose files make programs run things; writing there always prompts."""
 
@@ -28,7 +28,8 @@ PROTECTED_FILES = split_words(
     " .gitmodules .npmrc .pypirc .netrc .envrc .mcp.json .ripgreprc .pre-commit-config.yaml"
     " .yarnrc .yarnrc.yml agents.md agents.local.md claude.md claude.local.md opencode.json"
     " opencode.jsonc .devcontainer.json .gitlab-ci.yml .gitattributes lefthook.yml"
-    " .lefthook.yml"
+    " .lefthook.yml .bash_aliases .bash_logout .zlogin .zlogout .vimrc .exrc mise.toml .mise.toml"
+    " gemini.md .cursorrules copilot-instructions.md .hgrc"
 )
 
 _SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")

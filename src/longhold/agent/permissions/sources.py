@@ -14,6 +14,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -30,9 +31,10 @@ from longhold.core.settings.reading import parse_toml
 from longhold.core.tools.shell_reader import read_script, split_words
 from longhold.errors import ConfigError
 
-FILES = 50_000
-"""In a larger project only the first files found are covered."""
-TEXT_BYTES = 256 << 10
+INSTALLED_FILES = 50_000
+"""Of installed packages only the first files found are covered; of the project's own, all."""
+TEXT_BYTES = 4 << 20
+"""A longer file may name anything, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 _WORD = re.compile(r"[\w.+@-]{1,255}")
@@ -63,6 +65,15 @@ _LOADS = re.compile(
     r"\b(?:import|from|require\w*|include\w*|source|load|use|mod|extends|autoload)\b|^\s*\.\s", re.M
 )
 """Lines that load another file by a name without its suffix."""
+_RUNNERS = split_words(
+    "ant bazel behave bun bundle cargo cmake composer coverage ctest deno docker docker-compose doit"
+    " dotnet go gradle gradlew grunt gulp hatch invoke jest just lefthook make mise mocha mvn mvnw"
+    " ninja nox npm npx pdm phpunit pnpm poetry pre-commit pytest rake rspec swift task tox uv uvx"
+    " vitest yarn"
+)
+"""Programs that run what build files say. A file that names one runs those files with it."""
+_COMPUTED = re.compile(r"([\w.+@-]{1,255}(?:/[\w.+@-]{1,255}){0,30})/[^\s/]{0,255}[*?$\[{]")
+"""A path that a script completes when it runs, behind the directory in front of it."""
 _PATH = re.compile(r"[\w.+@-]{1,255}(?:(?:/|::|\.)[\w.+@-]{1,255}){1,30}")
 _SCRIPTS = (".Dockerfile", ".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
@@ -142,15 +153,18 @@ class _Tree:
     """By name, stem and directory, without installed packages."""
 
     def __post_init__(self) -> None:
-        count = 0
+        installed = islice(self._walk(are_installed=True), INSTALLED_FILES)
+        for path, parts in (*self._walk(are_installed=False), *installed):
+            self._add(path, parts)
+
+    def _walk(self, *, are_installed: bool) -> Iterator[tuple[Path, tuple[str, ...]]]:
         for where, directories, files in os.walk(self.project):
-            directories[:] = sorted(set(directories) - set(VERSION_CONTROL))
             parts = Path(where).relative_to(self.project).parts
-            for name in sorted(files):
-                count += 1
-                if count > FILES:
-                    return
-                self._add(Path(where, name), parts)
+            is_inside = not _INSTALLED.isdisjoint(parts)
+            skipped = {*VERSION_CONTROL, *(() if are_installed else _INSTALLED)}
+            directories[:] = sorted(set(directories) - skipped)
+            if is_inside == are_installed:
+                yield from ((Path(where, name), parts) for name in sorted(files))
 
     def _add(self, path: Path, parts: tuple[str, ...]) -> None:
         is_runnable = _is_runnable(path)
@@ -199,13 +213,19 @@ class _Tree:
                 waiting.append(found)
 
     def _find_named(self, path: Path) -> set[Path]:
-        text, where = _head_of(path), str(path.parent)
-        found = set[Path]()
-        for word in set(_WORD.findall(text)):
+        text, where = _read_text(path), str(path.parent)
+        if text is None:
+            return {each for many in self._own.values() for each in many}
+        found, words = set[Path](), set(_WORD.findall(text))
+        for word in words:
             found.update(self._by_full_name.get(word, ()))
             found.update(self._beside.get((where, word), ()))
         if not _INSTALLED.isdisjoint(path.parts):
             return found  # packages name each other everywhere
+        if _is_script(path, text) and not _RUNNERS.isdisjoint(words):
+            found |= self._runnable
+        for name in set(_COMPUTED.findall(text)):
+            found |= self._find_path(tuple(name.split("/")))
         for name in set(_PATH.findall(text)):
             found |= self._find_path(tuple(re.split(r"/|::", name)))
             found |= self._find_path(tuple(re.split(r"/|::|\.", name)))
@@ -245,12 +265,19 @@ def _is_runnable(path: Path) -> bool:
     return stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
 
 
-def _head_of(path: Path) -> str:
+def _is_script(path: Path, text: str) -> bool:
+    return path.name.endswith((*_SCRIPTS, ".js", ".mjs", ".py", ".rb")) or text.startswith("#!")
+
+
+def _read_text(path: Path) -> str | None:
+    """Return a file's text, or None if it is too long to look for names in it."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             return ""
-        with path.open("rb") as file:
-            return file.read(TEXT_BYTES).decode("utf-8", "replace")
+        if status.st_size > TEXT_BYTES:
+            return None
+        return path.read_bytes().decode("utf-8", "replace")
     except OSError:
         return ""
 
