@@ -45,6 +45,7 @@ git remote -v
 git stash list
 git config --get user.name
 git grep -n foo
+git grep -n foo ':!docs/*.md'
 sed -n '1,40p' a.py
 sed -n 5p a.py
 stat a.py
@@ -350,6 +351,11 @@ git diff --ext-diff
 git diff --textconv
 git diff --no-index /etc/passwd a
 git log --show-signature
+git grep --untracked . ':(top).netrc'
+git grep foo ':(top)'
+git grep foo :/
+git ls-files -o ':(top,glob)**'
+git show :0:README.md
 git grep -Oevil foo
 git grep -nOevil foo
 git grep --open-files-in-pager=evil foo

@@ -177,6 +177,8 @@ _FIND_TESTS = split_words(
 _SED_PRINT = re.compile(r"(\d+|\$)(,(\d+|\$))?p(;(\d+|\$)(,(\d+|\$))?p)*;?")
 _SIGNED = re.compile(r"%[-+ ]?G|%\(signature|%\(\*?raw:textconv|%\(describe")
 """Placeholders for which git starts another program."""
+_MAGIC = re.compile(r":(?![!^][\w./*-]+\Z)")
+"""Pathspecs such as `:(top)`, which begin at the top of the repository, above the working directory."""
 _PLAIN_SETTING = re.compile(
     r"(user\.(name|email)|init\.defaultbranch|(pull|push|commit|branch)\.[\w./-]+"
     r"|core\.(autocrlf|bare|editor|eol|filemode|hookspath|ignorecase|excludesfile))",
@@ -274,7 +276,7 @@ def _git(command: Command) -> bool:
         words = words[1:]
     if not words:
         return False
-    if any(_SIGNED.search(word.text) for word in words):
+    if any(_SIGNED.search(word.text) or _MAGIC.match(word.text) for word in words):
         return False
     verb, rest = words[0].text, words[1:]
     if verb == "config":

@@ -6,8 +6,35 @@ tag reaches from its first opening to its last closing in a block, across everyt
 
 import re
 
-_TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions|task-notification)"
-_WRAPPED = re.compile(rf"<({_TAG})>")
+_TAGS = [
+    "system-reminder",
+    "ide_opened_file",
+    "ide_selection",
+    "ide_diagnostics",
+    "local-command-caveat",
+    "local-command-stdout",
+    "local-command-stderr",
+    "bash-stdout",
+    "bash-stderr",
+    "command-message",
+    "command-contents",
+    "user-prompt-submit-hook",
+    "post-tool-use-hook",
+    "environment_context",
+    "user_instructions",
+    "user_shell_command",
+    "collaboration_mode",
+    "turn_aborted",
+    "skill",
+    "task-notification",
+    "teammate-message",
+    "mcp-resource",
+    "channel",
+]
+_TAG = "|".join((*_TAGS, "permissions instructions"))
+_WRAPPED = re.compile(rf"<({_TAG})(?:\s[^<>]{{0,1000}})?>")
+_FILE = re.compile(r"# \S{1,255}\.md instructions for ")
+"""How a client begins a message that has only the text of an instruction file."""
 _SPACE = re.compile(r"\s*")
 
 
@@ -18,9 +45,15 @@ def between_tags(tag: str, text: str) -> str | None:
 
 
 def strip_wrapped(text: str) -> str:
-    """Return what is outside all wrappers of one block. Takes linear time."""
+    """Return what is outside all wrappers of one block. Takes linear time.
+
+    A block that begins with a wrapper without an end is all the harness's.
+    """
+    text = text.strip()
+    if _FILE.match(text):
+        return ""
     if "<" not in text:
-        return text.strip()
+        return text
     ends: dict[str, int] = {}
     kept: list[str] = []
     place = 0
@@ -29,6 +62,8 @@ def strip_wrapped(text: str) -> str:
         if tag not in ends:
             ends[tag] = text.rfind(f"</{tag}>")
         if ends[tag] < opening.end():
+            if opening.start() == 0:
+                return ""
             continue
         if opening.start() >= place:
             kept.append(text[place : opening.start()])

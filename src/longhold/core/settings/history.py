@@ -277,7 +277,7 @@ class CompactSettings:
     model: bool = setting(
         True, "let a model write summaries; off writes digests, which cost nothing"
     )
-    instructions: str = setting(
+    instructions: str = personal(
         "", "what every summary must cover, such as open orders with their amounts"
     )
     rung_seconds: float = setting(300.0, "time limit for each way of writing a summary", low=1)

@@ -13,6 +13,7 @@ from functools import partial
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
 from longhold.core.messages import Block, Json, JsonObject, Text, Usage, text_of
 from longhold.core.messages.usage import WINDOW
+from longhold.core.messages.wrapped import strip_wrapped
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
 from longhold.core.view.items import make_unanswered
@@ -43,18 +44,6 @@ KEPT_USER_CHARS = 80_000
 """Old compactions keep 20,000 tokens of user messages, at four characters per token."""
 
 _KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
-
-_CONTEXT_OPENINGS = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<collaboration_mode>",
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<skill>",
-    "# AGENTS.md instructions",
-)
-"""Openings of messages that the client writes in the user's role."""
 
 
 def sniff(first: bytes) -> bool:
@@ -170,12 +159,13 @@ class _Reader:
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         _, content = decode_item(item)
-        is_context = text_of(content).startswith(_CONTEXT_OPENINGS)
+        text = text_of(content)
+        is_context = bool(text) and not strip_wrapped(text)
         is_asked = item.get("role") == "user" and not is_context
         for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
             if is_asked and isinstance(entry, Said):
                 self._turns.append(entry.n)
-                self._asked = _keep_newest([*self._asked, text_of(content)])
+                self._asked = _keep_newest([*self._asked, text])
             yield entry
 
     def _event(self, event: JsonObject, at: float) -> Iterator[AnyEntry]:
