@@ -1,7 +1,7 @@
 """How close payback comes to the best policy that knows only how long sessions are on average.
 
 Random sessions: each call adds an answer and a tool result of random size; results can be
-cleared once three newer ones exist; some calls come after the cache has died; nobody knows
+cleared once three newer ones exist; some calls come after the cache expired; nobody knows
 which call is the last. Every policy decides before each call whether to clear what can be
 cleared, and pays by `cost_model`, which the tests hold against the simulator's billing.
 

@@ -7,7 +7,7 @@ other processes do not disturb; `growth_exponent` is the slope of log p50 over l
 
 `clearing` is what layer 2 takes before a call when the view holds a million tokens: `check_*` on
 every turn of a session that goes on from there, with the cache warm, the calls on which it finds
-that clearing pays included; `pass_ms` when the cache has died and all but the newest five results
+that clearing pays included; `pass_ms` when the cache expired and all but the newest five results
 are cleared at once, entry and view included; `first_pass_ms` the same in a process that has just
 taken the session up and has counted nothing yet. All in CPU time.
 

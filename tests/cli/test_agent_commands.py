@@ -230,7 +230,7 @@ def test_a_resumed_chat_shows_the_last_messages_and_simulated_money_is_called_so
     done = longhold("chat", "--offline", "--resume", "newest", cwd=project, input="/cost\n/exit\n")
     assert "> list the files" in done.stderr
     assert "Done in 1 step." in done.stdout
-    assert "Simulated: nobody pays this." in done.stdout
+    assert "These costs are simulated. Nothing is billed." in done.stdout
 
 
 @pytest.mark.parametrize(

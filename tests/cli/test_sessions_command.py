@@ -47,7 +47,7 @@ def test_a_session_that_somebody_writes_is_not_swept(tmp_path):
     _, file = session_with_a_result(store, tmp_path, "open")
     with store.open("open"):
         done = prune()
-    assert done.stdout == "0 sessions removed.\n1 result on disk removed; the logs say which.\n"
+    assert done.stdout == "0 sessions removed.\n1 result on disk removed; the logs list them.\n"
     assert "not swept: open.jsonl is being written by" in done.stderr
     assert (file.exists(), other.exists()) == (True, False)
 

@@ -41,4 +41,4 @@ def test_imports_are_listed_and_vouched_for(project, tmp_path):
 
 
 def test_a_project_without_such_imports_asks_nothing(tmp_path):
-    assert trust(tmp_path) == "Nothing here needs your trust.\n"
+    assert trust(tmp_path) == "This project has nothing to trust.\n"

@@ -117,7 +117,7 @@ def test_leaving_says_what_is_waited_for_and_ctrl_c_leaves_at_once(chat):
     chat.type("/jobs\r")
     chat.wait_for("memory, for ")
     chat.type("/exit\r")
-    chat.wait_for("Waiting up to 60 s for: memory. Ctrl-C leaves at once.")
+    chat.wait_for("Waiting up to 60 s for: memory. Ctrl-C exits immediately.")
     began = time.monotonic()
     chat.type("\x03")
     assert chat.child.wait(20) == 0

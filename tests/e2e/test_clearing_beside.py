@@ -117,7 +117,7 @@ async def test_a_dead_cache_lets_old_thinking_go(work):
     (entry,) = one.cleared
     assert len(entry.thinking) == 18
     assert "the thinking of 18 earlier answers" in entry.why
-    assert "for free, as the cache has died" in entry.why
+    assert "for free, as the cache expired" in entry.why
     one.session.undo(entry.n)
     sent = await one.call()
     assert all(thoughts(sent)[:20])

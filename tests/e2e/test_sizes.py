@@ -124,7 +124,7 @@ async def test_an_agent_takes_the_window_of_its_model_object(model, window, tmp_
     assert agent.engine.fullness().window.limit_tokens == 1_000_000
     await agent.use_model(local("qwen2.5-coder", 32_768), "back")
     assert agent.engine.fullness().window.limit_tokens == 32_768
-    assert not any("not known" in line for line in agent.notices.take())
+    assert not any("is unknown" in line for line in agent.notices.take())
     await agent.close()
 
 
@@ -143,7 +143,7 @@ async def test_an_agent_says_that_it_guesses_a_window(tmp_path):
         said = agent.notices.take()
         assert agent.engine.fullness().window.limit_tokens == 200_000
         await agent.close()
-    assert [line for line in said if "'qwen3-8b' is not known" in line and "200,000" in line]
+    assert [line for line in said if "'qwen3-8b' is unknown" in line and "200,000" in line]
 
 
 async def test_a_program_that_switches_models_gets_the_window_of_each(tmp_path):

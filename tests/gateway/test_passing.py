@@ -291,5 +291,5 @@ def test_what_the_provider_remembers_itself_passes(echoing):
     echo, url = echoing()
     asked = {"model": "gpt-6-sol", "input": [{"role": "user", "content": "x"}]}
     answer = httpx2.post(f"{url}/v1/responses", json={**asked, "previous_response_id": "r1"})
-    assert "no whole conversation" in answer.headers["x-longhold-passed"]
+    assert "no complete conversation" in answer.headers["x-longhold-passed"]
     assert len(echo.heard) == 1

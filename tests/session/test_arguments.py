@@ -406,7 +406,7 @@ async def test_an_sdks_answer_can_be_settled_in_every_form(session):
     await session.record(streamed())
     assert text_of(session.view.messages()[-1].content) == "yo"
     for nothing in ("text", 5, {}, []):
-        with pytest.raises(RequestRejected, match="settle was given"):
+        with pytest.raises(RequestRejected, match="record got"):
             await session.record(nothing)
 
 

@@ -64,7 +64,7 @@ async def test_a_window_that_nobody_knows_is_warned_about_once(tmp_path):
         async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
             with Session.open(model=MODEL, client=client, directory=tmp_path) as session:
                 session.user("hi")
-                with pytest.warns(UserWarning, match=r"'qwen3-8b' is not known.*give window="):
+                with pytest.warns(UserWarning, match=r"'qwen3-8b' is unknown.*give window="):
                     await session.prepare()
                 await session.prepare()
             with Session.open(

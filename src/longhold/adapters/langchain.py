@@ -199,7 +199,7 @@ def _thread() -> str | None:
 
 
 def _count_trimmed(message: BaseMessage) -> int:
-    """Count the messages that a message of the state stands for."""
+    """Count the messages that a message of the state replaces."""
     return int(message.additional_kwargs.get(TRIMMED, 1))
 
 

@@ -1,7 +1,7 @@
 """The sessions behind an adapter: one per conversation, opened when a call needs it.
 
 A call has its session to itself; others of the same conversation wait, also those of other
-processes. Frameworks never report the end of a conversation, so `hold` says when a log is released.
+processes. Frameworks never report the end of a conversation, so `hold` decides when a log is released.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Sessions:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def own_tools(self) -> list[JsonObject]:
-        """Define the tools that sessions run themselves, as far as they were asked for."""
+        """Define the tools that sessions run themselves, if they are enabled."""
         made: list[Tool] = []
         if self._options.get("history"):
             made.append(history_tool(History(lambda: ())))
@@ -109,7 +109,7 @@ class Sessions:
             await self.leave(id, owner, is_over=is_over)
 
     async def enter(self, id: str | None, owner: object, model: str = "") -> Session:
-        """Wait until nobody else uses a conversation, and open it for this owner."""
+        """Wait until no other call uses a conversation, and open it for this owner."""
         name, until = self._name(id), time.monotonic() + self._wait
         while (place := self._claim(name, owner)) is None:
             if time.monotonic() > until:
@@ -133,7 +133,7 @@ class Sessions:
         return session
 
     async def leave(self, id: str | None, owner: object, *, is_over: bool) -> None:
-        """Let others use a conversation. Its log is released if the adapter's `hold` says so.
+        """Let others use a conversation. Its log is released if the adapter's `hold` requires it.
 
         A caller that is cancelled meanwhile does not stop it.
         """

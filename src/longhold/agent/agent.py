@@ -177,7 +177,7 @@ class Agent:
             if attached:
                 self.engine.say(attached, hidden=True)
         elif self.engine.is_answered() and not await self._has_news():
-            yield Stopped(reason="completed", detail="nothing was left to do; give a new task")
+            yield Stopped(reason="completed", detail="there is nothing left to do; give a new task")
             return
         self._events = self.loop.run(budget_in(words))
         try:

@@ -48,7 +48,7 @@ COMMANDS = {
     },
     "Set up": {
         "config": "List every setting with its value, source and reason.",
-        "doctor": "Check this installation and say how to fix what is broken.",
+        "doctor": "Check this installation and print how to fix each problem.",
         "simulator": "Serve a local API with a faithful prompt cache.",
         "demo": "Watch the agent fix a small repository, offline.",
     },
@@ -56,9 +56,9 @@ COMMANDS = {
 """Commands by purpose, with the first sentence of their help, in modules `cli/<name>_command.py`."""
 
 HIDDEN = {
-    "keep": "Keep what a compaction by Claude Code or pi is about to lose.",
+    "keep": "Restore facts that a compaction by Claude Code or pi loses.",
     "mcp": "Offer a session's history, notes and memories to an MCP client.",
-    "statusline": "Print a status line for Claude Code from what it sends on stdin, or for a FILE.",
+    "statusline": "Print a status line for Claude Code from its JSON on stdin, or for a FILE.",
     "worker": "Run jobs on sessions in a database: resumed turns, memories, notes.",
 }
 """Commands that other programs start: clients by what `install` wrote, deployments by a unit file."""
@@ -115,8 +115,8 @@ class _Commands(LazyGroup):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if sys.platform == "win32" and name in self._table and name not in READING:
             raise ConfigError(
-                f"`longhold {name}` does not work on Windows, but in WSL it does."
-                f" On Windows: {', '.join(READING)}"
+                f"`longhold {name}` does not work on Windows; use WSL."
+                f" These commands work on Windows: {', '.join(READING)}"
             )
         return super().get_command(ctx, name)
 

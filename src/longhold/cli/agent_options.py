@@ -102,7 +102,7 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @base_url
     @click.option("--offline", is_flag=True, help="Follow a fixed plan instead of asking a model.")
     @click.option("--resume", metavar="ID", default="", help="Resume a session, or `newest`.")
-    @click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+    @click.option("--mode", type=click.Choice(get_args(Mode)), help="The permission mode of tools.")
     @click.option(
         "--system",
         type=click.Path(path_type=Path, dir_okay=False),

@@ -84,7 +84,7 @@ def _verdict(name: str, calls: list[CallReport], total: Tally) -> Iterator[str]:
                 max(0.0, call.tally.lost_usd)
             )
     if not found:
-        yield "Nothing was lost: every call read what the one before had cached."
+        yield "Nothing was lost. Every call read everything that the previous call had cached."
         return
     lost = sum(map(sum, found.values()))
     yield f"{dollars(lost)} of {dollars(total.usd)}, {percent(lost, total.usd)}, was lost to cold calls and breaks:"

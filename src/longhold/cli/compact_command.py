@@ -102,7 +102,7 @@ class CompactArguments:
             raise click.UsageError("--for says where to write; leave out --out")
         if not (self.is_preview or self.out or self.client or self.is_session):
             raise click.UsageError(
-                "a file is never changed; give --for CLIENT to go on there, --out FILE, or --preview"
+                "files are never changed; give --for CLIENT to continue there, --out FILE, or --preview"
             )
 
 
@@ -306,7 +306,7 @@ def _write_file(arguments: CompactArguments, shown: Preview, session: Session) -
     format = arguments.client or arguments.target.format
     place = client_session(format, arguments.target.worked_in) if format in CLIENTS else None
     out = place.path if place and arguments.client else arguments.out
-    assert out is not None, "asked for only where something is written"
+    assert out is not None, "only for commands that write"
     if arguments.client:
         out.parent.mkdir(parents=True, exist_ok=True)
     if place:

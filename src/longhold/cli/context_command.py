@@ -30,7 +30,7 @@ def command(target: str, model: str | None, as_json: bool) -> None:
     """Show what fills the context window.
 
     TARGET is a session's id or a file; by default this project's newest session. The
-    size is the last one that the provider reported, plus an estimate of what came after. The
+    size is the last one that the provider reported, plus an estimate of later messages. The
     window is what the transcript proves, else the model's.
     """
     report(as_json, *_describe(open_target(target), model))

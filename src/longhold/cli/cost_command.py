@@ -86,7 +86,7 @@ def _money(tally: Tally) -> str:
 
 
 def _cache_line(total: Tally) -> str:
-    """Format what the cache saved or cost; '' if nothing has a price."""
+    """Format the savings or costs of the cache; '' if nothing has a price."""
     if total.bare_usd <= 0:
         return ""
     saved, bare = total.bare_usd - total.usd, dollars(total.bare_usd)

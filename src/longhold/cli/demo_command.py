@@ -206,7 +206,7 @@ def _last_screen(found: JsonObject) -> list[str]:
 def command(keep: Path | None, as_json: bool) -> None:
     """Watch the agent fix a small repository, offline.
 
-    Needs no key and no network, and leaves nothing behind unless --keep says where.
+    Needs no key and no network, and removes its files unless --keep names a directory.
     """
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise click.UsageError(f"--keep {keep}: give a directory that is new or empty")

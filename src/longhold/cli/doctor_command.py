@@ -45,7 +45,7 @@ class Finding:
 @click.command(epilog="Example: longhold doctor")
 @options.as_json
 def command(as_json: bool) -> None:
-    """Check this installation and say how to fix what is broken.
+    """Check this installation and print how to fix each problem.
 
     Looks at settings, keys, extras, programs, disk, permissions and the clients, and sends a request through a
     gateway to a simulated provider. The exit code is 1 if something is broken. Missing optional

@@ -29,7 +29,7 @@ from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, 
 @click.option(
     "--out", type=click.Path(path_type=Path), help="New file to write, instead of stdout."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --out: report as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With --out: print the result as JSON.")
 def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     """Write a session in another format.
 

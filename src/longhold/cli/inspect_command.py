@@ -28,7 +28,9 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
     file that opens offline; secrets are masked and long texts cut. --json prints its data instead.
     """
     if html is None and not as_json:
-        raise click.UsageError("name the file for the page: --html FILE; --json prints its data")
+        raise click.UsageError(
+            "give a file for the page with --html FILE, or print its data with --json"
+        )
     data = page_data(open_target(target), load_settings())
     if html is not None:
         page = render([row_of(data)], {data.id: data}).encode()

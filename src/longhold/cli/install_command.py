@@ -31,13 +31,19 @@ def command(client: str, undo: bool, yes: bool, as_json: bool) -> None:
         for line in change.lines:
             say(f"  {line}", err=as_json)
     if not changes:
-        say("Longhold is not installed there." if undo else "It is there already.", err=as_json)
+        say(
+            "Longhold is not installed there." if undo else "Longhold is already installed there.",
+            err=as_json,
+        )
     elif not yes:
         ask_yes_no("Change these files?", is_required=True, err=as_json)
     for change in changes:
         change.apply(undo=undo)
     if not undo and client != "pi" and not is_installed("mcp"):
-        say(f"The history server is left out; it needs: {install_words('mcp')}", err=as_json)
+        say(
+            f"The history server was not added. To install what it needs: {install_words('mcp')}",
+            err=as_json,
+        )
     if changes and not undo:
         say(RESTART, err=as_json)
     if as_json:

@@ -12,7 +12,7 @@ from longhold.insight.clients.claude_code import keep, read_input
 @click.command(epilog="Example: longhold install claude-code")
 @click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
 def command(file: Path | None) -> None:
-    """Keep what a compaction by Claude Code or pi is about to lose.
+    """Restore facts that a compaction by Claude Code or pi loses.
 
     Before it, Claude Code learns what its summary must keep: names in use and the user's words.
     After it, the model gets what the summary still left out. Claude Code names the event on stdin.

@@ -9,7 +9,7 @@ import click
 @click.option(
     "--session",
     default="newest",
-    help="A session's id or a file; by default this project's newest, whichever agent's.",
+    help="A session's id or a file; by default this project's newest session, of any agent.",
 )
 @click.option("--write", is_flag=True, help="Let the client change the project's memories.")
 def command(session: str, write: bool) -> None:

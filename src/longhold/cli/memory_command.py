@@ -89,7 +89,7 @@ def command(agent: str, scope: Scope | None) -> None:
 @command.command(epilog="Example: longhold memory status")
 @options.as_json
 def status(as_json: bool) -> None:
-    """Show what is known, what memory spent, and what waits to be searched or answered."""
+    """Show the number of memories, the spending of memory, and what waits for a search or an answer."""
     with memory_store() as store:
         learning = learning_directory(home(), store.root)
         spending = MemoryBudget(
@@ -241,10 +241,12 @@ def share(file: str, convention: bool, as_json: bool) -> None:
     """
     with memory_store() as store:
         if store.limits.team == "off":
-            raise click.UsageError("memory.team is 'off': nobody here would see it")
+            raise click.UsageError(
+                "memory.team is 'off', so no session would use the memory; set it to 'read'"
+            )
         memory, team = store.memory(file), TeamMemories(team_directory(Path.cwd()), store.limits)
         if any(one.file == file for one in team.memories()):
-            raise MemoryRefused(f"the team has a memory {file!r} already; change that one")
+            raise MemoryRefused(f"the team already has a memory {file!r}; change that one")
         written = team.write(replace(memory, evidence=()), is_convention=convention)
         reason = f"{SHARED} as {written.relative_to(team.root.parent.parent)}"
         gone = MemoryChange(file=file, text=None, expected=store.version(file), reason=reason)

@@ -95,7 +95,7 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
     except LogLocked:
         return  # the process that holds the session reads the page itself
     except LongholdError as error:
-        say(f"the edit is not recorded in the log: {error}", err=True)
+        say(f"the log could not record the edit: {error}", err=True)
 
 
 def _as_json(session: FoundSession, file: NotesFile, page: NotesPage) -> dict[str, object]:

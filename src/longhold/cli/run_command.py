@@ -94,7 +94,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
 
 
 def _read_stdin(*, is_awaited: bool) -> str:
-    """Return what is piped in; "" if that is nothing, or begins too late and is not awaited."""
+    """Return the piped input; "" if there is none or it begins too late."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     stream = sys.stdin.buffer

@@ -129,7 +129,7 @@ def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
 def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
     lines = [f"{pluralize(len(removed), 'session')} removed."]
     if swept:
-        lines.append(f"{pluralize(swept, 'result')} on disk removed; the logs say which.")
+        lines.append(f"{pluralize(swept, 'result')} on disk removed; the logs list them.")
     report(as_json, {"removed": removed, "swept": swept}, lines)
 
 

@@ -101,7 +101,7 @@ async def cost(context: SlashContext, rest: str) -> None:
     session, memory = context.agent.session, context.agent.memory
     lines = [*bill_lines(session.id, bill(session.view.history))]
     if is_simulated(context.agent.model.name):
-        lines.append("Simulated: nobody pays this.")
+        lines.append("These costs are simulated. Nothing is billed.")
     lines += [memory.budget.line, *(one.line for one in memory.backlog.list())] if memory else []
     context.screen.say("\n".join(lines))
 
@@ -293,7 +293,7 @@ async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
         if isinstance(entry, Said) and not entry.hidden
     ]
     if not asked:
-        context.screen.say("Nothing was said yet; there is nothing to go back to.")
+        context.screen.say("There is no message to go back to.")
         return None
     rows = [f"{f'#{entry.n}':<7}{clean_line(text_of(entry.content))}" for entry in reversed(asked)]
     picked = await context.screen.choose("Go back to before which message?", rows)

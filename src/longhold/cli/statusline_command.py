@@ -14,7 +14,7 @@ from longhold.insight.clients.known_status import read_stdin
 @click.command(epilog="Example: longhold install claude-code")
 @click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
 def command(file: Path | None) -> None:
-    """Print a status line for Claude Code from what it sends on stdin, or for a FILE.
+    """Print a status line for Claude Code from its JSON on stdin, or for a FILE.
 
     It shows how full the context is, how long the cache stays warm, what was spent, and how much of
     that was avoidable.

@@ -159,7 +159,7 @@ def _problems(store: Store, id: str) -> Iterator[str]:
     metavar="NAME",
     help="A memory of this directory; the history of its memories starts again.",
 )
-@click.option("--words", metavar="TEXT", help="With IDs: only this text, which is blacked out.")
+@click.option("--words", metavar="TEXT", help="With IDs: only this text, which is replaced.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @options.as_json
 def forget(
@@ -179,7 +179,7 @@ def forget(
     if sum(wanted) != 1 or (words is not None and not (ids and words)):
         raise click.UsageError("give IDs (with or without --words), or one of the options")
     if not yes:
-        ask_yes_no("Erase this for good? Nothing brings it back.", is_required=True, err=True)
+        ask_yes_no("Erase this permanently? It cannot be restored.", is_required=True, err=True)
     if memories:
         _forget_memories(memories)
         erased = list(memories)

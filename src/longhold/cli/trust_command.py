@@ -48,20 +48,20 @@ def command(yes: bool, as_json: bool) -> None:
         json_out(shown)
         return
     if not waiting and not imports:
-        say("Nothing here needs your trust.")
+        say("This project has nothing to trust.")
     for kind, section in waiting:
         say(f"{clean_text(str(section.file))} defines {kind}:")
         say(json_text(section.value))
-        if yes or ask_yes_no("Trust it as it is now?"):
+        if yes or ask_yes_no("Trust its current content?"):
             trust(section)
             say("Trusted.")
     for one in imports:
         if one.sha256:
-            say(f"{clean_text(str(one.path))} would speak for you")
-            question = "Did you write it as it is now?"
+            say(f"{clean_text(str(one.path))} would count as your own instructions")
+            question = "Did you write its current content?"
         else:
             say(f"{clean_text(str(one.importer))} imports {clean_text(str(one.path))}")
-            question = "Trust it, whatever the file will contain?"
+            question = "Trust this file, including all later changes?"
         if yes or ask_yes_no(question):
             vouch(one.fingerprint)
             say("Trusted.")

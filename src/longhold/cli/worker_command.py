@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @click.option("--add", nargs=2, metavar="JOB SESSION", help="Queue a job and exit.")
 @click.option("--model", default="", help="The model, instead of the one that each session has.")
 @options.base_url
-@click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
-@click.option("--at-once", default=1, metavar="N", help="Jobs side by side.")
+@click.option("--mode", type=click.Choice(get_args(Mode)), help="The permission mode of tools.")
+@click.option("--at-once", default=1, metavar="N", help="Number of parallel jobs.")
 @click.option("--until-done", is_flag=True, help="Exit when no job is left.")
 @options.as_json
 def command(

@@ -20,7 +20,7 @@ from longhold.core.messages.text import dollars, pluralize
     "--history/--no-history",
     default=True,
     show_default=True,
-    help="Give Claude Code or Codex `longhold mcp`, to look up what was cleared.",
+    help="Add `longhold mcp` to Claude Code or Codex, so that the model can look up cleared content.",
 )
 def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     """Run a command with its context managed.
@@ -45,7 +45,7 @@ def _saved_line(stats: JsonObject) -> str:
     if not totals and (sent := stats.get("requests")):
         return f"longhold: {pluralize(sent, 'request')} sent, none answered; nothing was billed."
     if not totals:
-        return "longhold: nothing was sent that could be managed."
+        return "longhold: the client sent no request that could be managed."
     saved, billed = totals["saved_usd"], totals["billed_usd"]
     verb = "saved" if saved >= 0 else "lost"
     if abs(saved) < LEAST_USD:

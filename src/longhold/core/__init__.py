@@ -1,1 +1,1 @@
-"""What every product shares: messages, models, the log, the view, requests, stages and turns."""
+"""Code shared by all products: messages, models, log, view, requests, stages and turns."""

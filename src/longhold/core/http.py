@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # an optional extra; models only need `is_loopback`
 
 LOOPBACK = "127.0.0.1"
 SIMULATED = "x-longhold-simulated"
-"""Header by which the simulator says that an answer costs nothing."""
+"""Header that the simulator sets on answers that cost nothing."""
 BACKLOG = 2_048
 START_SECONDS = 10.0  # longer than any start we have seen
 
@@ -96,7 +96,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find_foreign_page(headers: Iterable[tuple[bytes, bytes]], own: str = "") -> str:
-    """Return what says that a page of another site in a browser sent a request, or "".
+    """Return the header that shows that a browser page of another site sent a request, or "".
 
     Pages of this machine may ask, or only those of the origin `own`. A sandboxed frame has the
     origin `null`, so anything that is not an address of this machine is foreign.

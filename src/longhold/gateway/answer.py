@@ -63,7 +63,7 @@ class PassingAnswer:
         return reply_from(msgspec.json.decode(self._bytes))
 
     def usage_so_far(self, sent: bytes) -> Usage:
-        """Return what an answer that did not end has used: as far as it says, else an estimate."""
+        """Return the usage of an unfinished answer: as reported, else an estimate."""
         begun: JsonObject = {}
         for event in events_in(bytes(self._bytes)):
             said = event.get("message") or event.get("response") or event

@@ -64,13 +64,13 @@ class GatewayCounts:
 def _metric_lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Iterator[str]:
     """Yield the Prometheus metrics. Sessions and reasons are not labels, to limit series."""
     yield from _metric("requests_total", "Requests with a conversation.", counts.requests)
-    yield from _metric("changed_total", "Requests sent otherwise than written.", counts.changed)
+    yield from _metric("changed_total", "Requests that the gateway changed.", counts.changed)
     failures = sum(counts.failures.values())
-    yield from _metric("failures_total", "Requests passed on as they were.", failures)
+    yield from _metric("failures_total", "Requests forwarded unchanged.", failures)
     yield from _metric("over_budget_total", "Requests refused by a budget.", counts.over_budget)
     yield from _metric("sessions_open", "Sessions in memory.", open_sessions, kind="gauge")
-    yield from _metric("billed_usd_total", "What the provider billed.", total.tally.usd)
-    why = "What it would have billed for the clients' own requests."
+    yield from _metric("billed_usd_total", "Amount billed by the provider.", total.tally.usd)
+    why = "Estimated bill for the clients' own requests."
     yield from _metric("shadow_usd_total", why, total.shadow_usd)
     read = total.tally.cache_read_tokens
     tokens = {"read": read, "other": total.tally.prompt_tokens - read}
@@ -102,7 +102,7 @@ def _histogram(counts: GatewayCounts) -> Iterable[str]:
 
 
 USD_DIGITS = 6
-UNMANAGED = "no whole conversation in it"
+UNMANAGED = "it contains no complete conversation"
 LATE = "planning took too long"
 PLAN_SECONDS = 10.0
 """Then the client's own bytes are sent. Longer than it takes to read a log of a full window."""
@@ -161,9 +161,9 @@ class Planner:
         if not self._budgets.is_set:
             return
         if not is_counted:
-            self._refuse("a budget is set, and what requests to this path cost is not known")
+            self._refuse("a budget is set, and the cost of requests to this path is unknown")
         if len(credentials_in(headers)) > 1:
-            self._refuse("a budget is set for each credential; send one")
+            self._refuse("a budget is set for each credential; send exactly one credential")
         try:
             self._budgets.check(self._tenant(headers))
         except OverBudget as error:
@@ -173,13 +173,13 @@ class Planner:
     async def reserve(
         self, endpoint: ApiEndpoint, body: bytes, headers: Headers
     ) -> AsyncIterator[None]:
-        """Reserve what a request may cost; raise `OverBudget` if that cannot be told."""
+        """Reserve the most that a request may cost; raise `OverBudget` if the cost is unknown."""
         if not self._budgets.is_set or endpoint.is_count:
             yield
             return
         asked = _read_asked(body)
         if asked.background:
-            self._refuse("a budget is set, and the usage of background requests is not seen")
+            self._refuse("a budget is set, and the usage of background requests is unknown")
         if not prices(asked.model):
             name = cut(asked.model, 80)
             self._refuse(f"a budget is set, and the model {name!r} has no known price")
@@ -411,7 +411,7 @@ class _Asked(msgspec.Struct):
     max_output_tokens: object = None
 
     def expected_usd(self, body: bytes) -> float:
-        """Return what the request costs at most, as far as can be told from its length."""
+        """Return an upper estimate of the cost of a request, from its length."""
         limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
         most = max((limit for limit in limits if isinstance(limit, int)), default=0)
         output = most if most > 0 else capabilities(self.model).max_output_tokens

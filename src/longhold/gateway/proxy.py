@@ -160,7 +160,9 @@ class Proxy:
 
     async def _answer(self, request: Request, send: Send) -> None:
         if request.headers.get("upgrade", "").lower() == "websocket":
-            raise GatewayRefusal(426, "invalid_request_error", "no WebSockets here; use HTTP")
+            raise GatewayRefusal(
+                426, "invalid_request_error", "WebSockets are not supported; use HTTP"
+            )
         endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
         # Only what reaches the provider tells whose request it is.
         headers = HeaderView(raw=_forward_headers(request.scope["headers"]))
@@ -338,13 +340,13 @@ def check_caller(request: Request, token: str) -> None:
         given = request.headers.get(TOKEN, "")
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise GatewayRefusal(
-                401, "authentication_error", f"give the gateway's token as {TOKEN}"
+                401, "authentication_error", f"send the gateway's token as {TOKEN}"
             )
         return
     server = request.scope.get("server")
     bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
     if is_loopback(bound) and not is_loopback(name):
-        message = f"this server is not {name!r}; use the address it was started with"
+        message = f"this server is not {name!r}; use the address that it printed at its start"
         raise GatewayRefusal(403, "permission_error", message)
     if page := find_foreign_page(request.headers.raw):
         raise GatewayRefusal(403, "permission_error", f"a page of {page!r} asked for this")

@@ -45,8 +45,12 @@ def why_not_managed(settings: Settings) -> str:
     if answer.status_code != httpx2.codes.OK:
         return f"a request was answered with {answer.status_code}: {answer.text}"
     if reason := answer.headers.get(PASSED.decode()):
-        return f"a request was passed on as it was: {reason}"
-    return "" if SESSION.decode() in answer.headers else "gateway.on is off: nothing is managed"
+        return f"the gateway forwarded a request unchanged: {reason}"
+    return (
+        ""
+        if SESSION.decode() in answer.headers
+        else "gateway.on is off, so the gateway manages nothing"
+    )
 
 
 async def _provider(scope: Scope, receive: Receive, send: Send) -> None:

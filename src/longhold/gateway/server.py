@@ -174,7 +174,7 @@ class DrainingServer(uvicorn.Server):
         return self._drain.is_over or await super().on_tick(counter)
 
     def _shorten_collections(self) -> None:
-        """Freeze what is there, so that the collector stops everybody for new objects only.
+        """Freeze existing objects, so that garbage collection only scans new ones.
 
         A collection of everything takes longer the more sessions are open, so it waits for a moment
         without requests.
@@ -275,7 +275,7 @@ def _reports(planner: Planner, options: GatewayOptions) -> list[Route]:
 
     async def metrics(request: Request) -> Response:
         if not is_operator(request):
-            raise GatewayRefusal(401, "authentication_error", f"give the operator's key as {KEY}")
+            raise GatewayRefusal(401, "authentication_error", f"send the operator's key as {KEY}")
         text = await asyncio.to_thread(planner.metrics)
         return PlainTextResponse(text, media_type=METRICS_TYPE)
 

@@ -35,7 +35,7 @@ class _Account:
     read: int = 0
     spent: Tally = field(default_factory=Tally)
     unwritten: Tally = field(default_factory=Tally)
-    """What the file could not take. It counts, and is written with the next call."""
+    """Spending that could not be written to the file. It counts, and is written with the next call."""
     held: list[float] = field(default_factory=list)
     """Expected dollars of the requests that are being answered."""
     freed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -92,7 +92,7 @@ class TenantBudgets:
         if self.is_set and spent >= self._usd:
             raise OverBudget(
                 f"the budget of {exact_dollars(self._usd)} a day is spent ({exact_dollars(spent)});"
-                " it begins anew at midnight, and gateway.tenant_usd_per_day sets it"
+                " it is renewed at midnight; gateway.tenant_usd_per_day sets it"
             )
         return spent
 

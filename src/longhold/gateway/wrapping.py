@@ -84,7 +84,7 @@ def _read_models(own: Path) -> JsonObject:
         models: JsonObject = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
     except msgspec.DecodeError as error:
         raise ConfigError(
-            f"{path} is not plain JSON ({error}); mend it, or run pi alone"
+            f"{path} is not plain JSON ({error}); fix it, or run pi without longhold"
         ) from error
     return models
 

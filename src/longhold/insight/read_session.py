@@ -58,7 +58,7 @@ def read_session(path: Path) -> SessionCalls:
     except (LongholdError, OSError) as error:
         return SessionCalls(problem=decode_path(str(error)))
     if not all(map(_is_countable, found.calls)):
-        return SessionCalls(problem="it has a count of tokens that no call can have")
+        return SessionCalls(problem="it has an impossible token count")
     return found
 
 
@@ -88,7 +88,7 @@ def _read_log(path: Path) -> SessionCalls:
 def _read_transcript(path: Path) -> SessionCalls:
     with open_transcript(path) as transcript:
         if transcript.format not in CLIENTS:
-            raise TranscriptError(path, "is a list of messages without what they cost")
+            raise TranscriptError(path, "is a list of messages without usage")
         return session_calls(
             map(_slim, transcript.entries),
             agent=transcript.format,

@@ -35,7 +35,7 @@ CAUSES = {
     PAUSE: Cause("you came back after the cache had expired"),
     "model": Cause(
         "the model was switched within a session",
-        remedy="Switch models between sessions, or right after a compaction: each model has a cache of its own.",
+        remedy="Switch models between sessions, or right after a compaction: each model has its own cache.",
     ),
     "resume": Cause(
         "the agent was quit and started again",
@@ -47,7 +47,7 @@ CAUSES = {
     ),
     "section": Cause(
         "the system prompt changed",
-        remedy="Keep what changes (dates, states) out of the system prompt.",
+        remedy="Keep changing values (dates, states) out of the system prompt.",
     ),
     "option": Cause(
         "request options changed",

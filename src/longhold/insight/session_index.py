@@ -261,7 +261,7 @@ def _stamp_in(connection: sqlite3.Connection) -> str:
 
 
 def _stamp() -> str:
-    """Return what the figures depend on: this module, the package and the source of prices."""
+    """Return a key of the figures' inputs: this module, the package and the source of prices."""
     prices = home() / PRICES_FILE
     stated = prices.stat().st_mtime_ns if prices.exists() else 0
     return f"{VERSION} {_version('longhold')} {_version('genai-prices')} {stated}"

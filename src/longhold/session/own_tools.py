@@ -57,7 +57,7 @@ def call_of(call: object) -> ToolUse:
         case {"type": "function_call", "name": str(name)}:
             return ToolUse(id=id, name=name, input=read_arguments(found))
     raise InvalidArgument(
-        "call", "this is not a tool call; hand in the block that the model answered"
+        "call", "this is not a tool call; pass the tool_use block of the model's answer"
     )
 
 

@@ -298,7 +298,7 @@ class Program:
     def take_up(
         self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
     ) -> list[str]:
-        """Repair what a dead process left and apply new choices. Return lines for the user.
+        """Repair the state that a dead process left and apply new choices. Return lines for the user.
 
         A followed list brings the results of open calls itself.
         """
@@ -354,7 +354,7 @@ class Program:
             )
 
     async def know_window(self) -> None:
-        """Find the window of a model, once. Warn if nobody declares it."""
+        """Find the window of a model, once. Warn if it is unknown."""
         engine, model = self._engine, self._engine.model
         chosen, known = engine.settings.window.limit_tokens, engine.windows
         if model == self._asked_about or (chosen and chosen != known.get(self._asked_about)):
@@ -404,7 +404,7 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
     """Plan the removal of the n-th last message. The last one is removed by a rewind."""
     items = view.items
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(items):
-        raise NotInHistory(f"there are {len(items)} messages to take back, not {n!r}")
+        raise NotInHistory(f"there are {len(items)} messages to retract, not {n!r}")
     item, why = items[-n], "taken back by the program"
     if n == 1 and item.id == item.order:
         return Rewound(after=item.order - 1, reason="retracted", why=why)
@@ -419,7 +419,7 @@ def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
     asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
     if not n:
         if not asked:
-            raise NotInHistory("nothing was said yet; there is nothing to go back to")
+            raise NotInHistory("there is no message to go back to")
         return asked[-1] - 1
     if not any(entry.n == n for entry in history):
         raise NotInHistory(f"there is no entry #{n}; `longhold explain` lists them")
@@ -440,7 +440,7 @@ def open_log(store: Store, id: str, directory: Path) -> OpenLog:
 
 
 def transcript_of(view: View) -> list[Message]:
-    """Fold what was said, answered and returned, without what only changed the view."""
+    """Fold messages, answers and results, without entries that only changed the view."""
     dead = view.in_force.dead
     told = (
         entry

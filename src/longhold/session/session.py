@@ -359,7 +359,7 @@ class Session:
         return last.missing() if last is not None else []
 
     def abandon(self, reason: str = "the turn was cancelled") -> list[str]:
-        """Give up what is under way: a request without an answer, and calls without a result.
+        """Abandon a request without an answer, and calls without a result.
 
         The model reads that the tools may have run, and why. Return the ids of the calls.
         """
@@ -372,7 +372,7 @@ class Session:
         self._pending.forget()
 
     def transcript(self) -> list[Message]:
-        """Return the whole conversation as messages, also what left the view, for an interface."""
+        """Return the whole conversation as messages, including those that left the view."""
         return transcript_of(self.view)
 
     def __repr__(self) -> str:
@@ -516,7 +516,7 @@ class Session:
         return await self._engine.retry_on_overflow(compact)
 
     def undo(self, n: int = 0) -> str:
-        """Undo a change of the view, by default the newest. Return what was undone."""
+        """Undo a change of the view, by default the newest. Return a description of the undone change."""
         return undo(self._engine, n)
 
     def redo(self, n: int = 0) -> str:
@@ -557,7 +557,7 @@ class Session:
             raise SessionClosed(self.id)
 
     def close(self) -> None:
-        """Stop background work, save what was learnt, and close the log."""
+        """Stop background work, save new memories, and close the log."""
         if self._engine.log.is_open:
             try:
                 self._close_layers()

@@ -21,7 +21,7 @@ _Opened = TypeVar("_Opened", bound=_Closable)
 
 
 async def open_in_thread(open: Callable[[], _Opened]) -> _Opened:
-    """Open something in a thread. If the caller is cancelled, it is closed once it is open."""
+    """Open something in a thread. If the caller is cancelled, the session is closed as soon as it is open."""
     work = asyncio.ensure_future(asyncio.to_thread(open))
     try:
         return await asyncio.shield(work)
@@ -61,7 +61,7 @@ class PendingRequest:
 
     @property
     def is_out(self) -> bool:
-        """True until the log has an answer, whoever recorded it."""
+        """True until the log has an answer, from any recorder."""
         if not self._asked:
             return False
         history = self._engine.view.history

@@ -241,7 +241,9 @@ class _Server:
         bound = str(server[0]) if server else LOOPBACK
         name = http.url.hostname or ""
         if is_loopback(bound) and not is_loopback(name):
-            raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
+            raise ApiError(
+                403, f"this server is not {name!r}; use the address that it printed at its start"
+            )
         if is_loopback(bound) and (page := find_foreign_page(http.headers.raw)):
             raise ApiError(403, f"a page of {page!r} asked for this")
 

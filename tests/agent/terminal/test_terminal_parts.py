@@ -90,7 +90,7 @@ def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important
     )
     assert STATUS.line(40) == "84.2K of 155.0K, 46 % left · cache 4:12"
     assert STATUS.line(30) == "84.2K of 155.0K, 46 % left"
-    assert STATUS.short() == "[84.2K tokens, 46 % left, $1.37, own calls 3%]"
+    assert STATUS.short() == "[84.2K tokens, 46 % left, $1.37, overhead 3%]"
     assert join_fitting(["abcdef"], 3) == "abc"
 
 

@@ -155,7 +155,7 @@ def test_only_names_are_read(tmp_path, results, name):
 def test_a_damaged_file_is_said_to_be_damaged(results, name, body):
     keep(results, "other", id="other")
     (results.place / name).write_bytes(body)
-    with pytest.raises(StoreError, match="is not what was written there"):
+    with pytest.raises(StoreError, match="does not have the content that was written"):
         results.read(name)
 
 

@@ -31,7 +31,7 @@ async def test_answers_come_in_order():
 async def test_the_end_of_the_script_is_said():
     model = ScriptedModel("text: one")
     await collect(model.stream(request("a")))
-    with pytest.raises(RequestRejected, match="over after 1 answers"):
+    with pytest.raises(RequestRejected, match="ended after 1 answers"):
         await collect(model.stream(request("a")))
 
 

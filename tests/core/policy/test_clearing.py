@@ -180,17 +180,17 @@ def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
 
 def test_what_was_deleted_before_is_not_counted_as_cleared_again():
     made = stock(*[1_000] * 8, edited=[(n, 5_000) for n in range(90, 97)])
-    found = plan_clearing(made, moment(cold="the cache has died"), CacheStanding(), SETTINGS)
+    found = plan_clearing(made, moment(cold="the cache expired"), CacheStanding(), SETTINGS)
     assert len(found.batch) == 10
     assert found.why.startswith(
         "cleared 3 old results, about 2,820 tokens, "
-        "and took 7 results out of the text that the provider was to leave out for free, as "
+        "and took 7 results out of the prompt, because the provider ignored a cache edit for free, as "
     )
     alone = plan_clearing(
         stock(edited=[(90, 5_000)]), moment(), CacheStanding(is_stale=True), SETTINGS
     )
     assert alone.why == (
-        "took 1 result out of the text that the provider was to leave out: its cache does not do so"
+        "took 1 result out of the prompt, because the provider ignored a cache edit: the provider's cache cannot delete them"
     )
 
 

@@ -24,9 +24,11 @@ def test_the_figures_that_need_no_benchmark_are_right():
     page = " ".join(PAGE.split())
     cold = " or ".join(
         f"{share:.1%} ({life})".replace("%", " %")
-        for share, life in zip(USUAL_COLD_SHARE.values(), ("five minutes", "one hour"), strict=True)
+        for share, life in zip(
+            USUAL_COLD_SHARE.values(), ("five-minute cache", "one-hour cache"), strict=True
+        )
     )
-    assert f"{USUAL_CALLS:.0f} calls still to come and {cold}" in page
+    assert f"{USUAL_CALLS:.0f} more calls, and that {cold}" in page
     for model, name in (("sonnet-5-5", "Sonnet 5.5"), ("fable-5-1", "Fable 5.1")):
         line = cheapest_line(f"claude-{model}", window_for(f"claude-{model}"))
         assert re.search(rf"\b{line / 1_000:.0f}K (?:tokens )?for {name}", page)

@@ -239,6 +239,6 @@ def test_no_server_is_registered_that_cannot_start(claude, codex, monkeypatch):
     for client in ("claude-code", "codex"):
         done = longhold("install", client, "--yes")
         assert done.returncode == 0
-        assert "The history server is left out; it needs: " in done.stdout
+        assert "The history server was not added. To install what it needs: " in done.stdout
     assert not (codex / "config.toml").exists()
     assert "longhold" not in (claude / ".claude.json").read_text()

@@ -303,7 +303,7 @@ def test_a_rollback_past_a_compaction_is_counted():
         user("two"),
         event("thread_rolled_back", num_turns=2),
     )
-    assert account.repaired == {"rollback past what is there": 1}
+    assert account.repaired == {"rollback past the beginning": 1}
     assert view.messages() == [Message("user", (Text(text="one"), Text(text="S")))]
 
 

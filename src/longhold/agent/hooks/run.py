@@ -130,7 +130,7 @@ def _move_to_file(text: str, scratch: Path) -> str:
     file = scratch / f"hook-{name}.txt"
     try:
         write_private(file, text, is_synced=False)
-        where = f"the whole is in {file}"
+        where = f"the full text is in {file}"
     except OSError as error:
         where = f"the rest could not be kept: {error}"
     return f"{text[:PREVIEW_CHARS]}\n[{len(text):,} characters; {where}]"

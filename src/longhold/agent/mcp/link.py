@@ -128,7 +128,7 @@ class McpLink:
         self._failed_at = None
 
     async def _explain_failure(self, task: asyncio.Task[None]) -> str:
-        """Return why a server did not start, and stop what is left of it."""
+        """Return why a server did not start, and stop its remaining processes."""
         if task.done():
             reason = f"could not be reached: {_find_cause(task.exception())}"
         else:

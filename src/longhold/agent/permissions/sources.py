@@ -59,7 +59,7 @@ _ORDINARY = split_words(
 )
 """Sources and data. A shell that picks a file by a pattern may run one with any other suffix."""
 _WRAPPERS = split_words("gradlew mvnw")
-"""Scripts of a project that run what its build files say."""
+"""Scripts of a project that run commands from its build files."""
 _INSTALLED = split_words("node_modules site-packages .venv venv .tox .nox __pypackages__")
 _LOADS = re.compile(
     r"\b(?:import|from|require\w*|include\w*|source|load|use|mod|extends|autoload)\b|^\s*\.\s", re.M

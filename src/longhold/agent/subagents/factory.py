@@ -312,7 +312,7 @@ class AgentFactory:
         return parents
 
     def _gate(self, order: Order) -> Gate:
-        """Allow at most what the parent's gate allows; prompts name the agent."""
+        """Allow at most the calls that the parent's gate allows. Prompts name the agent."""
         gate, ask = self.parent.gate, self.shared.ask
         mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
         return Gate(

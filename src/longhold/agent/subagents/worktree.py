@@ -141,7 +141,7 @@ def _what_changed(path: Path, record: WorktreeRecord) -> str:
             if _git(repository, "rev-list", "--count", f"{record.base}..{head}", "--") != "0":
                 return f"commits were made on {record.branch}"
     except StoreError as error:
-        return f"git cannot tell what changed: {error}"
+        return f"git cannot determine the changes: {error}"
     return ""
 
 

@@ -315,7 +315,7 @@ class Turns:
             if busy:
                 seconds = agent.engine.settings.memory.drain_seconds
                 self.screen.say(
-                    f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", "dim"
+                    f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C exits immediately.", "dim"
                 )
             await agent.close(reason)
         self.say_how_to_resume()

@@ -18,8 +18,8 @@ USAGE_COLUMNS = 20
 KEYS = (
     ("Enter", "send; \\ before it, Alt-Enter or Ctrl-J begin a new line"),
     ("Esc", "interrupt; twice: go back to an earlier message"),
-    ("Tab", "complete /commands and @files; take the grey suggestion"),
-    ("↑", "earlier messages; while it works: edit what is queued"),
+    ("Tab", "complete /commands and @files; accept the grey suggestion"),
+    ("↑", "earlier messages; while the model works: edit the queued message"),
     ("!COMMAND", "run a shell command; the model sees it with your next message"),
     ("#TEXT", "keep TEXT as a memory of this project"),
     ("Shift-Tab", "next mode: ask, accept_edits, plan"),

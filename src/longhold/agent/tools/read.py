@@ -150,7 +150,7 @@ def _read(
 
 
 def _check_regular(path: Path, real: Path, tool_context: ToolContext) -> None:
-    """Refuse what is not a file, before it is opened: opening a device can have side effects."""
+    """Refuse anything but a file before it is opened: opening a device can have side effects."""
     try:
         status = real.stat()
     except (FileNotFoundError, NotADirectoryError):

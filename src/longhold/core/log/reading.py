@@ -114,7 +114,7 @@ def load_header(path: Path) -> Header:
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
-    """Open a file, but not a pipe, which would block. `TranscriptError` says what to do."""
+    """Open a file, but not a pipe, which would block. The message of `TranscriptError` includes the remedy."""
     if path.is_fifo():
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
     try:

@@ -136,7 +136,9 @@ class Results:
                 return msgspec.json.decode(body, type=Blocks)
             return body.decode("utf-8")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise StoreError(f"{self.place / name}: is not what was written there") from None
+            raise StoreError(
+                f"{self.place / name}: does not have the content that was written"
+            ) from None
 
     def _read(self, name: str) -> bytes:
         try:

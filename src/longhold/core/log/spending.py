@@ -209,7 +209,7 @@ class OwnSpending:
         return taken
 
     def skip(self, history: Sequence[AnyEntry]) -> Self:
-        """Leave out what the history has now."""
+        """Omit content that is in the history now."""
         self._cursor.advance(history)
         return self
 

@@ -83,7 +83,7 @@ class Backlog:
             with FileLock(self.directory / ".lock", timeout=0, mode=0o600):
                 yield
         except Timeout:
-            raise BacklogBusy("another process searches what waits") from None
+            raise BacklogBusy("another process is searching the waiting messages") from None
 
     def _read(self, path: Path) -> WaitingSession | None:
         try:

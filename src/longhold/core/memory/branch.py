@@ -50,7 +50,7 @@ class Branch:
         self.base = store.versions()
         self._changes: dict[str, MemoryChange] = {}
         self.refusals = 0
-        """Changes that the store or the rules refused. The model was told why."""
+        """Changes that the store or the rules refused. The model got the reason."""
 
     def versions(self) -> dict[str, str]:
         found = dict(self.base)

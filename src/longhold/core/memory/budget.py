@@ -1,7 +1,7 @@
-"""What memory may spend: a share of what the project's sessions spent in the last days.
+"""The budget of memory: a share of the spending of the project's sessions in the last days.
 
 The share is the project's and not a session's, so that short sessions together pay for a search.
-Each session adds what it spent whenever it is idle. Figures are per machine.
+Each session adds its spending whenever it is idle. Figures are per machine.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class MemoryBudget:
         return self._ledger(kind).last_days(days or DAYS[kind])
 
     def add_spending(self) -> None:
-        """Add what the session spent since the last time."""
+        """Add the session's spending since the last time."""
         total, layers = self.own.take()
         for kind, tally in {ALL: total, **layers}.items():
             if tally.calls and kind in (ALL, EXTRACT, DREAM, RECALL):

@@ -56,7 +56,7 @@ def _leave_out(branch: Branch, rules: MemoryRules, cut_short: str) -> dict[str, 
 
 
 def _is_replaced(branch: Branch, removal: MemoryChange) -> bool:
-    """Whether the memory that a removal names says all of the removed one."""
+    """True if the memory named in a removal contains all of the removed memory."""
     kept = _find_named(removal.reason, branch.versions())
     gone = parse(removal.file, branch.store.history.text(removal.expected))
     return bool(kept) and covers(branch.memory(kept), gone)
@@ -82,7 +82,7 @@ def _keep_evidence(branch: Branch) -> dict[str, str]:
 
 
 def list_unsound(branch: Branch, repository: Path) -> list[str]:
-    """List what is wrong with the memories as a branch would leave them."""
+    """List problems of the memories after a branch would be merged."""
     memories = branch.memories()
     files = frozenset(memory.file for memory in memories)
     limits = branch.store.limits

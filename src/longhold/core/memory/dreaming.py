@@ -69,9 +69,9 @@ def _take_newest(lines: Sequence[str], room: int) -> list[str]:
 
 
 ASKED_FIRST = (
-    "a model's dream would write what you have not seen, and memory.consent is 'ask' or this session"
+    "a model's dream needs your review, because memory.consent is 'ask' or this session has"
     " read untrusted text; `/dream try` or `longhold memory dream --dry-run` shows it, and with"
-    " dream.by = 'engine' only what is safe is done"
+    " dream.by = 'engine' Longhold makes only the safe changes"
 )
 
 
@@ -313,7 +313,7 @@ class DreamJobs:
         )
 
     def _asks_first(self) -> bool:
-        """Whether what a model writes must wait for the user, which a dream cannot."""
+        """True if memories by a model need consent. A dream cannot wait for it."""
         return must_ask(self.engine.settings.memory, is_outside=self.is_outside())
 
     def _dream_by_engine(self, *, is_trial: bool = False) -> DreamReport:

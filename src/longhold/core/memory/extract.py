@@ -181,7 +181,7 @@ class Extraction:
         self._report(new.cursor, *found)
 
     async def search(self, words: UnreadWords, prefix: Prefix, cursor: int) -> None:
-        """Search what the user said in other sessions; `cursor` is this session's afterwards."""
+        """Search the user's messages in other sessions; `cursor` is this session's afterwards."""
         store = self.open()
         said = tuple(chain.from_iterable(words.said.values()))
         lead, why = (

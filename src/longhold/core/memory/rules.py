@@ -1,4 +1,4 @@
-"""What no model may do to memories: bring back what the user removed, or remove much of a store."""
+"""Forbids models to restore memories that the user removed, or to remove much of a store."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class MemoryRules:
         ]
 
     def _is_unwanted(self, memory: Memory, removed: Sequence[RemovedByUser]) -> bool:
-        """Return whether a memory contains only what the user removed and has not said again since."""
+        """Return whether a memory contains only content that the user removed and did not repeat."""
         mine = content_words(memory)
         return any(
             mine <= content_words(parse(one.file, one.text)) and not self._is_said(mine, one.at)
@@ -80,7 +80,7 @@ def content_words(memory: Memory) -> frozenset[str]:
 
 
 def list_removed_lines(store: MemoryStore) -> str:
-    """List what the user removed, for the prompts of models that write memories."""
+    """List the content that the user removed, for the prompts of models that write memories."""
     removed = store.list_removed()[:LISTED_REMOVED]
     if not removed:
         return ""

@@ -305,7 +305,7 @@ class _Asked:
     chosen: Mapping[str, frozenset[int]]
     common: Mapping[str, frozenset[int]]
     weights: Mapping[str, float]
-    """How much each word tells: more if few memories have it."""
+    """The weight of each word: higher if few memories contain it."""
     is_short: bool
     rare: int
 

@@ -225,7 +225,7 @@ class MemoryJobs:
         )
 
     def _claim(self, store: MemoryStore) -> None:
-        """Keep what the agent wrote with file tools as if it had used the memory tool."""
+        """Store memories that the agent wrote with file tools as if it had used the memory tool."""
         written = self._viewed.follow(self.engine.view.history)
         try:
             kept = written.hand_over(partial(self._pages().take_written, store))

@@ -253,7 +253,7 @@ class MemoryStore:
         return done
 
     def list_removed(self) -> list[RemovedByUser]:
-        """Return what the user removed, undid or declined and did not write again, newest first."""
+        """Return the memories that the user removed, undid or declined, newest first."""
         removed = self.database.all(
             'SELECT c.file, t.text, k.at FROM changes c JOIN commits k ON k.id = c."commit"'
             " JOIN texts t ON t.sha = c.before WHERE c.after IS NULL AND k.by = 'person'"

@@ -278,7 +278,7 @@ def _inherit(kept: Memory, gone: Memory) -> Memory:
 
 
 def _mark_superseded(plan: TidyPlan, leave: frozenset[str]) -> None:
-    """Mark what a newer memory names or contradicts. The newest such memory wins."""
+    """Mark memories that a newer memory names or contradicts. The newest such memory wins."""
     by_age = sorted(plan.memories.values(), key=lambda memory: (memory.modified, memory.file))
     statements = {memory.file: read_statement(memory.description) for memory in by_age}
     about: dict[tuple[str, ...], list[Memory]] = defaultdict(list)

@@ -91,7 +91,7 @@ def _is_sdk_stream(response: object) -> bool:
 def reply_from_events(events: Sequence[object]) -> Reply:
     if not events:
         raise RequestRejected(
-            "settle was given a stream without events; if it was read already, hand in its events"
+            "record got a stream without events; if you already read it, pass its events"
         )
     plain = [_dump_plain(event) for event in events]
     whole = (raw["response"] for raw in reversed(plain) if isinstance(raw.get("response"), dict))
@@ -116,8 +116,8 @@ def reply_from(response: object) -> Reply:
             return reply_from_responses(raw)
     if raw.get("role") != "assistant" or "content" not in raw:
         raise RequestRejected(
-            f"settle was given {type(response).__name__}, not an answer; hand in what "
-            "messages.create, chat.completions.create or responses.create returned"
+            f"record got {type(response).__name__}, not an answer; pass the result of "
+            "messages.create, chat.completions.create or responses.create"
         )
     content = raw["content"]
     blocks = (Text(text=content),) if isinstance(content, str) else map(block_in, objects(content))
@@ -143,5 +143,5 @@ def _from_chat(raw: JsonObject) -> Reply:
     assembly = ChatAssembly()
     assembly.feed({**raw, "choices": [choice]})
     *_, finished = assembly.end()
-    assert isinstance(finished, Finished), "an answer ends with its reply"
+    assert isinstance(finished, Finished), "the stream ended without a reply"
     return finished.reply

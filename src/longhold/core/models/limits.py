@@ -46,9 +46,9 @@ async def find_window(source: object, model: str) -> FoundWindow:
     is_its = getattr(source, "name", "") == model
     declared = own.window_tokens if isinstance(own, Capabilities) and is_its else 0
     if declared not in (0, capabilities(model).window_tokens):
-        return FoundWindow(declared, "the model says so")
+        return FoundWindow(declared, "reported by the model")
     if is_known(model):
-        return FoundWindow(0, "the table says so")
+        return FoundWindow(0, "from the model table")
     client = getattr(source, "sdk_client", None) if own is not None else source
     limits = await ask_limits(client, model.removeprefix(OPENAI_PREFIX))
     if limits is None:
@@ -58,7 +58,7 @@ async def find_window(source: object, model: str) -> FoundWindow:
 
 def describe_guess(model: str, remedy: str = "set window.limit_tokens") -> str:
     guess = capabilities(model).window_tokens
-    return f"the window of {model!r} is not known and taken to be {guess:,} tokens; {remedy}"
+    return f"the window of {model!r} is unknown, and Longhold assumes {guess:,} tokens; {remedy}"
 
 
 async def ask_limits(client: object, model: str) -> ServerLimits | None:

@@ -101,7 +101,7 @@ class ScriptedModel:
         turn = len(self.requests)
         self.requests.append(request)
         if turn >= len(self._answers):
-            raise RequestRejected(f"the script is over after {turn} answers; add to it")
+            raise RequestRejected(f"the script ended after {turn} answers; add to it")
         answer = self._answers[turn]
         if answer.error and not answer.blocks:
             await self._fail(answer.error)
@@ -135,7 +135,7 @@ def _raise(error: str, *, has_begun: bool) -> None:
         case "too-long":
             needed, allowed = (int(rest[0]), int(rest[1])) if len(rest) == 2 else (None, None)
             raise PromptTooLong(
-                "the script finds this too long",
+                "the script rejects this as too long",
                 needed_tokens=needed,
                 allowed_tokens=allowed,
                 status=400,

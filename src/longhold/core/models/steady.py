@@ -49,7 +49,7 @@ async def guard_stream(
                 raise StreamBroken("the stream ended before the answer did; send it again")
             size += 1 + len(event.text) if isinstance(event, TextDelta | ThinkingDelta) else 1
             if size > patience.answer_events:
-                raise Endless("the answer does not end; ask for less, or another model")
+                raise Endless("the answer does not end; request less, or use another model")
             if so_far.accept(event):
                 yield event
             if isinstance(event, Finished):
@@ -70,7 +70,7 @@ async def _await_next(
         if clock() < deadline:
             raise _silence(f"no event for {limit_seconds:g} s", has_begun=has_begun) from error
     if has_begun:
-        raise Endless("the answer took too long; ask for less, or another model")
+        raise Endless("the answer took too long; request less, or use another model")
     raise _silence("the answer took too long", has_begun=False)
 
 

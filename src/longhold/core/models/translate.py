@@ -120,7 +120,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
         return error
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError):
-        return StreamBroken(f"the provider sent what cannot be read ({error}); send it again")
+        return StreamBroken(f"the provider sent an unreadable answer ({error}); send it again")
     # OpenAI's SDK raises its base class if there is no key
     if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
@@ -153,7 +153,7 @@ def refusal(reply: Reply) -> ModelRefused | None:
     details = fields_of(reply.extra.get("stop_details"))
     reason = details.get("explanation") or details.get("category") or "no reason given"
     return ModelRefused(
-        f"the model declined to answer ({reason}); change what is asked",
+        f"the model declined to answer ({reason}); change the request",
         request_id=reply.request_id,
     )
 
@@ -179,7 +179,7 @@ def _meaning(fault: ProviderFault) -> ModelError:
 def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[ModelError], str]:
     """Classify a failure that a retry cannot fix."""
     if fault.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(fault.message):
-        return ModelRefused, f"the provider blocked this: {said}; change what is asked"
+        return ModelRefused, f"the provider blocked this: {said}; change the request"
     if status in {401, 402, 403} or fault.code in _ACCOUNT_CODES:
         return AuthenticationFailed, f"the provider will not serve this key: {said}; check it"
     return RequestRejected, f"the provider rejected the request: {said}; correct it"

@@ -57,7 +57,7 @@ STAND_IN_WEIGHT = 60.0
 
 
 class ReadableCache(NamedTuple):
-    """What the provider can still read of the next prompt."""
+    """The part of the next prompt that the provider can still read from its cache."""
 
     cold: str = ""
     """Why it can read nothing of the messages; "" if it can."""
@@ -335,7 +335,7 @@ class ClearingFacts:
 
     @property
     def has_own_cut(self) -> bool:
-        """True if a rule for stale edits, a dead cache or cache edits decides, whatever it says."""
+        """True if a rule for stale edits, a dead cache or cache edits decides, for or against."""
         one = self.standing
         return one.is_stale or (self.is_dead and one.can_move) or self.edits
 
@@ -371,7 +371,7 @@ def clear_stale(facts: ClearingFacts) -> Clear | str:
     # First of all, because the provider still counts results that the view treats as gone.
     if facts.standing.can_move:
         taken = _add_free(facts.candidates.edited, facts.batch, facts.now)
-        why = f"{describe_batch(taken, facts.now)}: its cache does not do so"
+        why = f"{describe_batch(taken, facts.now)}: the provider's cache cannot delete them"
         return _make_plan(facts, taken, why)
     # A rewrite would drop the thinking of the running tool loop; a compaction would drop more.
     return _clear_at_threshold(facts, facts.candidates.edited + facts.batch)
@@ -471,12 +471,12 @@ def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
 
 
 def plan_served(found: Batch, tokens: int, now: Snapshot) -> Clear:
-    """Describe what the provider cleared on its side, which the view only follows."""
+    """Describe the provider's own clearing, which the view only follows."""
     freed = max(0, now.freed_tokens(found))
     size = f"{tokens:,}" if tokens else f"about {freed:,}"
     why = (
         f"the provider cleared {pluralize(len(found), 'result')} on its side, {size} tokens, "
-        f"taken to be the oldest{_format_saving('each call', now.read_usd(tokens or freed))}"
+        f"presumably the oldest{_format_saving('each call', now.read_usd(tokens or freed))}"
     )
     return Clear(batch=found, why=why, how="server", saves_usd=now.read_usd(freed))
 
@@ -486,7 +486,7 @@ def _format_saving(what: str, usd: float) -> str:
 
 
 def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0.0) -> Clear:
-    """Plan a rewrite, with the inputs and thinking that go along with it."""
+    """Plan a rewrite, including the inputs and thinking that it also removes."""
     beside = _choose_beside(facts, batch)
     freed = facts.now.freed_tokens(batch) + beside.tokens
     saves = facts.now.read_usd(max(0, freed))
@@ -551,6 +551,6 @@ def describe_batch(batch: Batch, now: Snapshot) -> str:
         )
     if known:
         parts.append(
-            f"took {pluralize(known, 'result')} out of the text that the provider was to leave out"
+            f"took {pluralize(known, 'result')} out of the prompt, because the provider ignored a cache edit"
         )
     return ", and ".join(parts)

@@ -37,7 +37,7 @@ WITHOUT_MODELS = 2
 """After this many streaks of quick compactions, no model is called for summaries."""
 ENOUGH_STREAKS = 3
 """After this many streaks, a person has to act."""
-BROKEN = "several summaries by a model failed in a row, so none is asked for now"
+BROKEN = "several summaries by a model failed in a row, so no model is asked now"
 BOUND = "thinking is bound to what was sent"
 REFILLED = "the window was refilled again and again"
 
@@ -48,7 +48,7 @@ def _nothing(*_: object) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFacts:
-    """What a compaction has to know."""
+    """The facts that a compaction needs."""
 
     limit_tokens: int = 0
     """The size to get below: the window's limit, or less after an overflow."""
@@ -65,13 +65,13 @@ class HistoryFacts:
     covers: Callable[[], str] = lambda: ""
     """"" if there is history to summarise, else why not."""
     floor: Callable[[], list[Weight]] = list
-    """What no compaction removes."""
+    """Content that no compaction removes."""
     window: Callable[[], str] = lambda: ""
     """What fills the window, in words."""
     undone_tokens: Callable[[], int] = lambda: 0
     """The size before a compaction that the user undid and whose span is shown; or 0."""
     notes: Callable[[], str] = lambda: "there are no notes"
-    """"" if the notes can stand for history, else why not."""
+    """"" if the notes can replace history, else the reason why not."""
     streaks: Callable[[], int] = lambda: 0
     is_thrashing: Callable[[], bool] = lambda: False
     is_broken: Callable[[], bool] = lambda: False
@@ -343,7 +343,7 @@ def _compact_from_notes(s: Situation) -> Plan | str:
     if why := history.failed.get("notes") or history.notes():
         return why
     if not history.is_plain:
-        return "something in particular is wanted"
+        return "the summary has special instructions"
     if s.trigger != "reactive" and not s.can_move():
         return BOUND
     return Compact("notes", "the notes need no call", history.restores)
@@ -353,7 +353,7 @@ def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
     def judge(s: Situation) -> Plan | str:
         history = s.history()
         if way == "digest":
-            return Compact(way, "the log tells it without a model", history.restores)
+            return Compact(way, "the digest needs no model", history.restores)
         if not history.model:
             return ""
         if why := history.failed.get(way) or _find_model_obstacle(s, history):

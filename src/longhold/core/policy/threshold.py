@@ -263,7 +263,7 @@ def _list_waiting(item: Item) -> Iterator[_Part]:
             yield "restored", "what was restored", item.measure, advice
         case Spoken():
             named = f"message #{item.id}, not answered yet"
-            yield "waiting", named, item.measure, "say it in fewer words"
+            yield "waiting", named, item.measure, "shorten the message"
         case _:
             named = f"the calls of #{item.id}, whose results are not read yet"
             yield "waiting", named, item.measure, "ask for less at a time"
@@ -273,7 +273,7 @@ def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0
     """Explain why compacting does not help. The shortest summary leaves `least_tokens`."""
     total = sum(weight.tokens for weight in weights)
     if total >= line_tokens or not least_tokens:
-        why = f"compacting cannot help: what every request holds is about {total:,} tokens and the window's limit is {line_tokens:,}"
+        why = f"compacting cannot help: every request contains about {total:,} tokens and the window's limit is {line_tokens:,}"
     else:
         why = (
             f"compacting does not help enough: with the shortest summary about {least_tokens:,} "

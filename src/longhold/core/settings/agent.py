@@ -43,8 +43,8 @@ class WindowSettings:
     auto: bool = setting(True, "free space automatically at the compaction threshold")
     auto_line: str = setting(
         "cost",
-        "the compaction threshold: 'cost' is the size at which carrying more costs more than"
-        " compacting and what that loses, '' is the end of the window less a reserve; or give"
+        "the compaction threshold: 'cost' is the size at which a longer context costs more"
+        " than a compaction and the content it loses, '' is the window less a reserve; or give"
         " '150000' tokens or '80%'",
         form=r"|cost|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
     )
@@ -259,7 +259,7 @@ class LoopSettings:
         10, "how many read-only tools may run in parallel", low=1, high=64
     )
     stop_blocks: int = setting(
-        8, "how often in a row stop hooks may make the agent continue", low=0, high=1_000
+        8, "how many times in a row stop hooks may make the agent continue", low=0, high=1_000
     )
 
 
@@ -267,7 +267,7 @@ class LoopSettings:
 class ShellSettings:
     pass_variables: str = personal(
         "",
-        "model keys that commands and hooks get nevertheless: names of variables, separated by"
+        "names of model-key variables that commands and hooks get nevertheless, separated by"
         " spaces",
         form=r"[A-Za-z0-9_ ]*",
     )
@@ -337,11 +337,11 @@ class AgentsSettings:
     )
     wakes: int = personal(
         20,
-        "turns in a row that mail and reports may start while the user says nothing; this ends"
-        " the exchange of two sessions that write to each other",
+        "turns in a row that mail and reports may start without a message of the user; this ends"
+        " an endless exchange between two sessions",
         low=0,
     )
     sessions_mail: bool = personal(True, "accept mail from your other sessions on this machine")
     coordinator: bool = setting(
-        False, "the main agent only directs workers in the background and does no work itself"
+        False, "the main agent only directs background workers and does no work itself"
     )

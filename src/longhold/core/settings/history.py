@@ -103,7 +103,9 @@ class DreamSettings:
         high=1,
     )
     removed_floor: int = personal(
-        3, "removals that are always allowed, or a small store could never lose a duplicate", low=0
+        3,
+        "number of removals that are always allowed, so that a small store can lose duplicates",
+        low=0,
     )
 
 
@@ -151,7 +153,9 @@ class SpillSettings:
 class ClearSettings:
     on: bool = setting(True, "clear old results of tools whose output can be fetched again")
     keep_results: int = setting(
-        5, "newest results that are never cleared, because the model still works with them", low=1
+        5,
+        "number of newest results that are never cleared, because the model still uses them",
+        low=1,
     )
     smallest_tokens: int = setting(
         200,

@@ -70,7 +70,7 @@ def _is_there(module: str) -> bool:
 
 
 def load_extra(module: str, *, extra: str, what: str = "this model") -> ModuleType:
-    """Import an optional package. If it is missing, raise a `ConfigError` that says how to get it."""
+    """Import an optional package. If it is missing, raise a `ConfigError` with the install command."""
     with explain_missing(extra, what):
         return import_module(module)
 
@@ -89,7 +89,7 @@ def explain_missing(extra: str, what: str) -> Iterator[None]:
 def missing_extra(
     error: ModuleNotFoundError, extra: str = "", what: str = "this"
 ) -> ConfigError | None:
-    """Return what to tell the user, or None if no extra provides the missing module."""
+    """Return a message for the user, or None if no extra provides the missing module."""
     module = (error.name or "").partition(".")[0]
     extras = [name for name, modules in EXTRAS.items() if module in modules]
     if not extras:

@@ -44,7 +44,7 @@ class Overtaken(Exception):
 
 @contextlib.contextmanager
 def explain_errors(path: Path) -> Iterator[None]:
-    """Convert `OSError` to a `StoreError` that says what to do."""
+    """Convert `OSError` to a `StoreError` whose message includes the remedy."""
     try:
         yield
     except StoreError:

@@ -104,7 +104,7 @@ def home() -> Path:
     try:
         place = Path(chosen).expanduser() if chosen else user_home() / ".longhold"
     except RuntimeError as error:
-        raise ConfigError(f"LONGHOLD_HOME is {chosen!r}: {error}; give a whole path") from error
+        raise ConfigError(f"LONGHOLD_HOME is {chosen!r}: {error}; give an absolute path") from error
     _check_owner(place)
     return place
 
@@ -278,7 +278,7 @@ def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> 
     except (tomllib.TOMLDecodeError, KeyError, TypeError):
         written = None
     if written != value:
-        raise ConfigError(f"{file}: cannot set {name} without harm; edit the file by hand")
+        raise ConfigError(f"{file}: cannot change {name} safely; edit the file by hand")
     write_private(file, after)
     return value
 

@@ -63,12 +63,12 @@ def look(engine: Engine, parts: Iterable[Part], taken: Iterable[Step] = ()) -> S
 
 
 def foresee(engine: Engine, parts: Sequence[Part]) -> SpaceDecision:
-    """Return what would be decided now, without doing it."""
+    """Return the decision for the current state, without carrying it out."""
     return decide(look(engine, parts), [step for part in parts for step in part.steps])
 
 
 async def free_space(engine: Engine, parts: Sequence[Part]) -> None:
-    """Do what the rules say before a call. A step that fails is recorded, and the next is tried."""
+    """Carry out the decisions of the rules before a call. A step that fails is recorded, and the next is tried."""
     for part in parts:
         part.observe(engine)
     owners = {step: part for part in parts for step in part.steps}

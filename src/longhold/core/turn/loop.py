@@ -252,7 +252,7 @@ class Loop:
         if reply.stop_reason == "max_tokens":
             return self._cut_off(state, played)
         if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
-            detail = "the model gave no answer, although asked again"
+            detail = "the model gave no answer, even after a second request"
             return self._resume_output(state, EMPTY) or Stopped(reason="empty", detail=detail)
         return await self._try_to_stop(state, reply)
 
@@ -295,7 +295,7 @@ class Loop:
         most = self.engine.fit_output(min(ESCALATED_OUTPUT_TOKENS, able.max_output_tokens))
         if state.max_output_tokens < most:
             why = (
-                f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
+                f"the answer was cut off at {state.max_output_tokens:,} tokens and requested again"
             )
             self.engine.record(Snipped(targets=played.entries, why=why))
             escalated = replace(state, max_output_tokens=most)

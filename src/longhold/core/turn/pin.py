@@ -32,7 +32,7 @@ def unpin(engine: Engine, numbers: Sequence[int]) -> None:
     for n in numbers:
         if engine.view.item_of(n) is None and not _copies(engine.view, [n]):
             raise NotInHistory(
-                f"message {n} is not in the view; `longhold pin` lists what is pinned"
+                f"message {n} is not in the view; `longhold pin` lists the pinned messages"
             )
     targets = (*numbers, *_copies(engine.view, numbers))
     engine.record(Pinned(targets=targets, on=False, why=WHY))

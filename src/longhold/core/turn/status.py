@@ -45,7 +45,7 @@ class Status:
 
     def short(self) -> str:
         money = f", {dollars(self.usd)}" if self.usd else ""
-        own = f", own calls {self.own_share:.0%}" if self.own_usd else ""
+        own = f", overhead {self.own_share:.0%}" if self.own_usd else ""
         if self.is_simulated:
             money, own = ", simulated", ""
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"

@@ -41,7 +41,7 @@ def undo(engine: Engine, n: int = 0) -> str:
             f"#{found.n} was done by the provider or for its limits, and cannot be undone"
         )
     engine.record(Undone(target=found.n))
-    return f"#{found.n} was undone: {found.why or 'the view is as before it'}"
+    return f"#{found.n} was undone: {found.why or 'the view does not include it any more'}"
 
 
 def redo(engine: Engine, n: int = 0) -> str:
@@ -55,7 +55,7 @@ def redo(engine: Engine, n: int = 0) -> str:
             f"#{found.n} depends on a change that is also undone; re-apply that first"
         )
     engine.record(redone)
-    return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
+    return f"#{found.n} is re-applied: {found.why or 'the view includes it again'}"
 
 
 def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange | None:

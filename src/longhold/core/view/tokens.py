@@ -88,7 +88,7 @@ def estimate_tokens(text: str, weights: Weights = O200K) -> int:
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What one model's answers have taught, stored as JSON."""
+    """The calibration learnt from one model's answers, stored as JSON."""
 
     model: str
     defaults: Weights

@@ -295,7 +295,7 @@ def _pi_changes(*, undo: bool) -> Iterator[FileChange]:
     if undo and before:
         yield FileChange(path=path, before=before, after=None, lines=("removed",))
     elif not undo:
-        lines = ("a status line, the tool search_history, and what a compaction left out",)
+        lines = ("a status line, the tool search_history, and facts that a compaction left out",)
         yield FileChange(path=path, before=before, after=pi.extension(program()), lines=lines)
 
 

@@ -34,7 +34,7 @@ def status_line(path: Path, now: float) -> str:
     answers = (entry for entry in reversed(history) if isinstance(entry, Replied))
     last = next((entry for entry in answers if entry.usage and entry.usage.prompt_tokens), None)
     if last is None or last.usage is None:
-        raise TranscriptError(path, "has no answer with a count of tokens yet")
+        raise TranscriptError(path, "has no answer with a token count yet")
     until = last.at + lifetime_seconds(last.model, written_lifetime(last.usage))
     spent, used = session_report(path), last.usage.prompt_tokens
     limit = infer_window(history) or capabilities(last.model).window_tokens

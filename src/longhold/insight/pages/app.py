@@ -150,9 +150,9 @@ class _Site:
         headers = request.headers
         host = headers.get("host", "")
         if host not in self._hosts:
-            return PlainTextResponse("use the address that was printed", 403)
+            return PlainTextResponse("use the address that `longhold serve` printed", 403)
         if find_foreign_page(headers.raw, f"http://{host}"):
-            return PlainTextResponse("another page asked for this", 403)
+            return PlainTextResponse("the request came from another page", 403)
         given = request.path_params["token"]
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return PlainTextResponse("not found", 404)
@@ -182,7 +182,7 @@ class _Site:
     async def undo(self, request: Request) -> Response:
         asked = request.query_params
         name = await run_in_threadpool(self._sessions.name, asked["session"])
-        assert self._undo is not None, "there is no such path otherwise"
+        assert self._undo is not None, "the path exists"
         return _json({"said": await self._undo(name, int(asked["n"]))})
 
     async def events(self, request: Request) -> Response:

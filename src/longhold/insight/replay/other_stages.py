@@ -21,7 +21,7 @@ LINE_SHARE = 0.8
 """Share of the window at which libraries free space by default (0.8 to 0.9)."""
 KEPT_MESSAGES = 20
 WINDOW_MESSAGES = 40
-"""Twice what a summariser keeps, because nothing else remains of the past."""
+"""Twice the number that a summariser keeps, because nothing else remains of the past."""
 KEPT_RESULTS = 10
 PROVIDER_LINE_TOKENS = 150_000
 """The default compaction threshold of the Messages API."""

@@ -128,7 +128,7 @@ OURS = (
     Policy(name="ours", label="our defaults"),
     Policy(
         name="ours_careful",
-        label="ours with more weight on what may be needed again",
+        label="Longhold with more weight on content that may be needed again",
         changes={"cost": {"need_weight": 80.0}},
     ),
 )

@@ -52,7 +52,7 @@ class RecordedSession:
     skipped: int = 0
     """Records of kinds that have no place in a conversation."""
     counter: TokenCounter = field(default_factory=lambda: TokenCounter(SETTINGS))
-    """Remembers what was counted, for all replays."""
+    """Caches token counts for all replays."""
     _names: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -104,7 +104,7 @@ class RecordedSession:
         return _sizes(self.entries)[1]
 
     def names(self, entry: AnyEntry) -> tuple[str, ...]:
-        """Return the exact names in what was said, answered or returned.
+        """Return the exact names in messages, answers and results.
 
         In order of appearance: which of two sources is missed first decides which is back for the other.
         """

@@ -235,7 +235,7 @@ class Regrets:
         return shown is None or name in shown
 
     def _shown(self, source: RegretSource) -> str | None:
-        """Return the text shown in place of a source, "" if none; None if it is shown whole."""
+        """Return the text shown instead of a source, "" if none; None if the source is shown in full."""
         view = self.view()
         if source.tool_use_id:
             return _find_result_text(view, source.tool_use_id)

@@ -117,7 +117,7 @@ def standard_stages(
 
 
 class _NothingShared(FileRecords):
-    """Hides what other sessions learnt, so that a replay gives the same figures everywhere."""
+    """Hides the calibration of other sessions, so that a replay gives the same figures everywhere."""
 
     def read(self, name: str) -> bytes:
         return b""
@@ -293,7 +293,7 @@ class SessionReplay:
         return usage
 
     def _explain(self, bill: PromptBill, usage: Usage) -> None:
-        """Book the call's price by cause. What a pause made cold is not the change's cost."""
+        """Book the call's price by cause. Tokens that a pause made cold are not part of the change's cost."""
         now, model = self._clock.now(), self.engine.model
         lives = lifetime_seconds(model, self.engine.frame.lifetime)
         is_cold = self._called_at is not None and now - self._called_at > lives

@@ -196,7 +196,7 @@ class _Reader:
     def _roll_back(self, turns: int, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
         if turns > len(self._turns):
-            self._account.repaired["rollback past what is there"] += 1
+            self._account.repaired["rollback past the beginning"] += 1
         gone = self._turns[-turns:]
         del self._turns[-turns:], self._asked[-turns:]
         if not gone:

@@ -81,7 +81,7 @@ def brain_by_name(name: str, script: str | None = None) -> Brain:
     """Create a brain; `scripted` needs a script."""
     if name == "scripted":
         if script is None:
-            raise ValueError("the scripted brain wants a script")
+            raise ValueError("the scripted brain needs a script")
         return ScriptedBrain(script)
     if name not in _PLAIN:
         raise ValueError(f"unknown brain {name!r}; one of {', '.join(BRAIN_NAMES)}")

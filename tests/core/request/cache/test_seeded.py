@@ -111,7 +111,7 @@ async def test_the_model_is_named(chat):
     one.view.model = "claude-opus-5"
     broke = await one_break(one)
     assert broke.cause == "model"
-    assert broke.detail == "claude-opus-5 was asked instead of claude-sonnet-5-5"
+    assert broke.detail == "claude-opus-5 was called instead of claude-sonnet-5-5"
 
 
 async def test_the_effort_is_named(chat):

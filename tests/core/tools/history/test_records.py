@@ -76,7 +76,7 @@ def test_a_body_that_was_altered_is_not_passed_off_as_the_original(session):
     assert read_body(Results(session), "a.txt", sha256) == "körper\n"
     for body in (b"other", b"\xff\xfe", b""):
         (session / "tool-results" / "a.txt").write_bytes(body)
-        with pytest.raises(Missing, match="is not what was written there"):
+        with pytest.raises(Missing, match="does not have the content that was written"):
             read_body(Results(session), "a.txt", sha256)
 
 

@@ -15,4 +15,4 @@ def test_the_longest_wait_is_on_it():
 def test_the_floor_for_ten_follows_from_the_prices():
     listed = prices("claude-sonnet-5-5")
     floor = 1 + 9 * listed.read / listed.write_5m
-    assert f"compared with one | {floor:.2f} |" in PAGE
+    assert f"relative to one | {floor:.2f} |" in PAGE

@@ -198,7 +198,7 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
         )
         return CacheBroke(cause="lookback", detail=detail)
     return CacheBroke(
-        cause="provider", detail="nothing changed and the cache should still have been warm"
+        cause="provider", detail="nothing changed, and the cache should still have been warm"
     )
 
 

@@ -309,7 +309,7 @@ def _model(before: Fingerprint, after: Fingerprint) -> Move | None:
     return Move(
         what="model",
         name=f"model {after.model}",
-        detail=f"{after.model} was asked instead of {before.model}",
+        detail=f"{after.model} was called instead of {before.model}",
         before=before.model,
         after=after.model,
     )

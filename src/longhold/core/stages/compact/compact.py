@@ -168,7 +168,7 @@ class Compaction:
         if self._from_notes is None:
             return "there are no notes"
         if engine.settings.compact.instructions:
-            return "`compact.instructions` asks for something in particular"
+            return "`compact.instructions` has special instructions for the summary"
         return self._from_notes.explain_absence(engine)
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
@@ -360,7 +360,7 @@ class Compaction:
         request = attempt.request
         attempt.before = before = await self._ask_hooks(request.trigger, request.focus)
         if before.focus:
-            attempt.failed["notes"] = "a hook asks for something in particular"
+            attempt.failed["notes"] = "a hook has special instructions for the summary"
             return None
         restored = await self._restore(engine, draft.material.segment, plan)
         draft, aim = replace(draft, restored=restored), attempt.bounds.aim
@@ -438,7 +438,7 @@ def _explain_empty(engine: Engine, request: CompactRequest) -> str:
     if _find_segment(engine, request) is not None:
         return ""
     if any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items):
-        return "all of it is compacted already; nothing was answered since"
+        return "everything is already compacted, and there is no newer answer"
     return "there is nothing to compact yet"
 
 

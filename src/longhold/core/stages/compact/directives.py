@@ -361,7 +361,7 @@ class _Shorter:
 def render_user_messages(
     ledger: DirectiveLedger, budget_tokens: int, *, can_open: bool = True
 ) -> ShownWords:
-    """Render the messages. `can_open` tells whether the model has a tool that shows them whole."""
+    """Render the messages. `can_open` is True if the model has a tool that shows them in full."""
     if not ledger.directives:
         return ShownWords()
     vital = find_vital((each.message, each.text) for each in ledger.directives)

@@ -203,7 +203,7 @@ def check_shorter(engine: Engine, material: Material) -> None:
     short = scale_tokens(SHORT_SUMMARY_TOKENS, full.window.limit_tokens)
     if beside_tokens < short:
         raise NotShorter(
-            f"a summary would be no shorter: it takes about {short:,} tokens, and there are"
+            f"a summary would not be shorter: it takes about {short:,} tokens, and there are"
             f" {beside_tokens:,} besides your words; nothing was changed"
         )
 
@@ -216,7 +216,7 @@ def check_gain(engine: Engine, draft: CompactionDraft) -> None:
 
 def _explain_no_gain(before: int, after: int) -> str:
     return (
-        f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
+        f"a summary would not be shorter: {before:,} tokens would become {after:,}; "
         "nothing was changed"
     )
 

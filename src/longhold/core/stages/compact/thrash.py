@@ -64,7 +64,7 @@ def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
             record_shortened(engine, {one.id: text}, why, "relieve")
             done.append(f"{one.said} was cleared")
     if count_streaks(engine.view.history) + 1 >= WITHOUT_MODELS:
-        done.append("no model is asked for a summary for now unless you ask for one")
+        done.append("no model writes summaries for now, unless you request one")
     said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
     engine.record(Failed(what=WHAT, error=said))
     return said, restores
@@ -122,7 +122,7 @@ def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness)
 
 
 def itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
-    """Say what fills the window, and what a person can do about it."""
+    """Describe what fills the window, and what the user can do about it."""
     heaviest = "; ".join(map(str, _find_culprits(view, weigh)[:LISTED]))
     return f"In the window: {heaviest}. {ADVICE}"
 
@@ -141,7 +141,7 @@ def _find_culprits(view: View, weigh: Callable[[Measure], float]) -> list[Culpri
         tokens = round(weigh(item.measure))
         match item:
             case Spoken(kind="restored"):
-                said = "what is brought back after each compaction"
+                said = "content restored after each compaction"
                 found.append(Culprit(tokens, said, is_restored=True))
             case Spoken(kind="said"):
                 files = ", ".join(source.file for source in rules.get(item.id, ()))

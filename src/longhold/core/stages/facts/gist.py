@@ -15,7 +15,7 @@ REMEMBERED = 4_096
 CONCLUSIONS = 2
 LEAST_CHARS = 40
 LONG_CHARS = 400
-"""A longer answer between calls says something."""
+"""A longer answer between calls has content."""
 QUESTION_CHARS = 160
 WEIGHED_SENTENCES = 60
 """A longer text is a document, represented by its beginning."""
@@ -53,10 +53,10 @@ _OPEN = re.compile(
     r"\b(?:limitation|cannot|remain(?:s|ing)?|pending|not yet|todo|unresolved|next steps?)\b",
     re.IGNORECASE,
 )
-"""Says what is left to do or to know."""
+"""States what is left to do or to find out."""
 _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
-"""A shorter sentence says nothing by itself."""
+"""A shorter sentence has no content by itself."""
 MOST_NAMES = 3
 """More names than this are a list."""
 _TABLE = re.compile(r"^[ \t]*\|[\s|:-]+\|[ \t]*$\n?|^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE)

@@ -96,7 +96,7 @@ def exit_status_in(text: str) -> int | None:
 
 
 FAILED_CHARS = 10_000
-"""For a failed command, whose ends and errors say more than its middle."""
+"""For a failed command, whose ends and errors matter more than its middle."""
 CEILING_CHARS = 400_000
 """Half of a 200K window. No setting and no tool can exceed it."""
 PREVIEW_BYTES = 2_000

@@ -310,7 +310,7 @@ class History:
         return [range(n, n + 1) for n in numbers] + self._catalogue.find_covered(entry), False
 
     def _find_rest(self, entries: Entries, span: range) -> list[range]:
-        """Return what follows a range and belongs to its last step, which is opened whole."""
+        """Return the records after a range that belong to its last step."""
         chosen = reversed(_slice_entries(entries, span))
         last = next((entry for entry in chosen if isinstance(entry, Replied)), None)
         step = self._catalogue.step(last.n) if last and len(span) > 1 else []

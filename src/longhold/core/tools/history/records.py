@@ -254,5 +254,5 @@ def read_body(results: Results | None, file: str, sha256: str = "") -> ResultCon
     except (UnicodeDecodeError, msgspec.DecodeError):
         content = ()
     if sha256 and results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
-        raise Missing(f"{name!r} is not what was written there")
+        raise Missing(f"{name!r} does not have the content that was written")
     return content

@@ -87,7 +87,7 @@ class PrefixLeader:
             self._leaders.pop(key).set()
 
     def give_up(self, key: str, leader: asyncio.Event) -> None:
-        """Let the next caller lead, unless another has begun since."""
+        """Let the next caller go first, unless another one has started meanwhile."""
         if self._leaders.get(key) is leader:
             self._leaders.pop(key).set()
 
@@ -144,7 +144,7 @@ class Forks:
 
     def check_may_spend(self) -> None:
         if self.budget is not None and (spent := self.budget.describe_limit()):
-            raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
+            raise BudgetSpent(f"no call was made: {spent}; raise the limit to continue")
 
     def _log(self, kept: AgentLog | None) -> OpenLog | None:
         header = self.parent.log.header

@@ -308,7 +308,7 @@ class _Reader:
             self._place[str(uuid)] = self._writer.last
 
     def end(self) -> Iterator[AnyEntry]:
-        """Write what is only known at the end: unanswered words and the title."""
+        """Write entries that are only known at the end: unanswered messages and the title."""
         for words in self._queue.list_undelivered():
             yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
         yield from self._side_calls.write(math.inf)
@@ -370,7 +370,7 @@ class _Reader:
         model = str(message.get("model") or "")
         if model == SYNTHETIC or record.get("isApiErrorMessage"):
             if text_of(content) == UNASKED:
-                self._skip("answer that nobody asked for")
+                self._skip("answer without a question")
                 return
             yield self._writer.write(Failed(what="model", error=text_of(content)), _time(record))
             return

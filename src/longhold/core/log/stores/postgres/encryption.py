@@ -25,7 +25,7 @@ KEY_BYTES = 64
 
 
 class Codec(Protocol):
-    """Seals what a database stores. The same data must give the same bytes."""
+    """Encrypts the content of a database. The same data must give the same bytes."""
 
     def seal(self, data: bytes) -> bytes: ...
     def open(self, data: bytes) -> bytes:

@@ -184,7 +184,7 @@ class Writer:
                 wait_seconds = min(2 * wait_seconds, LONGEST_WAIT_SECONDS)
             except Exception as error:  # noqa: BLE001 - whoever waits must be told
                 if len(batch) == 1:
-                    self._fail(batch, StoreError(f"the store refused what was written: {error}"))
+                    self._fail(batch, StoreError(f"the store refused the entries: {error}"))
                     return
                 for one in batch:
                     self._commit([one])

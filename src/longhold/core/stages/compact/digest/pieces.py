@@ -45,7 +45,7 @@ class Worth(IntEnum):
     """
 
     OPEN_CALLS = 3_000_000
-    """What was done for a request that is not answered yet, or it would be done again."""
+    """Work done for an unanswered request, so that the model does not repeat it."""
     LAST_WORDS = 2_000_000
     FIRST_WORDS = 1_000_000
     """Ensures that no message is missing entirely."""
@@ -95,7 +95,7 @@ class Worth(IntEnum):
     SEEN_FILES = 120
     WORK = 100
     REPLACED = 150
-    """A small change, told by what replaced what."""
+    """A small change, shown as old and new text."""
     REPORTS = 65
     REASONS = 160
     LONG_ERRORS = 61
