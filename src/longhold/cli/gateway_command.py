@@ -58,14 +58,14 @@ def command(host: str, port: int, upstream: str, token: str, drain: float, as_js
         upstreams=upstreams, token=token, pages=dashboard, key=key, drain=Drain(drain)
     )
 
-    def started(url: str) -> None:
+    def announce(url: str) -> None:
         where = upstream or "the provider's own API"
         pages = f"{url}{DASHBOARD}/{options.key}/"
         lines = [f"{url} manages what goes to {where}; Ctrl-C stops it.", f"Look at it: {pages}"]
         found = {"url": url, "stats": f"{url}/longhold/stats", "pages": pages}
         report(as_json, found, lines)
 
-    serve(host, port, options, started=started)
+    serve(host, port, options, started=announce)
 
 
 def dashboard(planner: "Planner", key: str, port: int) -> "Starlette":

@@ -120,12 +120,12 @@ def reading(path: Path) -> Iterator["Progress | None"]:
             return
         read = 0
 
-        def reached(position: int) -> None:
+        def move_to(position: int) -> None:
             nonlocal read
             advance(position - read)
             read = position
 
-        yield reached
+        yield move_to
 
 
 @contextmanager

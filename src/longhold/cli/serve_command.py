@@ -45,10 +45,10 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
             partial(read_session, settings=settings),
         )
 
-    def started(address: str) -> None:
+    def announce(address: str) -> None:
         report(as_json, {"address": address}, [f"{address}\nCtrl-C stops it."])
 
-    serve(sessions, port=port, started=started)
+    serve(sessions, port=port, started=announce)
 
 
 def list_sessions(roots: Sequence[Path]) -> list[ListedSession]:

@@ -33,11 +33,11 @@ def command(host: str, port: int, brain: str, as_json: bool) -> None:
     """
     from longhold.simulator.server import serve  # needs an extra
 
-    def started(url: str) -> None:
+    def announce(url: str) -> None:
         line = f"{url} answers with the {brain} brain; Ctrl-C stops it."
         report(as_json, {"url": url, "brain": brain}, [line])
 
-    serve(host, port, _brain(brain), SimulatorSettings(), started=started)
+    serve(host, port, _brain(brain), SimulatorSettings(), started=announce)
 
 
 def _brain(name: str) -> Brain:

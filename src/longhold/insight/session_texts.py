@@ -65,11 +65,11 @@ def _read_transcript(path: Path, after: int) -> SessionTexts:
     places: dict[int, tuple[int, int]] = {}
     entries: list[AnyEntry] = []
 
-    def reached(position: int) -> None:
+    def move_to(position: int) -> None:
         nonlocal reading
         reading = position
 
-    with open_transcript(path, reached) as transcript:
+    with open_transcript(path, move_to) as transcript:
         for entry in transcript.entries:
             if reading != last:
                 before, last = last, reading

@@ -88,7 +88,7 @@ def test_agents_memory_and_notes_are_among_the_changes():
 def test_the_data_of_a_page_is_the_golden_one(tmp_path):
     path = tmp_path / "made-up.jsonl"
     write(path, 3, 14, compactions=1)
-    data = json.loads(read(entries_of(path)[:-1]).encoded())
+    data = json.loads(read(entries_of(path)[:-1]).encode())
     for name, table in data["tables"].items():
         for field, values in table.items():
             if field.endswith("usd"):

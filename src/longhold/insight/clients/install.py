@@ -73,7 +73,7 @@ class FileChange:
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:
     """Plan the changes. An undo restores the bytes of a file that nobody changed since."""
-    without = {one.path: _restored(one) for one in _PLANS[client](undo=True)}
+    without = {one.path: _restore_original(one) for one in _PLANS[client](undo=True)}
     if undo:
         found = list(without.values())
     else:
@@ -84,7 +84,7 @@ def plan(client: str, *, undo: bool = False) -> list[FileChange]:
     return [change for change in found if change.before != change.after]
 
 
-def _restored(change: FileChange) -> FileChange:
+def _restore_original(change: FileChange) -> FileChange:
     try:
         kept = msgspec.json.decode(_backup(change.path).read_bytes())
     except (OSError, msgspec.DecodeError):

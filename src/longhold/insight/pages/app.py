@@ -110,11 +110,11 @@ def application(
         "/api/events": site.events,
     }
     listed = [
-        Route("/{token}" + path, site.guarded(endpoint), methods=["GET"])
+        Route("/{token}" + path, site.guard(endpoint), methods=["GET"])
         for path, endpoint in routes.items()
     ]
     if undo is not None:
-        listed.append(Route("/{token}/api/undo", site.guarded(site.undo), methods=["POST"]))
+        listed.append(Route("/{token}/api/undo", site.guard(site.undo), methods=["POST"]))
     return Starlette(routes=listed, lifespan=lifespan)
 
 
@@ -132,8 +132,8 @@ class _Site:
         self._token = token
         self._hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
 
-    def guarded(self, endpoint: _Endpoint) -> _Endpoint:
-        async def guard(request: Request) -> Response:
+    def guard(self, endpoint: _Endpoint) -> _Endpoint:
+        async def check(request: Request) -> Response:
             if refusal := self._refusal(request):
                 response: Response = refusal
             else:
@@ -144,7 +144,7 @@ class _Site:
             response.headers.update(HEADERS)
             return response
 
-        return guard
+        return check
 
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers

@@ -65,7 +65,7 @@ class SessionData:
     """Columns of the table `context`, in stacking order."""
     tables: dict[str, Columns]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         return msgspec.json.encode(self)
 
 

@@ -208,7 +208,7 @@ class Regrets:
         source = self._results.get(need.result.tool_use_id)
         if source is None or source.n in self._back:
             return None
-        if source.tool_use_id in self.restored or self._shown(source) is None:
+        if source.tool_use_id in self.restored or self._find_shown(source) is None:
             return None
         self._back.add(source.n)
         return source
@@ -231,10 +231,10 @@ class Regrets:
     def _has(self, source: RegretSource, name: str) -> bool:
         if source.n in self._back or source.tool_use_id in self.restored:
             return True
-        shown = self._shown(source)
+        shown = self._find_shown(source)
         return shown is None or name in shown
 
-    def _shown(self, source: RegretSource) -> str | None:
+    def _find_shown(self, source: RegretSource) -> str | None:
         """Return the text shown instead of a source, "" if none; None if the source is shown in full."""
         view = self.view()
         if source.tool_use_id:

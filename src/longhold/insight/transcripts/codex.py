@@ -94,11 +94,11 @@ class _Reader:
             case {"type": "event_msg", "payload": dict(event)}:
                 yield from self._event(event, at)
             case {"type": "compacted", "payload": dict(compaction)}:
-                yield from self._compacted(compaction, at)
+                yield from self._compact(compaction, at)
             case {"type": "session_meta", "payload": dict(meta)}:
-                yield from self._framed(meta, at)
+                yield from self._frame(meta, at)
             case {"type": "turn_context", "payload": {"model": str(model)}} if model != self._model:
-                yield from self._switched(model, at)
+                yield from self._switch(model, at)
             case {"type": str(kind), "payload": _}:
                 self._account.skipped[kind] += 1
             case {"record_type": str(kind)}:
@@ -106,7 +106,7 @@ class _Reader:
             case {"type": str()}:
                 yield from self._item(record, at)
             case {"instructions": _}:
-                yield from self._framed(record, at)
+                yield from self._frame(record, at)
             case _:
                 self._account.malformed.append((number, "a record without a type"))
 
@@ -120,7 +120,7 @@ class _Reader:
         for item, at in held.results:
             yield self._dialogue.ran(decode_result(item), at=at)
 
-    def _framed(self, meta: JsonObject, at: float) -> Iterator[AnyEntry]:
+    def _frame(self, meta: JsonObject, at: float) -> Iterator[AnyEntry]:
         instructions = meta.get("base_instructions") or meta.get("instructions")
         text = instructions.get("text") if isinstance(instructions, dict) else instructions
         if self._is_framed or not isinstance(text, str):
@@ -130,7 +130,7 @@ class _Reader:
         frame = Framed(sections=(Section(name="instructions", text=text),))
         yield self._writer.write_frame(frame, at)
 
-    def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
+    def _switch(self, model: str, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
         self._model = model
         yield self._writer.write(Switched(model=model), at)
@@ -146,7 +146,7 @@ class _Reader:
                 self._round.results.append((item, at))
         elif _is_users(item):
             yield from self.flush()
-            yield from self._said(item, at)
+            yield from self._say(item, at)
         else:
             if self._round is not None and self._round.results:
                 yield from self.flush()
@@ -157,7 +157,7 @@ class _Reader:
                 read_answer(item, partial(arguments_of, account=self._account))
             )
 
-    def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
+    def _say(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         _, content = decode_item(item)
         text = text_of(content)
         is_context = bool(text) and not strip_wrapped(text)
@@ -206,7 +206,7 @@ class _Reader:
         targets = tuple(range(gone[0], self._writer.last + 1))
         yield self._writer.write(Snipped(targets=targets, why="The user went back."), at)
 
-    def _compacted(self, compaction: JsonObject, at: float) -> Iterator[AnyEntry]:
+    def _compact(self, compaction: JsonObject, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
         history = compaction.get("replacement_history")
         items = [i for i in history if isinstance(i, dict)] if isinstance(history, list) else []

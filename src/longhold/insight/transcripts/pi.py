@@ -211,9 +211,9 @@ class _Reader:
             case {"type": "branch_summary", "summary": str(summary)}:
                 yield from self._beside(summary, at)
             case {"type": "compaction", "summary": str(summary)}:
-                yield from self._compacted(record, summary, at)
+                yield from self._compact(record, summary, at)
             case {"type": "session" | "model_change", "modelId": str(model)}:
-                yield from self._switched(model, at)
+                yield from self._switch(model, at)
             case {"type": "thinking_level_change", "thinkingLevel": str(level)}:
                 self._thinking = level
             case {"type": "session_info", "name": str(name)}:
@@ -223,7 +223,7 @@ class _Reader:
             case _:
                 self._account.malformed.append((number, "an entry without its content"))
 
-    def _compacted(self, record: JsonObject, summary: str, at: float) -> Iterator[AnyEntry]:
+    def _compact(self, record: JsonObject, summary: str, at: float) -> Iterator[AnyEntry]:
         first_kept = record.get("firstKeptEntryId", record.get("firstKeptEntryIndex"))
         start = self._starts.get(first_kept) if isinstance(first_kept, str | int) else None
         yield from self._dialogue.compacted(
@@ -238,7 +238,7 @@ class _Reader:
         at = at or seconds(message.get("timestamp"))
         match message:
             case {"role": "assistant"}:
-                yield from self._replied(message, at, origin)
+                yield from self._reply(message, at, origin)
             case {"role": "toolResult"}:
                 yield self._ran(message, at, origin)
             case {"role": "user"}:
@@ -258,7 +258,7 @@ class _Reader:
     def _beside(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
         yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
 
-    def _replied(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
+    def _reply(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
         reason = str(message.get("stopReason") or "")
         if reason in _BROKEN_OFF:
             error = str(message.get("errorMessage") or reason)
@@ -267,7 +267,7 @@ class _Reader:
             return
         model = str(message.get("model") or "")
         if self._model and model:
-            yield from self._switched(model, at)
+            yield from self._switch(model, at)
         yield from self._dialogue.replied(
             _content(message.get("content")),
             answer=origin,
@@ -301,7 +301,7 @@ class _Reader:
             )
             yield self._writer.write(call, at)
 
-    def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
+    def _switch(self, model: str, at: float) -> Iterator[AnyEntry]:
         if model != self._model:
             self._model = model
             yield self._writer.write(Switched(model=model), at)
@@ -385,7 +385,7 @@ def write(view: View, *, session: str = "longhold", directory: str = "") -> Iter
         if message.role == "assistant":
             yield writer.answer(message.content)
         else:
-            yield from writer.said(message.content)
+            yield from writer.say(message.content)
 
 
 class _Writer:
@@ -422,7 +422,7 @@ class _Writer:
             }
         )
 
-    def said(self, content: Content) -> Iterator[bytes]:
+    def say(self, content: Content) -> Iterator[bytes]:
         results, rest = split_results(content)
         yield from (self._message(self._result(block)) for block in results)
         if rest:

@@ -95,7 +95,7 @@ class MessageQueue:
             for each in self._waiting
         ]
 
-    def delivered(self) -> Iterable[QueuedWords]:
+    def take_delivered(self) -> Iterable[QueuedWords]:
         """Return the words given to the model since, which have no record."""
         words, self._removed = self._removed, []
         return words
@@ -378,7 +378,7 @@ class _Reader:
         if response != self._answer_to:
             yield from self._side_calls.write(_time(record))
             yield from self._write_delivered()
-        self._called(response, {b.id: b.name for b in content if isinstance(b, ToolUse)})
+        self._remember_calls(response, {b.id: b.name for b in content if isinstance(b, ToolUse)})
         entry = self._writer.replied(
             response,
             content,
@@ -393,7 +393,7 @@ class _Reader:
         self._standing.add(entry.n)
         yield entry
 
-    def _called(self, response: str, names: dict[str, str]) -> None:
+    def _remember_calls(self, response: str, names: dict[str, str]) -> None:
         """Remember the tools that an answer called. Only the last answer can wait for results."""
         if response != self._answer_to:
             self._answer_to = response
@@ -434,7 +434,7 @@ class _Reader:
         )
 
     def _write_delivered(self) -> Iterator[AnyEntry]:
-        for words in self._queue.delivered():
+        for words in self._queue.take_delivered():
             said = self._writer.said(
                 (Text(text=words.text),), at=words.at, hidden=not words.is_users
             )
