@@ -60,7 +60,7 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
     """Give the agent one task and let it work.
 
     Piped input is sent with the task, as in `git diff | longhold run -p review`. Without -p it is
-    the task. Answers go to stdout, what the tools do to stderr. The command cannot prompt: a tool
+    the task. Answers go to stdout, tool activity to stderr. The command cannot prompt: a tool
     call that needs permission is denied unless a rule or --mode allows it. The exit code is 0 if
     the task was completed, 9 if calls were denied and nothing was changed, 8 if the work ended
     otherwise.

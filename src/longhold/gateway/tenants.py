@@ -87,7 +87,7 @@ class TenantBudgets:
                 account.freed.notify_all()
 
     def check(self, tenant: str) -> float:
-        """Return what the tenant has spent today; raise `OverBudget` if that is its budget."""
+        """Return the tenant's spending today; raise `OverBudget` if the budget is spent."""
         spent = self.spent_today(tenant).usd
         if self.is_set and spent >= self._usd:
             raise OverBudget(

@@ -26,7 +26,7 @@ from longhold.gateway.server import GatewayOptions, running
 from longhold.gateway.unmanaged import name_unmanaged
 
 CONFIGURED = ("claude", "codex", "pi")
-"""Clients that are told the gateway's address in their own way. Logging in, they go past it."""
+"""Clients that are told the gateway's address in their own way. When the user logs in, they do not use it."""
 MODELS = "models.json"
 NOT_FOUND = 127
 SIGNALLED = 128

@@ -145,7 +145,7 @@ def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
 
 
 def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
-    """Rank remedies by what they would have saved, net of their own cost."""
+    """Rank remedies by their savings, less their own cost."""
     saved: dict[str, float] = defaultdict(float)
     hour, compacted = -sum(row["hour_usd"] for row in rows), 0.0
     for row in rows:

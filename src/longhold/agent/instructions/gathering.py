@@ -169,7 +169,7 @@ class Waiting:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies what the user trusts: an importer and a file, or a file with this text."""
+        """Identifies a trusted object: an importer and a file, or a file with this text."""
         what = ["local", self.sha256] if self.sha256 else ["import", str(self.importer)]
         said = msgspec.json.encode([*what, str(self.path)])
         return hashlib.sha256(said).hexdigest()

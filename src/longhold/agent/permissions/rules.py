@@ -1,6 +1,6 @@
 """Permission rules, such as `Bash(git status:*)`, `Edit(src/**)` or a bare tool name.
 
-An allow rule must cover exactly what would happen. A deny rule applies if it may cover it. In a
+An allow rule must cover the whole call. A deny rule applies if it may cover it. In a
 path, `*` and `?` match within one directory and `**` across directories. A pattern without a slash
 matches at any depth, `/` or `~/` makes it absolute, any other is relative to a working directory. A
 directory covers everything in it.

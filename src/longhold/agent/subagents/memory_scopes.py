@@ -112,7 +112,7 @@ class OwnMemory:
         self._session = session
         self._is_outside = is_outside
         self._claim: Callable[[], object] = lambda: None
-        """Stores what the agent wrote directly to the directory."""
+        """Stores files that the agent wrote directly to the directory."""
 
     def tool(self, engine: Engine, root: Path) -> Tool:
         viewed = ViewedMemories(MemoryPlace(store=self.store.root, root=root))

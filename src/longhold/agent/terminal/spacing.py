@@ -77,7 +77,7 @@ class StageLines:
 
 
 def last_messages(history: Sequence[AnyEntry]) -> list[tuple[str, Tone]]:
-    """Return the last thing the user said and the answers to it, shortened."""
+    """Return the user's last message and the answers to it, shortened."""
     found: list[tuple[str, Tone]] = []
     for entry in history:
         text = text_of(entry.content).strip() if isinstance(entry, Said | Replied) else ""

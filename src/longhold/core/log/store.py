@@ -102,7 +102,7 @@ class Store(Protocol):
         """List the agents with a log below a session's, by the names `find` accepts."""
 
     def find(self, session: str, *, by_prefix: bool = False) -> StoredSession:
-        """Find a session by its id, or with `by_prefix` by what a person types.
+        """Find a session by its id, or with `by_prefix` by the beginning of its id.
 
         That may be the beginning of an id, or `newest` of the current directory.
         """
@@ -144,7 +144,7 @@ _Found = TypeVar("_Found", bound=StoredSession)
 
 
 def only_one(session: str, matches: Sequence[_Found]) -> _Found:
-    """Return the only session that begins with what a person typed."""
+    """Return the only session whose id begins with this text."""
     if len(matches) == 1:
         return matches[0]
     some = ", ".join(one.id for one in matches[:4])

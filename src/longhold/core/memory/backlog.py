@@ -47,7 +47,7 @@ class WaitingSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     chars: int = 0
     """Their length: the text that a search reads."""
     is_outside: bool = False
-    """The session read untrusted text, so what it teaches waits for consent."""
+    """The session read untrusted text, so its memories wait for consent."""
     since: float = 0.0
     why: str = ""
     """Why it was not searched when it was idle."""

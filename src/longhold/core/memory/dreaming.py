@@ -234,7 +234,7 @@ class DreamJobs:
         self._report(report)
 
     async def dream_now(self, *, is_trial: bool) -> DreamReport:
-        """Dream now, whatever the schedule. Errors are raised."""
+        """Dream now, independent of the schedule. Errors are raised."""
         by_engine = self.engine.settings.dream.by == "engine"
         if not by_engine and not is_trial and self._asks_first():
             raise MemoryRefused(ASKED_FIRST)

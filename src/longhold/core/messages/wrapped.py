@@ -45,7 +45,7 @@ def between_tags(tag: str, text: str) -> str | None:
 
 
 def strip_wrapped(text: str) -> str:
-    """Return what is outside all wrappers of one block. Takes linear time.
+    """Return the text outside all wrappers of one block. Takes linear time.
 
     A block that begins with a wrapper without an end is all the harness's.
     """

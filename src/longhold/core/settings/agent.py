@@ -34,7 +34,7 @@ class WindowSettings:
     limit_tokens: int = setting(
         0, "size of the model's context window; 0 takes it from the model table", low=0
     )
-    allow_long: bool = setting(True, "use windows over 200K if the model has one")
+    allow_long: bool = setting(True, "use a window over 200K if the model has one")
     reserve_tokens: int = setting(
         20_000,
         "space reserved for writing a summary; 99.99 % of summaries are under 17,400 tokens",

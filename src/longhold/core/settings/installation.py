@@ -99,7 +99,7 @@ def missing_extra(
 
 
 def install_words(extra: str) -> str:
-    """Return the command that adds an extra to this installation, whatever installed it."""
+    """Return the command that adds an extra to this installation, for any installer."""
     source, is_editable = _source()
     prefix = Path(sys.prefix)
     if (prefix / "pipx_metadata.json").is_file():

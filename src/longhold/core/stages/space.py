@@ -48,7 +48,7 @@ class Part:
         raise NotImplementedError
 
     def finish(self, engine: Engine) -> None:
-        """End a preparation, whatever was done in it."""
+        """End a preparation, with or without changes."""
 
 
 def look(engine: Engine, parts: Iterable[Part], taken: Iterable[Step] = ()) -> Situation:

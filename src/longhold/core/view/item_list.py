@@ -150,7 +150,7 @@ class ItemList:
                 self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
     def measure_undeleted(self, ids: Iterable[str]) -> Measure:
-        """Measure what the provider reads in addition if it ignores these cache edits."""
+        """Measure the extra tokens that the provider reads if it ignores these cache edits."""
         total = NOTHING
         for id in ids:
             owner = self.round_of(id)

@@ -52,7 +52,7 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     measure: Measure = NOTHING
 
     def is_asked(self) -> bool:
-        """Return whether the user said this and may expect an answer."""
+        """True if this is a message of the user that may expect an answer."""
         return self.kind == "said" and not self.hidden
 
     def fragments(self, projection: Projection) -> Iterator[Message]:

@@ -42,7 +42,7 @@ LOST = (
 
 
 def status_line(given: Mapping[str, Any], now: float) -> str:
-    """Render the status line, and keep what it needs for `known_status`."""
+    """Render the status line, and store its inputs for `known_status`."""
     path = Path(str(given.get("transcript_path") or ""))
     answer = known_status.last_answer(path) if path.is_file() else {}
     model = known_status.model_of(answer)
@@ -71,7 +71,7 @@ def session_report(path: Path) -> SpendingReport:
 
 
 def keep(given: Mapping[str, Any]) -> str:
-    """Before a compaction, return what it must keep; after it, what the summary lost."""
+    """Before a compaction, return the facts to keep; after it, the facts that the summary lost."""
     with suppress(LongholdError, OSError):
         history = read_entries(Path(str(given.get("transcript_path") or "")))
         is_over = given.get("hook_event_name") != "PreCompact"

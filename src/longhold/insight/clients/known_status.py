@@ -29,7 +29,7 @@ _early: list[bytes] = []
 
 
 def read_stdin() -> bytes:
-    """Return what the client sent, also if it was read before for a line that was not known."""
+    """Return the client's input, also if it was already read for an unknown line."""
     return _early.pop() if _early else sys.stdin.buffer.read()
 
 

@@ -38,7 +38,7 @@ LEAST_NAME_CHARS = 6
 """Shorter names are common words too often."""
 SETTINGS = BillingSettings()
 DENSITIES = (0.8, 1.6)
-"""A ratio outside says that the record lacks something, not how its tokens were counted."""
+"""A ratio outside this range shows that the record lacks content."""
 EXACT: frozenset[NameKind] = frozenset({"path", "name", "id", "address"})
 """Names that cannot be guessed; numbers and flags can."""
 

@@ -50,7 +50,7 @@ class Format(Protocol):
     def sniff(self, first: bytes) -> bool: ...
     def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
     def write(self, view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
-        """Write what a model sees. Clients that store sessions need the id and directory."""
+        """Write the view of a session. Clients that store sessions need the id and directory."""
 
 
 FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")

@@ -210,7 +210,7 @@ def refusal(block: ToolResult, record: JsonObject, tool: str) -> str | None:
 
 
 def _is_marked(record: JsonObject, tool: str) -> bool:
-    """True if the record itself says that the user refused, because a result can say anything."""
+    """True if the record itself shows that the user refused, because a result can contain any text."""
     result = record.get("toolUseResult")
     if result == _REJECTED or record.get("toolDenialKind") == "user-rejected":
         return True
