@@ -20,7 +20,7 @@ from pathlib import Path
 from harness import make_parser, print_result
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
-from longhold.core.memory.index import INDEX_LINE_CHARS, INDEX_LINES
+from longhold.core.memory.index import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings
@@ -171,7 +171,7 @@ def is_over(store: MemoryStore) -> bool:
     lines = text.splitlines()
     return (
         len(lines) > INDEX_LINES
-        or len(text.encode()) > store.limits.index_bytes
+        or len(text.encode()) > INDEX_BYTES
         or any(len(line) >= INDEX_LINE_CHARS for line in lines)
     )
 

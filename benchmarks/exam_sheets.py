@@ -28,7 +28,6 @@ from exam import find_segment, is_there, show
 from exam_sessions import Question
 from harness import RECORDED
 from longhold.core.messages import JsonObject
-from longhold.core.settings import HistorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
@@ -260,7 +259,7 @@ def mean(marks: list[float]) -> float:
 def look(name: str, query: str, count: Count) -> str:
     """Print what the History tool prints for one question or range, at its default settings."""
     segment = find_segment(name, RECORDED, count)
-    tool = history_tool(History(lambda: segment.history, settings=HistorySettings()))
+    tool = history_tool(History(lambda: segment.history))
     is_range = re.fullmatch(r"[#\d\s.–-]+|#?\d+ to #?\d+", query.strip())
     given: JsonObject = {"id": query} if is_range else {"query": query}
     content = asyncio.run(_run(tool, given)).content

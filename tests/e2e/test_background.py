@@ -72,7 +72,7 @@ async def at_work(project, brain):
     given = Settings()
     settings = replace(
         given,
-        memory=replace(given.memory, extract="always", consent="write", drain_seconds=60.0),
+        memory=replace(given.memory, extract="always", consent="write"),
         notes=replace(given.notes, first_tokens=1, model=True, model_when="always"),
         budget=replace(given.budget, own_share=0.0),  # because one answer pays for no notes
         dream=replace(given.dream, where="always"),

@@ -88,7 +88,7 @@ async def test_nothing_moves_and_no_thought_is_dropped(played):
     agent, _, _ = played
     view = agent.session.view
     spilled = [entry for entry in view.history if isinstance(entry, Spilled)]
-    (body,) = agent.engine.results.stored()
+    (body,) = agent.engine.results.list_stored()
     assert body.bytes == spilled[0].bytes > 200_000
     assert len(agent.engine.results.read(body.name)) == body.bytes
     assert not [entry for entry in view.history if isinstance(entry, CacheBroke)]

@@ -19,7 +19,7 @@ from longhold.core.log.entries import (
     Undone,
 )
 from longhold.core.messages import Text, ToolUse, text_of
-from longhold.core.settings import HistorySettings, LogSettings, Settings
+from longhold.core.settings import LogSettings, Settings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
@@ -109,9 +109,8 @@ def test_every_result_comes_back_exactly(steps):
                 lambda engine=engine: engine.view.history,
                 directory=path.with_suffix(""),
                 session="s",
-                settings=HistorySettings(page_chars=PAGE_CHARS),
             )
-            tool = history_tool(history)
+            tool = history_tool(history, window_tokens=lambda: 10 * PAGE_CHARS)
             for id, body in bodies.items():
                 assert asyncio.run(turned(tool, place, id)) == body
             history.close()

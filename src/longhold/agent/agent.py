@@ -31,7 +31,7 @@ from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import Settings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.abort import run_unless_aborted
-from longhold.core.turn.background import QUEUED, Background
+from longhold.core.turn.background import DRAIN_SECONDS, QUEUED, Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import ForkReply, ForkRequest
 from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
@@ -247,7 +247,7 @@ class Agent:
     async def close(self, reason: str = "other") -> None:
         """Stop running work, run SessionEnd hooks, save memories, and always close the log.
 
-        Memory jobs get `memory.drain_seconds` to finish; setting `abort` cuts that short.
+        Memory jobs get a minute to finish; setting `abort` cuts that short.
         """
         if self._is_closed:
             return
@@ -265,8 +265,7 @@ class Agent:
             last_first.push_async_callback(self.tool_context.close)
             last_first.push_async_callback(self.background.stop, ENDED)  # jobs call the model
             if self.engine.log.queue is not None:  # workers have queued their jobs by then
-                seconds = self.engine.settings.memory.drain_seconds
-                last_first.push_async_callback(self.background.drain, seconds, *QUEUED)
+                last_first.push_async_callback(self.background.drain, DRAIN_SECONDS, *QUEUED)
             if self.memory is not None:
                 last_first.push_async_callback(self.memory.close)
             if self.supervisor is not None:

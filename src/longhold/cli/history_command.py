@@ -23,7 +23,6 @@ from longhold.core.log.entries import ViewChange
 from longhold.core.log.stores import default_store
 from longhold.core.messages import block_to_wire
 from longhold.core.messages.text import clean_document, clean_text, pluralize
-from longhold.core.settings import load_settings
 from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.pages import find_matches
 from longhold.core.tools.history.question import parse_question
@@ -146,7 +145,6 @@ def _history(target: CommandTarget) -> History:
         directory=directory if directory is not None and directory.is_dir() else None,
         results=target.results,
         session=target.name,
-        settings=load_settings().history,
         shows=lambda n: is_shown(target.view, n),
     )
 

@@ -164,7 +164,7 @@ def undo(what: str, as_json: bool) -> None:
 def show(file: str, as_json: bool) -> None:
     """Show FILE, or the index of all memories, including the team's."""
     with memory_store() as store:
-        team = TeamMemories(team_directory(Path.cwd()), store.limits)
+        team = TeamMemories(team_directory(Path.cwd()))
         if file:
             found = _find(store, team, file)
             report(as_json, found, [found.text.rstrip()])
@@ -172,7 +172,7 @@ def show(file: str, as_json: bool) -> None:
         index, shared = store.index(), team.index()
         lines = [index.rstrip() or "No memories for this project."]
         lines += ["", "team", shared.rstrip()] if shared else []
-        report(as_json, {"memories": store.listed(), "team": team.memories()}, lines)
+        report(as_json, {"memories": store.list_lines(), "team": team.memories()}, lines)
 
 
 @command.command(epilog="Example: longhold memory search staging database")
@@ -244,7 +244,7 @@ def share(file: str, convention: bool, as_json: bool) -> None:
             raise click.UsageError(
                 "memory.team is 'off', so no session would use the memory; set it to 'read'"
             )
-        memory, team = store.memory(file), TeamMemories(team_directory(Path.cwd()), store.limits)
+        memory, team = store.memory(file), TeamMemories(team_directory(Path.cwd()))
         if any(one.file == file for one in team.memories()):
             raise MemoryRefused(f"the team already has a memory {file!r}; change that one")
         written = team.write(replace(memory, evidence=()), is_convention=convention)

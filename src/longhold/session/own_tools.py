@@ -25,7 +25,6 @@ def history_over(engine: Engine) -> Tool:
         directory=engine.directory,
         results=engine.results,
         session=engine.log.header.session,
-        settings=engine.settings.history,
         shows=lambda n: is_shown(engine.view, n),
     )
     return history_tool(

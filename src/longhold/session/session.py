@@ -565,7 +565,7 @@ class Session:
                 self._engine.close()
 
     async def aclose(self) -> None:
-        """Let memory jobs finish, up to `memory.drain_seconds`, and close. `async with` does it.
+        """Let memory jobs finish, up to a minute, and close. `async with` does it.
 
         The event loop is not blocked, also while a database is away.
         """

@@ -104,7 +104,7 @@ def test_a_linked_results_directory_is_refused(tmp_path, results):
     with pytest.raises(StoreError, match="is a link, and links are not followed"):
         keep(results, "x")
     assert names(tmp_path / "elsewhere") == []
-    assert results.stored() == []
+    assert results.list_stored() == []
 
 
 def test_a_linked_session_directory_is_refused(tmp_path, results):

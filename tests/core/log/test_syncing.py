@@ -41,7 +41,7 @@ def file(tmp_path):
 def test_a_burst_is_forced_together_and_to_its_end(file):
     began = time.monotonic()
     for _ in range(BURST):
-        file.written()
+        file.mark_written()
         file.sync_soon()
     while file.is_due:
         assert file.ran.wait(10)
@@ -64,7 +64,7 @@ def test_a_failure_is_told_once_and_leaves_it_due(file):
 
 def test_nothing_touches_a_file_that_is_finished(file):
     file.finish()
-    file.written()
+    file.mark_written()
     file.sync_soon()
     assert file.ran.wait(10)
     assert file.is_due

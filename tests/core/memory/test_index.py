@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from longhold.core.memory import index
 from longhold.core.memory.index import IndexLine, cut_index, index_line, links_in, make_index
-from longhold.core.settings import MemorySettings
 
-SMALL = MemorySettings(index_bytes=1_000)
 LISTED = st.lists(
     st.builds(
         IndexLine,
@@ -28,27 +26,28 @@ LISTED = st.lists(
 
 
 @contextmanager
-def few_lines():
+def in_little_space():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "INDEX_LINES", 10)
+        patch.setattr(index, "INDEX_BYTES", 1_000)
         yield
 
 
 @given(LISTED)
 def test_the_index_is_always_in_its_limits(listed):
-    with few_lines():
-        text = make_index(listed, SMALL)
+    with in_little_space():
+        text = make_index(listed)
         lines = text.splitlines()
         assert len(lines) <= 10 and len(text.encode()) <= 1_000
         assert all(len(line) < 150 for line in lines)
-        assert text == cut_index(text, SMALL)
+        assert text == cut_index(text)
 
 
 @given(LISTED)
 def test_every_line_leads_to_a_memory_that_holds(listed):
     holding = {one.file for one in listed if not one.superseded_by}
-    with few_lines():
-        text = make_index(listed, SMALL)
+    with in_little_space():
+        text = make_index(listed)
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     links = [links_in(line) for line in lines]
     assert all(len(found) == 1 and found[0] in holding for found in links)
@@ -64,13 +63,13 @@ def one(file, **more):
 def test_types_come_in_their_order_and_the_most_used_first():
     listed = [one("r.md", type="reference", uses=9), one("a.md"), one("b.md", uses=2)]
     listed.append(one("u.md", type="user"))
-    assert links_in(make_index(listed, MemorySettings())) == ["u.md", "b.md", "a.md", "r.md"]
+    assert links_in(make_index(listed)) == ["u.md", "b.md", "a.md", "r.md"]
 
 
 def test_what_nobody_uses_leaves_the_index_first():
     listed = [one(f"m{n}.md", uses=n, modified=100.0 - n) for n in range(12)]
-    with few_lines():
-        kept = links_in(make_index(listed, SMALL))
+    with in_little_space():
+        kept = links_in(make_index(listed))
     assert kept == [f"m{n}.md" for n in range(11, 2, -1)]
 
 
@@ -80,13 +79,13 @@ def test_a_long_description_is_cut_and_its_link_is_whole():
 
 
 def test_loading_cuts_by_lines_and_says_so():
-    text = cut_index("- [a](a.md): b\n" * 300, MemorySettings())
+    text = cut_index("- [a](a.md): b\n" * 300)
     assert text.count("- [a]") == 200
     assert "longer than 200 lines:" in text
 
 
 def test_loading_cuts_by_bytes_at_a_line():
-    text = cut_index(("- [a](a.md): " + "é" * 100 + "\n") * 150, MemorySettings())
+    text = cut_index(("- [a](a.md): " + "é" * 100 + "\n") * 150)
     assert "longer than 25,000 bytes:" in text
     kept = text.partition("\n[")[0].splitlines()
     assert len("\n".join(kept).encode()) < 25_000 and kept[-1].endswith("é" * 100)

@@ -19,7 +19,7 @@ def store(tmp_path):
 
 def remember(store, *texts, evidence=()):
     """Write one memory for each text, named by its number; evidence in the same order."""
-    start = len(store.listed(1_000))
+    start = len(store.list_lines(1_000))
     changes = []
     for number, text in enumerate(texts):
         rests_on = (evidence[number],) if evidence else ()

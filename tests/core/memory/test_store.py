@@ -238,7 +238,7 @@ def test_uses_are_counted_and_order_the_index(store, write):
     store.count_uses({"staging.md": 1})
     store.count_uses({"staging.md": 1})
     write(Memory(file="z.md", name="z", description="z"))
-    assert [one.uses for one in store.listed() if one.file == "staging.md"] == [2]
+    assert [one.uses for one in store.list_lines() if one.file == "staging.md"] == [2]
     assert store.index().splitlines()[0].startswith("- [Staging]")
 
 

@@ -18,9 +18,7 @@ from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.index import INDEX_LINE_CHARS, cut_index, links_in
 from longhold.core.memory.memory import MemoryConflict, NoSuchMemory
 from longhold.core.memory.store import MemoryStore
-from longhold.core.settings import MemorySettings
 
-LIMITS = MemorySettings(index_bytes=1_000)
 FILES = st.sampled_from([f"m{n}.md" for n in range(12)] + ["ops/x.md", "ops/y.md"])
 TEXTS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=30).map(
     lambda text: f"# {text}\n"
@@ -31,6 +29,7 @@ WRITERS = st.integers(0, 1)
 @pytest.fixture(autouse=True)
 def few_lines(monkeypatch):
     monkeypatch.setattr(index, "INDEX_LINES", 10)
+    monkeypatch.setattr(index, "INDEX_BYTES", 1_000)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -45,7 +44,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.commits: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
 
     def opened(self) -> MemoryStore:
-        return MemoryStore(self.place / "memory", LIMITS)
+        return MemoryStore(self.place / "memory")
 
     def teardown(self) -> None:
         for store in self.stores:
@@ -178,7 +177,7 @@ class StoreMachine(RuleBasedStateMachine):
     def the_index_is_in_its_limits_and_every_line_resolves(self):
         """Whatever was done."""
         index = self.index_on_disk()
-        assert index == cut_index(index, LIMITS)
+        assert index == cut_index(index)
         assert all(len(line) < INDEX_LINE_CHARS for line in index.splitlines())
         assert set(links_in(index)) <= self.model.keys()
 

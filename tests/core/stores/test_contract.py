@@ -108,12 +108,12 @@ def test_a_branch_knows_nothing_that_came_later(store, project):
     with store.branch("s", upto=2) as branch:
         assert [one.n for one in branch.entries] == [1, 2]
         assert (branch.header.parent, branch.header.parent_entry) == ("s", 2)
-        assert [body.name for body in branch.results.stored()] == ["early.txt"]
+        assert [body.name for body in branch.results.list_stored()] == ["early.txt"]
         assert branch.results.read("early.txt") == "the body of early"
         assert branch.append(said("elsewhere")).n == 3
     with store.branch("s") as whole:
         assert len(whole.entries) == 4
-        assert len(whole.results.stored()) == 2
+        assert len(whole.results.list_stored()) == 2
     assert len(store.load("s").entries) == 4
 
 
@@ -215,13 +215,13 @@ def test_bodies_are_written_once(store, project):
         with pytest.raises(StoreError, match="with other content"):
             log.results.keep(log.results.body("a/b", "other", cap_bytes=100), is_only_copy=True)
         assert log.results.read(body.file.name) == "words"
-        [stored] = log.results.stored()
+        [stored] = log.results.list_stored()
         assert (stored.name, stored.bytes) == (body.file.name, 5)
         assert log.results.remove([stored]) == [stored]
         with pytest.raises(StoreError):
             log.results.read(body.file.name)
     with store.open("s") as log:
-        assert log.results.stored() == []
+        assert log.results.list_stored() == []
 
 
 def test_texts_beside_a_log_are_replaced(store, project):

@@ -15,6 +15,7 @@ from longhold.agent.terminal.spacing import StageLines, last_messages, where_lin
 from longhold.core.messages import Text, ToolUse, text_of
 from longhold.core.messages.text import clean_document, clean_line, clean_text, quote_lines
 from longhold.core.turn.answering import SUGGESTION, own_refusal
+from longhold.core.turn.background import DRAIN_SECONDS
 from longhold.core.turn.fork import ForkRequest
 from longhold.core.turn.status import Status, cache_seconds, make_status
 from longhold.errors import LongholdError
@@ -313,9 +314,9 @@ class Turns:
         busy = ", ".join(job.name for job in agent.background.busy)
         with self.screen.working(agent.abort.set, what="leaving"):
             if busy:
-                seconds = agent.engine.settings.memory.drain_seconds
                 self.screen.say(
-                    f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C exits immediately.", "dim"
+                    f"Waiting up to {DRAIN_SECONDS:g} s for: {busy}. Ctrl-C exits immediately.",
+                    "dim",
                 )
             await agent.close(reason)
         self.say_how_to_resume()

@@ -190,7 +190,7 @@ class Log(Closing):
         if is_gone:
             raise _removal_error(self.path)
         self._is_torn = False
-        self._sync.written()
+        self._sync.mark_written()
 
     def _is_gone(self) -> bool:
         """Return whether the file was unlinked, so that anything written would be lost."""

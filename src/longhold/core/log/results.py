@@ -149,7 +149,7 @@ class Results:
         except OSError as error:
             raise self._error(name, error) from error
 
-    def stored(self) -> list[StoredBody]:
+    def list_stored(self) -> list[StoredBody]:
         found = []
         with suppress(OSError), self._open_body() as place, os.scandir(place) as listing:
             for entry in listing:
@@ -171,7 +171,7 @@ class Results:
 
     def sweep(self, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
         """Remove expired and excess bodies, and return the entries that explain their absence."""
-        expired, excess = plan_sweep(self.stored(), settings, now or earliest_now())
+        expired, excess = plan_sweep(self.list_stored(), settings, now or earliest_now())
         cap = f"{settings.session_bytes / 1e6:,.0f} MB"
         reasons = {
             f"older than {settings.retention_days} days": expired,

@@ -522,7 +522,7 @@ def _lines_until(path: Path, until: float) -> bytes:
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
     """Sweep a session that is not open. Its log gets the entries and keeps its mtime."""
     results = Results(log.with_suffix(""))
-    if not any(plan_sweep(results.stored(), settings, now or earliest_now())):
+    if not any(plan_sweep(results.list_stored(), settings, now or earliest_now())):
         return []
     before = log.stat()
     with Log.open(log) as opened:

@@ -30,7 +30,7 @@ class FileSync:
         self._error: OSError | None = None
         self._lock = threading.Lock()
 
-    def written(self) -> None:
+    def mark_written(self) -> None:
         self.is_due = True
 
     def now(self) -> None:

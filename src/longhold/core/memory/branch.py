@@ -64,7 +64,7 @@ class Branch:
     def read(self, file: str) -> str:
         """Return a file as this branch has it. The index is generated."""
         if file == INDEX:
-            return make_index(map(IndexLine.of, self.memories()), self.store.limits)
+            return make_index(map(IndexLine.of, self.memories()))
         change = self._changes.get(file)
         if change is not None and change.text is not None:
             return change.text

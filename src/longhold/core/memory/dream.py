@@ -28,7 +28,7 @@ from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.rules import MemoryRules, list_dangling, list_removed_lines
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tidy import TidyPlan, covers, most_removed, plan_tidying
+from longhold.core.memory.tidy import covers, most_removed, plan_tidying
 from longhold.core.messages import Usage
 from longhold.core.settings import DreamSettings
 from longhold.core.tools.describe import MEMORY
@@ -85,9 +85,8 @@ def list_unsound(branch: Branch, repository: Path) -> list[str]:
     """List problems of the memories after a branch would be merged."""
     memories = branch.memories()
     files = frozenset(memory.file for memory in memories)
-    limits = branch.store.limits
-    index = make_index(map(IndexLine.of, memories), limits)
-    wrong = [] if cut_index(index, limits) == index else ["the index is over its limits"]
+    index = make_index(map(IndexLine.of, memories))
+    wrong = [] if cut_index(index) == index else ["the index is over its limits"]
     for memory in memories:
         wrong += list_dangling(branch, memory.file, files, repository)
         before = branch.store.history.text(branch.base.get(memory.file, ""))
@@ -267,7 +266,14 @@ def tidy_branch(
     dropped = _leave_out(branch, rules, cut_short)
     by_model = branch.changes()
     replaced = _keep_evidence(branch)
-    plan = _plan(branch, rules, replaced)
+    plan = plan_tidying(
+        branch.memories(),
+        rules.settings,
+        rules.repository,
+        leave=branch.store.history.list_vetoed(),
+        replaced=replaced,
+        most=most_removed(len(branch.base), rules.settings) - len(replaced),
+    )
     for file, (_, reason) in plan.gone.items():
         branch.remove(file, reason)
     for file, memory in plan.memories.items():
@@ -296,18 +302,6 @@ def _merge_branch(branch: Branch, rules: MemoryRules, report: DreamReport) -> Dr
         with suppress(MemoryBusy):  # counts are not worth waiting for
             branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))
     return replace(report, commit=commit)
-
-
-def _plan(branch: Branch, rules: MemoryRules, replaced: Mapping[str, str]) -> TidyPlan:
-    most = most_removed(len(branch.base), rules.settings)
-    return plan_tidying(
-        branch.memories(),
-        rules.settings,
-        rules.repository,
-        leave=branch.store.history.list_vetoed(),
-        replaced=replaced,
-        most=most - len(replaced),
-    )
 
 
 def _inherited_uses(uses: Mapping[str, int], merged: Mapping[str, str]) -> Counter[str]:

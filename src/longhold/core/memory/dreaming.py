@@ -156,7 +156,7 @@ class DreamJobs:
 
         def count(since: float) -> int:
             note(place, SCANNED, self.clock())
-            return self._touched(since)
+            return self._count_touched(since)
 
         refusal = refuse_dream(
             settings,
@@ -268,7 +268,7 @@ class DreamJobs:
                 f"the dream failed: {why}; it is tried again in {RETRY_MINUTES:.0f} minutes"
             )
 
-    def _touched(self, since: float) -> int:
+    def _count_touched(self, since: float) -> int:
         log = self.engine.log
         return len({*log.shared.sessions_since(since)} - {log.header.session})
 
@@ -299,7 +299,7 @@ class DreamJobs:
                 permit=permit,
                 logs=logs,
                 since=since,
-                touched=self._touched(since),
+                touched=self._count_touched(since),
                 daybook=said,
                 tools=usable_tools(engine.frame.tools, can_look=self.unasked is not None),
                 can_look=self.unasked is not None,

@@ -268,7 +268,7 @@ def _list_known(store: MemoryStore, said: Sequence[Said]) -> list[IndexLine]:
 
     A short prompt is paid for in full, and would cost more with every memory that is learnt.
     """
-    listed = store.listed(LISTED_MEMORIES)
+    listed = store.list_lines(LISTED_MEMORIES)
     if len(listed) <= KNOWN_MEMORIES or not said:
         return listed
     hits = [store.search(text_of(one.content), KNOWN_PER_MESSAGE) for one in said]

@@ -13,7 +13,6 @@ from typing import Self
 from longhold.core.memory.memory import KINDS, Memory, MemoryKind
 from longhold.core.memory.paths import INDEX
 from longhold.core.messages.text import byte_count, clean_text, first_bytes, one_line, shorten
-from longhold.core.settings import MemorySettings
 
 TITLE_CHARS = 40
 
@@ -21,6 +20,8 @@ _LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
 INDEX_LINES = 200
 """Limited because the index is in every session's prompt."""
 INDEX_LINE_CHARS = 150
+INDEX_BYTES = 25_000
+"""About 6,000 tokens, 3 % of a 200K window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +46,11 @@ class IndexLine:
         )
 
 
-def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
+def make_index(rows: Iterable[IndexLine]) -> str:
     """Write the index within the limits. A last line counts the memories that did not fit."""
     current = [one for one in rows if not one.superseded_by]
     current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
-    room = _count_fitting(current, limits)
+    room = _count_fitting(current)
     kept = sorted(current[:room], key=lambda one: KINDS.index(one.type))
     lines = [index_line(one) for one in kept]
     if room < len(current):
@@ -67,14 +68,14 @@ def links_in(text: str) -> list[str]:
     return _LINK.findall(text)
 
 
-def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
+def cut_index(text: str, *, name: str = INDEX) -> str:
     """Cut an index to the part that a session loads, with a warning that names the limit."""
     lines = text.splitlines(keepends=True)
     kept = "".join(lines[:INDEX_LINES])
     caps = [f"{INDEX_LINES} lines"] if len(lines) > INDEX_LINES else []
-    if byte_count(kept) > limits.index_bytes:
-        caps.append(f"{limits.index_bytes:,} bytes")
-        cut = first_bytes(kept, limits.index_bytes)
+    if byte_count(kept) > INDEX_BYTES:
+        caps.append(f"{INDEX_BYTES:,} bytes")
+        cut = first_bytes(kept, INDEX_BYTES)
         kept = cut[: cut.rfind("\n") + 1]
     if not caps:
         return text
@@ -84,11 +85,11 @@ def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     )
 
 
-def _count_fitting(current: list[IndexLine], limits: MemorySettings) -> int:
+def _count_fitting(current: list[IndexLine]) -> int:
     sizes = [len(index_line(one).encode()) + 1 for one in current]
-    if len(current) <= INDEX_LINES and sum(sizes) <= limits.index_bytes:
+    if len(current) <= INDEX_LINES and sum(sizes) <= INDEX_BYTES:
         return len(current)
-    left = limits.index_bytes - len(_note_unlisted(len(current)).encode()) - 1
+    left = INDEX_BYTES - len(_note_unlisted(len(current)).encode()) - 1
     return bisect_right(list(accumulate(sizes[: INDEX_LINES - 1])), left)
 
 

@@ -119,7 +119,7 @@ class Recall:
 
     def manifest(self, shown: Shown) -> str:
         """List the newest memories that are not in the view, for a model to choose from."""
-        known = [(one.file, one) for one in self.store.listed(LISTED_MEMORIES)]
+        known = [(one.file, one) for one in self.store.list_lines(LISTED_MEMORIES)]
         known += [(key, IndexLine.of(one)) for key, one in self._team().items()]
         return "\n".join(
             f"- [{one.type}] {key} ({stamp(one.modified)}): {one.description}"

@@ -61,7 +61,7 @@ class Replica:
                     self._apply(number, msgspec.json.decode(data, type=SharedCommit))
         return True
 
-    def committed(self, record: Callable[[], int]) -> int:
+    def record_commit(self, record: Callable[[], int]) -> int:
         """Record a commit in a transaction that also publishes it; 0 means none."""
         while True:
             self.pull()

@@ -339,7 +339,7 @@ class MemorySearch:
         if head != self._head:
             self._head = head
             self._common.clear()
-        asked = self._asked(query)
+        asked = self._read_question(query)
         by_words = self._score_words(asked)
         meaning: Mapping[int, float] = {}
         if self._vectors:
@@ -367,7 +367,7 @@ class MemorySearch:
             return self._adjacency.of(ids, head)
         return []
 
-    def _asked(self, query: str) -> _Asked:
+    def _read_question(self, query: str) -> _Asked:
         total: int = self._sql.one("SELECT count(*) FROM tree")[0]
         most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
         words = words_of(split_unspaced(query))

@@ -63,7 +63,7 @@ from longhold.core.messages.text import pluralize
 from longhold.core.models.prices import price_call
 from longhold.core.settings import MemorySettings
 from longhold.core.tools.protocol import Tool
-from longhold.core.turn.background import Background
+from longhold.core.turn.background import DRAIN_SECONDS, Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix, deny_all
 from longhold.core.view.items import Round
@@ -104,7 +104,7 @@ class LazyStore:
         self._commits = commits
         self._claim = claim
         self._store: MemoryStore | None = None
-        self.team = TeamMemories(team, limits) if limits.team != "off" else None
+        self.team = TeamMemories(team) if limits.team != "off" else None
 
     @property
     def exists(self) -> bool:
@@ -255,18 +255,18 @@ class MemoryJobs:
         if not self.store.has_any:
             return None
         await retry_while_busy(self.store.store)
-        return await self._recall().recall(asked, self._shown())
+        return await self._recall().recall(asked, self._find_shown())
 
     async def _show(self, names: Sequence[str]) -> Recollection | None:
         await retry_while_busy(self.store.store)
-        return self._recall().show(names, self._shown())
+        return self._recall().show(names, self._find_shown())
 
     async def _choose(self, asked: str) -> Sequence[str]:
         """Let a model choose from the memories that are not in the view, if that can be paid."""
         if not self.store.has_any or self.ask is None:
             return ()
         await retry_while_busy(self.store.store)
-        listed = self._recall().manifest(self._shown())
+        listed = self._recall().manifest(self._find_shown())
         if not listed:
             return ()
         model = self.engine.settings.memory.recall_model
@@ -287,7 +287,7 @@ class MemoryJobs:
             clock=self.clock,
         )
 
-    def _shown(self) -> Shown:
+    def _find_shown(self) -> Shown:
         engine = self.engine
         window = engine.fullness().window.limit_tokens
         return self._viewed.follow(engine.view.history).find_shown(
@@ -470,8 +470,7 @@ class MemoryJobs:
         if self._may_search and _is_at_rest(self.engine):
             with suppress(OSError):
                 self._offer_backlog(with_own=True)
-        seconds = self.engine.settings.memory.drain_seconds
-        late = await self.background.drain(seconds, EXTRACT, DREAM)
+        late = await self.background.drain(DRAIN_SECONDS, EXTRACT, DREAM)
         if EXTRACT in late:  # a dream that is stopped reports that itself
             self._report(Failed(what=EXTRACT, error=STOPPED))
         with suppress(OSError):

@@ -139,7 +139,7 @@ class MemoryStore:
         rows = self.database.all("SELECT file, text FROM tree JOIN texts USING (sha) ORDER BY file")
         return [parse(file, text) for file, text in rows]
 
-    def listed(self, limit: int = -1) -> list[IndexLine]:
+    def list_lines(self, limit: int = -1) -> list[IndexLine]:
         """Return an index line for each memory, newest first, without reading the texts."""
         rows = self.database.all(
             "SELECT t.file, name, description, type, modified, coalesce(count, 0), superseded_by"
@@ -151,7 +151,7 @@ class MemoryStore:
         return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
-        return cut_index(self.history.text(self.version(INDEX)), self.limits)
+        return cut_index(self.history.text(self.version(INDEX)))
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
         return self._search.find(query, limit)
@@ -286,7 +286,7 @@ class MemoryStore:
                 self._list_drifted(drifted), "person", "changed by hand", index=index
             )
 
-        done = self._publish(self._replica.committed(record))
+        done = self._publish(self._replica.record_commit(record))
         # A person may arrange the index by hand, but every session loads it, so its limits hold.
         if indexes and not self._is_sound(indexes[0]):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
@@ -341,7 +341,7 @@ class MemoryStore:
             self._step("recorded")
             return id
 
-        return self._publish(self._replica.committed(record))
+        return self._publish(self._replica.record_commit(record))
 
     def _record(
         self,
@@ -354,11 +354,11 @@ class MemoryStore:
     ) -> int:
         writer = CommitWriter(self.database, self.clock())
         due = writer.due(changes)
-        if due or self.history.text(self.version(INDEX)) != self._wanted(index):
+        if due or self.history.text(self.version(INDEX)) != self._choose_index(index):
             writer.begin(by, why, undoes)
             for change in due:
                 writer.put(change)
-            writer.put_index(self._wanted(index))
+            writer.put_index(self._choose_index(index))
         return writer.id
 
     def _publish(self, id: int) -> Commit | None:
@@ -367,15 +367,15 @@ class MemoryStore:
             self._checkout.bring_up()
         return self.history.commit(id) if id else None
 
-    def _wanted(self, index: str | None) -> str:
-        return make_index(self.listed(), self.limits) if index is None else index
+    def _choose_index(self, index: str | None) -> str:
+        return make_index(self.list_lines()) if index is None else index
 
     def _is_sound(self, index: str) -> bool:
         is_short = all(len(line) < INDEX_LINE_CHARS for line in index.splitlines())
         files = self.versions()
         return (
             is_short
-            and cut_index(index, self.limits) == index
+            and cut_index(index) == index
             and all(file in files for file in links_in(index))
         )
 

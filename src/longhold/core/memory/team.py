@@ -21,7 +21,6 @@ from longhold.core.memory.memory import (
 from longhold.core.memory.paths import INDEX, check_memory_name, check_place
 from longhold.core.memory.store import FILE_BYTES
 from longhold.core.messages.secrets import find_secrets
-from longhold.core.settings import MemorySettings
 from longhold.core.settings.private_files import Overtaken, open_flags, replace_content
 
 PREFIX = "team/"
@@ -39,25 +38,26 @@ def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
 
 
 class TeamMemories:
-    def __init__(self, root: Path, limits: MemorySettings | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.limits = limits or MemorySettings()
 
     def memories(self) -> list[Memory]:
         """Return all memories, except unreadable ones and those with a forbidden name."""
         if self._has_link() or not self.root.is_dir():
             return []
         found = []
+        above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
         for file, status in markdown_below(self.root):
             try:
-                text = self._read(check_memory_name(file))
+                name = f"{within}/{check_memory_name(file)}"
+                text = _read_unlinked(above, name, FILE_BYTES).decode()
             except (MemoryRefused, UnicodeDecodeError, OSError):
                 continue
             found.append(parse(file, text, at=status.st_mtime))
         return sorted(found, key=lambda memory: memory.file)
 
     def index(self) -> str:
-        return cut_index(self._made_index(), self.limits, name=f"{PREFIX}{INDEX}")
+        return cut_index(self._make_index(), name=f"{PREFIX}{INDEX}")
 
     def write(
         self, memory: Memory, *, is_convention: bool = False, expected: str | None = None
@@ -75,7 +75,7 @@ class TeamMemories:
         if (place.read_text(encoding="utf-8") if place.exists() else None) != expected:
             raise MemoryConflict(f"{memory.file} was changed since it was read; read it again")
         self._put(place, memory.text)
-        self._put(self.root / INDEX, self._made_index())
+        self._put(self.root / INDEX, self._make_index())
         return place
 
     def remove(self, file: str) -> None:
@@ -84,22 +84,18 @@ class TeamMemories:
         if not place.exists():
             raise NoSuchMemory(f"there is no team memory {file!r}")
         place.unlink()
-        self._put(self.root / INDEX, self._made_index())
+        self._put(self.root / INDEX, self._make_index())
 
     def _has_link(self) -> bool:
         return self.root.is_symlink() or self.root.parent.is_symlink()
-
-    def _read(self, file: str) -> str:
-        above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
-        return _read_unlinked(above, f"{within}/{file}", FILE_BYTES).decode()
 
     def _place(self, file: str) -> Path:
         if self._has_link():
             raise MemoryRefused(f"{self.root} is behind a link; remove it and try again")
         return check_place(self.root, file)
 
-    def _made_index(self) -> str:
-        return make_index(map(IndexLine.of, self.memories()), self.limits)
+    def _make_index(self) -> str:
+        return make_index(map(IndexLine.of, self.memories()))
 
     def _put(self, place: Path, text: str) -> None:
         """Replace a file atomically, keeping its mode."""

@@ -78,14 +78,10 @@ async def read_response(response: object) -> Reply:
     if isinstance(response, AsyncIterable):
         return reply_from_events([event async for event in response])
     is_list = isinstance(response, Sequence) and not isinstance(response, str | bytes)
-    is_stream = hasattr(response, "__next__") or _is_sdk_stream(response)
+    is_stream = hasattr(response, "__next__") or hasattr(response, "response")
     if isinstance(response, Iterable) and (is_list or is_stream):
         return reply_from_events(list(response))
     return reply_from(response)
-
-
-def _is_sdk_stream(response: object) -> bool:
-    return hasattr(response, "response") and hasattr(response, "__iter__")
 
 
 def reply_from_events(events: Sequence[object]) -> Reply:

@@ -97,15 +97,12 @@ def _asker(client: object) -> "_Ask | None":
     """Return a function that queries the client's server. "/path" starts at the server's root."""
     base = urlsplit(str(getattr(client, "base_url", "")))
     sdk: Any = client
+    models = "models" if base.path.rstrip("/").endswith("v1") else "v1/models"
     if not base.hostname or not hasattr(client, "get") or not hasattr(client, "post"):
         return None
 
     async def ask(method: str, path: str, body: JsonObject | None) -> Json:
-        url = (
-            f"{base.scheme}://{base.netloc}{path}"
-            if path.startswith("/")
-            else _models_path(base.path)
-        )
+        url = f"{base.scheme}://{base.netloc}{path}" if path.startswith("/") else models
         options = {"cast_to": object, "options": {"max_retries": 0}}
         call = sdk.get if method == "GET" else sdk.post
         if body is not None:
@@ -122,10 +119,6 @@ def _asker(client: object) -> "_Ask | None":
             raise
 
     return ask
-
-
-def _models_path(base_path: str) -> str:
-    return "models" if base_path.rstrip("/").endswith("v1") else "v1/models"
 
 
 def _entry_of(raw: Json, model: str) -> JsonObject | None:

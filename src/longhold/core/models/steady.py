@@ -96,31 +96,21 @@ class _SoFar:
     def accept(self, event: Event) -> bool:
         """Return whether the event is new. Raise if it contradicts an earlier one."""
         match event:
-            case Started():
-                return self._accept_start(event)
+            case Started(response_id=id):
+                is_new, self._started = not self._started, self._started or event
+                if self._started.response_id != id:
+                    raise StreamBroken("a second answer began inside the first; send it again")
+                return is_new
             case BlockFinished(index=index, block=block):
-                return self._accept_block(index, block)
+                is_new = index not in self._blocks
+                if self._blocks.setdefault(index, block) != block:
+                    raise StreamBroken(f"block {index} came twice and differs; send it again")
+                return is_new
             case Finished(reply=reply):
                 seen = tuple(self._blocks[index] for index in sorted(self._blocks))
                 if seen and seen != reply.content:
                     raise StreamBroken("the answer differs from its own blocks; send it again")
         return True
-
-    def _accept_start(self, event: Started) -> bool:
-        if self._started is None:
-            self._started = event
-            return True
-        if self._started.response_id != event.response_id:
-            raise StreamBroken("a second answer began inside the first; send it again")
-        return False
-
-    def _accept_block(self, index: int, block: Block) -> bool:
-        if index not in self._blocks:
-            self._blocks[index] = block
-            return True
-        if self._blocks[index] != block:
-            raise StreamBroken(f"block {index} came twice and differs; send it again")
-        return False
 
 
 class closing:

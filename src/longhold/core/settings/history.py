@@ -20,15 +20,6 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySettings:
-    page_chars: int = setting(
-        20_000,
-        "page size of the History tool: about 5,000 tokens, a fortieth of a 200K window",
-        low=500,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings:
     on: bool = setting(True, "store memories and recall them")
     directory: str = personal(
@@ -57,17 +48,11 @@ class MemorySettings:
         low=0,
         high=1,
     )
-    drain_seconds: float = setting(
-        60.0, "how long a session waits at its end for a running extraction", low=0
-    )
     team: str = setting(
         "read",
         "use the memories in the repository: 'read' or 'off'. To add one, run `longhold memory"
         " share FILE`",
         form="off|read",
-    )
-    index_bytes: int = setting(
-        25_000, "size limit of the index: about 6,000 tokens, 3 % of a 200K window", low=1_000
     )
     recall: bool = setting(True, "show the model memories that match the user's message")
     recall_model: str = personal(

@@ -67,7 +67,6 @@ class Settings:
     spill: layers.SpillSettings = field(default_factory=layers.SpillSettings)
     clear: layers.ClearSettings = field(default_factory=layers.ClearSettings)
     collapse: layers.CollapseSettings = field(default_factory=layers.CollapseSettings)
-    history: layers.HistorySettings = field(default_factory=layers.HistorySettings)
     compact: layers.CompactSettings = field(default_factory=layers.CompactSettings)
     notes: layers.NotesSettings = field(default_factory=layers.NotesSettings)
     memory: layers.MemorySettings = field(default_factory=layers.MemorySettings)

@@ -45,6 +45,8 @@ def _ignore(_name: str, _error: Exception) -> None:
 
 _WRITES = ("Edit", "Write", "NotebookEdit")
 STEPS_SHOWN, STEP_CHARS = 30, 160
+DRAIN_SECONDS = 60.0
+"""How long a session waits at its end for running jobs."""
 _PATHS = ("file_path", "notebook_path", "path")
 
 
@@ -204,7 +206,7 @@ def background_of(engine: Engine) -> Background:
 def watch_forks(ask: AskFork) -> AskFork:
     """Count the events of a job's forks. Foreground forks pass unchanged."""
 
-    async def asked(request: ForkRequest) -> ForkReply:
+    async def ask_watched(request: ForkRequest) -> ForkReply:
         job = _CURRENT.get()
         if job is None:
             return await ask(request)
@@ -217,4 +219,4 @@ def watch_forks(ask: AskFork) -> AskFork:
 
         return await ask(replace(request, on_event=see))
 
-    return asked
+    return ask_watched

@@ -91,7 +91,7 @@ def shown(engine, id="a"):
 
 
 def stored(engine):
-    return sorted(file.name for file in engine.results.stored())
+    return sorted(file.name for file in engine.results.list_stored())
 
 
 async def prepare(engine):
@@ -266,7 +266,7 @@ async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path)
     call(engine, ("a", "Bash"))
     ran, _ = keep_long(engine, Ran(tool_use_id="a", content=LINES))
     engine.record(ran)
-    engine.results.remove(engine.results.stored())
+    engine.results.remove(engine.results.list_stored())
     await prepare(engine)
     await prepare(engine)
     (failed,) = entries(engine, Failed)

@@ -220,7 +220,7 @@ def test_a_call_is_found_with_its_result(engine, history):
     )
     [hit] = history.search("how many retries").hits
     assert (hit.n, hit.kind) == (n, "result")
-    assert "-RETRIES = 3\n+RETRIES = 5\nThe file was updated." in hit.passage
+    assert "old_string: RETRIES = 3\nnew_string: RETRIES = 5\nThe file was updated." in hit.passage
 
 
 def test_a_question_in_plain_words_finds_the_place(engine, history):

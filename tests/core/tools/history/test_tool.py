@@ -7,7 +7,7 @@ import pytest
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Cleared, Replied
 from longhold.core.messages import Image, Text, ToolUse, text_of
-from longhold.core.settings import HistorySettings, LogSettings, Settings
+from longhold.core.settings import LogSettings, Settings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.history.history import History
@@ -34,7 +34,6 @@ def ask(engine, tmp_path, monkeypatch):
     history = History(
         lambda: engine.view.history,
         directory=engine.log.path.with_suffix(""),
-        settings=HistorySettings(page_chars=PAGE),
     )
     opened = []
 
@@ -44,7 +43,7 @@ def ask(engine, tmp_path, monkeypatch):
         opened.append(n)
         return "#7 is open again."
 
-    tool = history_tool(history, reopen=reopen)
+    tool = history_tool(history, reopen=reopen, window_tokens=lambda: 10 * PAGE)
     place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
 
     async def call(**given):

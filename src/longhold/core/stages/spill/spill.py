@@ -313,7 +313,7 @@ class Spill(Part):
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
             for swept in engine.results.sweep(engine.settings.spill):
                 engine.record(swept)
-            self._lying_bytes = sum(file.bytes for file in engine.results.stored())
+            self._lying_bytes = sum(file.bytes for file in engine.results.list_stored())
 
 
 def _plan_arrived(engine: Engine, arrived: Arrived) -> tuple[Body, Spilled] | None:

@@ -122,7 +122,9 @@ class Catalogue:
         found = {
             n
             for known, numbers in self.files.items()
-            if known == wanted or known.endswith(f"/{wanted.lstrip('/')}") or _is_end(wanted, known)
+            if known == wanted
+            or known.endswith(f"/{wanted.lstrip('/')}")
+            or (wanted.startswith("/") and wanted.endswith(f"/{known.removeprefix('./')}"))
             for n in numbers
         }
         return sorted(found)
@@ -166,7 +168,3 @@ class Catalogue:
 def number_in(id: str) -> int | None:
     found = _NUMBER.fullmatch(id)
     return int(found[1]) if found else None
-
-
-def _is_end(path: str, known: str) -> bool:
-    return path.startswith("/") and path.endswith(f"/{known.removeprefix('./')}")

@@ -18,7 +18,6 @@ from msgspec import structs
 from longhold.core.log.entries import AnyEntry, Ran, Replied
 from longhold.core.log.results import Results
 from longhold.core.messages.text import clean_line
-from longhold.core.settings import HistorySettings
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
 from longhold.core.tools.history.log_index import WordSearch
@@ -90,11 +89,9 @@ class History:
         directory: Path | None = None,
         results: Results | None = None,
         session: str = "",
-        settings: HistorySettings | None = None,
         shows: Callable[[int], bool] = lambda n: False,
     ) -> None:
         self._entries = entries
-        self.settings = settings or HistorySettings()
         self._shows = shows
         self._results = results or (Results(directory) if directory is not None else None)
         self._catalogue = Catalogue()
@@ -114,7 +111,7 @@ class History:
     ) -> FoundRecords:
         question = parse_question(query, file)
         found = self.find(question)
-        shown = self.shown(match.n for match in found)
+        shown = self.find_shown(match.n for match in found)
         return self.listing(found, question, shown=shown, skip=skip, limit=limit)
 
     def find(self, question: HistoryQuestion) -> list[PassageMatch]:
@@ -133,12 +130,13 @@ class History:
                 numbers = touching[0] if touching else (entry.n for entry in entries)
                 return [PassageMatch(n=n) for n in sorted(numbers, reverse=True) if is_asked_for(n)]
             found = self._words.find(entries, question, is_asked_for)
-            weights = {match.n: self._weight(entries, match, question) for match in found}
-        return sorted(found, key=lambda match: weights[match.n], reverse=True)
-
-    def _weight(self, entries: Entries, match: PassageMatch, question: HistoryQuestion) -> float:
-        entry = _entry(entries, match.n)
-        return match.score * question.weight_of(self._kinds(entry)) if entry else 0.0
+            chosen = ((match, _entry(entries, match.n)) for match in found)
+            weights = {
+                match.n: match.score * question.weight_of(self._kinds(entry))
+                for match, entry in chosen
+                if entry
+            }
+        return sorted(found, key=lambda match: weights.get(match.n, 0.0), reverse=True)
 
     def _kinds(self, entry: AnyEntry) -> frozenset[str]:
         """Return an entry's kinds. Results of History have none, so they are never found."""
@@ -146,7 +144,7 @@ class History:
         tool = call.use.name if call else ""
         return kinds_of(entry, tool) if tool != HISTORY else frozenset()
 
-    def shown(self, numbers: Iterable[int]) -> frozenset[int]:
+    def find_shown(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the visible numbers. Call it on the thread that changes the view."""
         return frozenset(filter(self._shows, numbers))
 

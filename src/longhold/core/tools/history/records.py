@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from difflib import unified_diff
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -20,7 +19,6 @@ from longhold.core.messages import (
     Block,
     Document,
     Image,
-    JsonObject,
     Opaque,
     RedactedThinking,
     ResultContent,
@@ -36,15 +34,6 @@ from longhold.core.tools.describe import description_of
 from longhold.core.tools.history.pages import RecordPage
 from longhold.errors import StoreError
 
-DIFF_LINES = 400
-"""Longer texts are shown one after the other, because a line diff takes too long."""
-
-_OLD_AND_NEW = (
-    *(("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText")),
-    *(("old_text", "new_text"), ("old", "new"), ("search", "replace")),
-)
-"""Input names of the old and new text in the editing tools of common agents."""
-
 
 def call_text(use: ToolUse) -> str:
     return "\n".join([f"[calls {use.name}, id {use.id}]", *_inputs(use)])
@@ -55,39 +44,10 @@ def _inputs(use: ToolUse) -> Iterator[str]:
     for key, value in use.input.items():
         if key == known.command_input and isinstance(value, str):
             yield f"$ {value}"
-        elif key == "edits" and isinstance(value, list):
-            for each in value:
-                edit = _edit(each) if isinstance(each, dict) else None
-                yield from [_json_text(each)] if edit is None else edit
-        elif not any(key in pair for pair in _pairs(use.input)):
-            yield _input(key, value)
-    yield from _edit(use.input) or ()
-
-
-def _input(key: str, value: object) -> str:
-    if not isinstance(value, str):
-        return f"{key}: {_json_text(value)}"
-    return f"{key}:\n{value}" if "\n" in value else f"{key}: {value}"
-
-
-def _pairs(given: JsonObject) -> list[tuple[str, str]]:
-    return [
-        (old, new)
-        for old, new in _OLD_AND_NEW
-        if isinstance(given.get(old), str) and isinstance(given.get(new), str)
-    ]
-
-
-def _edit(given: JsonObject) -> list[str] | None:
-    for old, new in _pairs(given):
-        return _diff(str(given[old]).splitlines(), str(given[new]).splitlines())
-    return None
-
-
-def _diff(old: list[str], new: list[str]) -> list[str]:
-    if max(len(old), len(new)) > DIFF_LINES:
-        return [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
-    return list(unified_diff(old, new, lineterm="", n=3))[2:]
+        elif isinstance(value, str):
+            yield f"{key}:\n{value}" if "\n" in value else f"{key}: {value}"
+        else:
+            yield f"{key}: {_json_text(value)}"
 
 
 def _json_text(value: object) -> str:

@@ -13,7 +13,6 @@ from msgspec import Meta
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.text import clean_text, escape_frames, one_line
 from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS
-from longhold.core.settings import HistorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import number_in
@@ -24,7 +23,8 @@ from longhold.core.tools.history.records import FoundRecords, OpenedRecord
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.errors import LongholdError
 
-SMALLEST_PAGE_CHARS = 1_000
+PAGE_CHARS, SMALLEST_PAGE_CHARS = 20_000, 1_000
+"""In a 200K window about 5,000 tokens, a fortieth of it. Smaller windows get less."""
 LEAST_HIT_CHARS = 300
 """Minimum space for each match. Its description takes about half."""
 
@@ -63,7 +63,7 @@ def history_tool(
         try:
             if given.reopen:
                 return _reopen_span(given, reopen)
-            limit = page_chars(history.settings, window_tokens())
+            limit = _limit_page(window_tokens())
             if given.id:
                 return await asyncio.to_thread(_open_record, history, given, limit)
             return await _search(history, given, limit)
@@ -80,10 +80,9 @@ def history_tool(
     )
 
 
-def page_chars(settings: HistorySettings, window_tokens: int) -> int:
-    """Return the page limit. Settings assume a 200K window, and smaller windows get less."""
+def _limit_page(window_tokens: int) -> int:
     share = min(1.0, window_tokens / PLAIN_WINDOW_TOKENS)
-    return max(SMALLEST_PAGE_CHARS, round(settings.page_chars * share))
+    return max(SMALLEST_PAGE_CHARS, round(PAGE_CHARS * share))
 
 
 def _open_record(history: History, given: HistoryInput, limit_chars: int) -> Outcome:
@@ -101,7 +100,7 @@ async def _search(history: History, given: HistoryInput, limit_chars: int) -> Ou
         raise Refused("Give words to find (query), a file, or an id to open.")
     question = parse_question(given.query, given.file)
     matches = await asyncio.to_thread(history.find, question)
-    shown = history.shown(match.n for match in matches)
+    shown = history.find_shown(match.n for match in matches)
     limit = max(1, min(HITS, limit_chars // LEAST_HIT_CHARS))
     found = await asyncio.to_thread(
         history.listing,

@@ -219,17 +219,17 @@ class Fork:
         self.own.record(Said(content=to_spoken(words), mail=self.request.mail))
         while self._turn < self.request.turns:
             if self.forks.abort.is_set():
-                return self._replied("aborted")
+                return self._make_reply("aborted")
             self.forks.check_may_spend()
             self._turn += 1
             end = self._find_end(await self._play())
             if end is not None:
-                return self._replied(end)
+                return self._make_reply(end)
             if self.request.is_enough():
-                return self._replied("completed")
+                return self._make_reply("completed")
             if self.request.max_usd is not None and self._usd >= self.request.max_usd:
-                return self._replied("max_usd")
-        return self._replied("max_turns")
+                return self._make_reply("max_usd")
+        return self._make_reply("max_turns")
 
     async def _play(self) -> Played | None:
         """Make one call and run its tools; None if aborted."""
@@ -380,7 +380,7 @@ class Fork:
                 return "cut_off"
         return "completed"
 
-    def _replied(self, reason: ForkEnd) -> ForkReply:
+    def _make_reply(self, reason: ForkEnd) -> ForkReply:
         last = self._reply
         return ForkReply(
             text=text_of(last.content) if last else "",

@@ -215,7 +215,7 @@ class Writer:
             changes.done.set_exception(error)
 
     def _try(self, batch: Batch) -> dict[int, bool | None]:
-        connection = self._connected()
+        connection = self._find_connection()
         with connection.transaction():
             ours = _lock_ours(connection, [one for one in batch if one[1].bodies])
             _keep(connection, [one for one in batch if one[0].key in ours])
@@ -231,7 +231,7 @@ class Writer:
                         found |= _verdict(connection, lease, changes)
         return found
 
-    def _connected(self) -> Connection[Any]:
+    def _find_connection(self) -> Connection[Any]:
         if self._connection is None:
             self._connection = self._connect()
         return self._connection

@@ -206,7 +206,7 @@ class PostgresResults(Results):
             raise StoreError(f"{self.place / name}: is gone")
         return data
 
-    def stored(self) -> list[StoredBody]:
+    def list_stored(self) -> list[StoredBody]:
         return sorted(self._stored.values(), key=lambda body: (body.modified, body.name))
 
     def remove(self, doomed: Iterable[StoredBody]) -> list[StoredBody]:
