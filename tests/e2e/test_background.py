@@ -4,6 +4,7 @@ import asyncio
 import re
 import subprocess
 import threading
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -14,11 +15,12 @@ from funds import fund
 from lazy import needs
 from longhold.agent.build import build_agent
 from longhold.core.log import Header
-from longhold.core.log.entries import Dreamt, Failed, Forked, Noted, Remembered
+from longhold.core.log.entries import Dreamt, Failed, Forked, Noted, Remembered, Replied, Said
 from longhold.core.log.stores import default_store
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory
+from longhold.core.messages import Text, Usage
 from longhold.core.models import open_model
 from longhold.core.settings import Settings
 from longhold.insight.explain import explain
@@ -28,6 +30,7 @@ from longhold.simulator.brains import text, tool_use
 needs("anthropic")
 
 JOBS = ("notes", "memory", "dream")
+MODEL = "simulated/claude-sonnet-5-5"
 
 
 class Held:
@@ -66,6 +69,27 @@ def project(tmp_path):
     return place
 
 
+def begun(project):
+    """A session that has spent enough to pay for notes: a share of one answer does not."""
+    said = (Text(text="Hello."),)
+    costs = (Usage(input_tokens=900_000), Usage(input_tokens=900_000), Usage(input_tokens=100))
+    entries = []
+    for n, usage in enumerate(costs):
+        entries.append(Said(n=2 * n + 1, at=time.time(), content=said))
+        entries.append(
+            Replied(
+                n=2 * n + 2,
+                at=time.time(),
+                response_id=f"r{n}",
+                model=MODEL,
+                content=said,
+                usage=usage,
+                stop_reason="end_turn",
+            )
+        )
+    return default_store().add(Header(session="begun", directory=str(project)), entries)
+
+
 @asynccontextmanager
 async def at_work(project, brain):
     """An agent that has answered once, with every job under way."""
@@ -74,12 +98,13 @@ async def at_work(project, brain):
         given,
         memory=replace(given.memory, extract="always", consent="write"),
         notes=replace(given.notes, first_tokens=1, model=True, model_when="always"),
-        budget=replace(given.budget, own_share=0.0),  # because one answer pays for no notes
         dream=replace(given.dream, where="always"),
     )
     with run_simulator(brain) as simulator:
-        model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
-        agent = await build_agent(model, directory=project, mode="bypass", settings=settings)
+        model = open_model(MODEL, base_url=simulator.url, api_key="x")
+        agent = await build_agent(
+            model, directory=project, mode="bypass", settings=settings, resume=begun(project)
+        )
         try:
             async for _ in agent.run("first"):
                 pass
