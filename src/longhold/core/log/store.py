@@ -193,10 +193,11 @@ class FileStore:
         path = source.with_name(f"{id}.jsonl")
         branch_log(source, path, id, upto=upto)
         log = Log.open(path)
-        if upto is None:
-            _copy_beside(source.with_suffix(""), path.with_suffix(""))
-        else:
-            _copy_upto(source.with_suffix(""), path.with_suffix(""), log.entries)
+        beside, copied = source.with_suffix(""), path.with_suffix("")
+        if upto is not None:
+            _copy_upto(beside, copied, log.entries)
+        elif beside.is_dir():
+            shutil.copytree(beside, copied, symlinks=True, ignore=_sockets)
         return log
 
     def add(
@@ -458,11 +459,6 @@ class _Timed(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Timed)
-
-
-def _copy_beside(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, symlinks=True, ignore=_sockets)
 
 
 def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:

@@ -72,9 +72,9 @@ class Backlog:
 
     def list(self) -> list[WaitingSession]:
         """Return the waiting sessions, longest waiting first."""
-        paths = [path for path in self.directory.glob("*") if not path.name.startswith(".")]
-        found = map(self._read, sorted(paths, key=_age))
-        return [one for one in found if one is not None]
+        paths = (path for path in self.directory.glob("*") if not path.name.startswith("."))
+        found = (one for one in map(self._read, paths) if one is not None)
+        return sorted(found, key=lambda one: (one.since, one.session))
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -97,12 +97,6 @@ def find_waiting(home: Path, session: str) -> WaitingSession | None:
     places = (home / "learning").glob("*/waiting") if session else ()
     found = (one for place in places for one in Backlog(place).list() if one.session == session)
     return next(found, None)
-
-
-def _age(path: Path) -> float:
-    with contextlib.suppress(OSError):
-        return path.stat().st_mtime
-    return 0.0
 
 
 def is_users(said: Said) -> bool:

@@ -160,13 +160,10 @@ class Own:
         self._view = View()
         self._wire = Wire()
         if log is not None and log.entries:
-            self._go_on(log)
-
-    def _go_on(self, log: OpenLog) -> None:
-        self._view = fold(log.entries)
-        log.entries.clear()
-        for ran in list(plan_repair(self._view)):
-            self.record(ran)
+            self._view = fold(log.entries)
+            log.entries.clear()
+            for ran in list(plan_repair(self._view)):
+                self.record(ran)
 
     def record(self, entry: AnyEntry) -> AnyEntry:
         if self._log is None:
