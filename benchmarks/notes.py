@@ -167,7 +167,7 @@ class Played(SessionReplay):
         file = self._notes.file(self.engine)
         asked = ask_for_update(file.read().page, file.draft, Path(tempfile.gettempdir()))
         own = [{"role": "user", "content": [{"type": "text", "text": asked}]}]
-        usage = self.biller.bill(prefix.forked(own), "notes").usage
+        usage = self.biller.bill(prefix.build_request(own), "notes").usage
         return structs.replace(usage, output_tokens=ANSWER_TOKENS)
 
 

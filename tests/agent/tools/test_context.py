@@ -17,8 +17,8 @@ def test_the_home_of_nobody_is_a_name_like_any_other(tool_context):
 
 def test_paths_are_shown_as_short_as_they_can_be_used(tool_context):
     tool_context.directory = tool_context.root / "src"
-    assert tool_context.shown(tool_context.root / "src" / "a.py") == "a.py"
-    assert tool_context.shown(tool_context.root / "b.py") == str(tool_context.root / "b.py")
+    assert tool_context.show_path(tool_context.root / "src" / "a.py") == "a.py"
+    assert tool_context.show_path(tool_context.root / "b.py") == str(tool_context.root / "b.py")
 
 
 def test_within_means_after_following_links(tool_context, tmp_path):

@@ -289,8 +289,8 @@ def test_what_was_said_in_the_sessions_of_a_project_can_be_read(store, project, 
     assert shared.sessions_since(0.0) == ["b", "a"]
     assert shared.sessions_since(store.find("a").modified + TICK_SECONDS / 2) == ["b"]
     assert shared.sessions_since(time.time() + 60) == []
-    assert [one.content[0].text for one in shared.said("b")] == ["hello from b ☂", "again"]
-    assert list(shared.said("nothing")) == []
+    assert [one.content[0].text for one in shared.read_said("b")] == ["hello from b ☂", "again"]
+    assert list(shared.read_said("nothing")) == []
 
 
 def worked_for(log, id: str, text: str):

@@ -88,7 +88,7 @@ async def test_the_database_holds_nothing_legible_and_the_store_all_of_it(
     with again.open("s") as log:
         assert NEEDLE in log.text("notes.md")
         assert log.mail.after({})[0][1] == NEEDLE.encode()
-        assert [NEEDLE in str(one) for one in log.shared.said("s")] == [True]
+        assert [NEEDLE in str(one) for one in log.shared.read_said("s")] == [True]
         assert log.shared.memory.after(0) == [(1, NEEDLE.encode())]
     async with await Session.aresume("s", store=again) as session:
         assert f"later: {NEEDLE}" in str(list(session.view.history))

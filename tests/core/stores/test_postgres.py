@@ -291,7 +291,7 @@ def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other
             shared = store.shared(tmp_path)
             assert shared.read("calibration/m.json") == tenant.encode()
             assert shared.sessions_since(0.0) == [id]
-            assert [one.content[0].text for one in shared.said(id)] == [tenant]
+            assert [one.content[0].text for one in shared.read_said(id)] == [tenant]
             commits = shared.memory.after(0)
             assert commits == [(n, f"{tenant} {n}".encode()) for n, _ in commits]
         if other != id:

@@ -71,7 +71,7 @@ def _is_image(path: Path) -> bool:
 async def _attach(path: Path, agent: Agent, room: int) -> tuple[str, Text | None]:
     """Read a file with the Read tool; it counts as read if it is sent."""
     context = agent.tool_context
-    place, name = context.fork(), context.shown(path)
+    place, name = context.fork(), context.show_path(path)
     outcome = await READ.run({"file_path": str(path)}, place)
     shown = text_of(outcome.content)
     if outcome.is_error:

@@ -181,7 +181,7 @@ def _query(given: GrepInput, top: Path) -> Query:
 
 def _names(given: GrepInput, found: list[Path], tool_context: ToolContext) -> Outcome:
     chosen = found[given.offset : given.offset + given.head_limit]
-    lines = [tool_context.shown(path) for path in chosen]
+    lines = [tool_context.show_path(path) for path in chosen]
     if len(chosen) < len(found):
         lines.append(f"[{len(chosen)} of {len(found):,} files.]")
     return Outcome(content="\n".join(lines), note=f"{pluralize(len(found), 'file')} with a match")
@@ -197,7 +197,7 @@ def _content(
     last = (Path(query.path).name if query.is_file else "", 0)
     for path, number, text, is_match in rows:
         if path != last[0]:
-            heading = tool_context.shown(query.file(path))
+            heading = tool_context.show_path(query.file(path))
             shown += ["", heading] if shown else [heading]
         elif shown and number != last[1] + 1 and (query.before or query.after):
             shown.append("--")
@@ -211,7 +211,9 @@ def _content(
 
 
 def _counts(given: GrepInput, query: Query, found: list[Any], tool_context: ToolContext) -> Outcome:
-    listed = [f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(found)]
+    listed = [
+        f"{tool_context.show_path(query.file(path))}:{count}" for path, count in sorted(found)
+    ]
     chosen = listed[given.offset : given.offset + given.head_limit]
     lines = sum(count for _, count in found)
     total = f"[{lines:,} matching lines in {pluralize(len(found), 'file')}.]"
@@ -263,7 +265,7 @@ async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
     if not found:
         where = given.path or "the working directory"
         return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
-    lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
+    lines = [tool_context.show_path(path) for path in found[:MAX_FILES]]
     if len(found) > MAX_FILES:
         lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
     return Outcome(content="\n".join(lines), note=pluralize(len(found), "file"))

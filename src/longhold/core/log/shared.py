@@ -48,7 +48,7 @@ class SharedRecords(Protocol):
     def sessions_since(self, since: float) -> list[str]:
         """Return the project's sessions written since a time, newest first."""
 
-    def said(self, session: str) -> Iterator[Said]:
+    def read_said(self, session: str) -> Iterator[Said]:
         """Read the `Said` entries of a session, skipping damaged ones."""
 
 
@@ -78,7 +78,7 @@ class FileRecords:
                     found.append((at, entry.name.removesuffix(".jsonl")))
         return [id for _, id in sorted(found, reverse=True)]
 
-    def said(self, session: str) -> Iterator[Said]:
+    def read_said(self, session: str) -> Iterator[Said]:
         with suppress(OSError), (self._logs / f"{session}.jsonl").open("rb") as file:
             for line in file:
                 yield from decode_said(line)

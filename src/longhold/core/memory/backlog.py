@@ -151,7 +151,7 @@ def read_words(
     said: dict[str, tuple[Said, ...]] = {}
     room, known = WORDS_CHARS, set[frozenset[str]]()
     for one in same:
-        every = [w for w in shared.said(one.session) if one.searched < w.n <= one.upto]
+        every = [w for w in shared.read_said(one.session) if one.searched < w.n <= one.upto]
         every = [w for w in every if is_users(w)]
         words = list(drop_repeated(every, known))
         fitting = list(_take_fitting(words, room))

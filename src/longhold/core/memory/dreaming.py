@@ -50,7 +50,7 @@ def daybook(
             continue
         lines = [
             line_of(one, LINE_CHARS)
-            for one in shared.said(session)
+            for one in shared.read_said(session)
             if one.at > since and is_users(one)
         ]
         kept = _take_newest(lines, room // 2)  # so that one long session does not hide all others

@@ -174,7 +174,7 @@ class ToolContext:
         """Follow the symlinks of a path, as they were when permissions were checked."""
         return JUDGED.get({}).get(path) or _real(path)
 
-    def shown(self, path: Path) -> str:
+    def show_path(self, path: Path) -> str:
         is_below = path != self.directory and path.is_relative_to(self.directory)
         return str(path.relative_to(self.directory) if is_below else path)
 

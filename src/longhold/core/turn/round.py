@@ -243,9 +243,9 @@ class _Runner:
                 return
             self._waiting.popleft()
             self._running.append(job)
-            job.start(self._outcome(job)).add_done_callback(functools.partial(self._ended, job))
+            job.start(self._outcome(job)).add_done_callback(functools.partial(self._end, job))
 
-    def _ended(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
+    def _end(self, job: _Job, task: "asyncio.Task[Outcome]") -> None:
         """Take a call's result, also if its task was cancelled before it began."""
         self._running.remove(job)
         error = None if task.cancelled() else task.exception()

@@ -317,7 +317,7 @@ class SessionReplay:
         own: list[JsonObject] = [{"role": "user", "content": [{"type": "text", "text": said}]}]
         calls = []
         for number in range(size.calls):
-            usage = self.biller.bill(prefix.forked(own), request.source).usage
+            usage = self.biller.bill(prefix.build_request(own), request.source).usage
             usage = structs.replace(usage, output_tokens=size.output_tokens // size.calls)
             calls.append(usage)
             model, source = self.engine.model, request.source

@@ -63,7 +63,7 @@ def test_without_a_conversation_there_are_only_the_words():
 
 
 def test_a_fork_inherits_frame_model_limit_and_messages():
-    kwargs = prefix(USER, max_output_tokens=12_345).forked(OWN).kwargs
+    kwargs = prefix(USER, max_output_tokens=12_345).build_request(OWN).kwargs
     assert (kwargs["model"], kwargs["max_tokens"]) == ("claude-opus-5-5", 12_345)
     assert kwargs["system"][0]["text"] == "Be brief."
     assert kwargs["tools"] == [{"name": "Read"}]
@@ -72,16 +72,16 @@ def test_a_fork_inherits_frame_model_limit_and_messages():
 def test_the_marker_stands_where_the_parent_left_something():
     answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
     one = prefix(USER, answered, USER, cached_to=MarkerPlace(0, 0))
-    assert marked(one.forked(OWN).kwargs) == [(0, 0)]
+    assert marked(one.build_request(OWN).kwargs) == [(0, 0)]
 
 
 def test_where_nothing_was_left_the_end_is_marked_before_the_words():
-    assert marked(prefix(USER).forked(OWN).kwargs) == [(0, 0)]
+    assert marked(prefix(USER).build_request(OWN).kwargs) == [(0, 0)]
 
 
 def test_with_the_cache_off_nothing_is_marked():
     off = structs.replace(prefix().frame, cached=False)
-    assert "cache_control" not in str(prefix(USER, frame=off).forked(OWN).kwargs)
+    assert "cache_control" not in str(prefix(USER, frame=off).build_request(OWN).kwargs)
 
 
 def test_every_tool_use_of_an_answer_is_answered_alike():
@@ -103,7 +103,7 @@ def test_without_an_open_tool_use_there_is_nothing_to_fork_at(messages):
 def test_forks_at_an_answer_differ_only_in_their_words():
     at = prefix(USER, ANSWER, cached_to=MarkerPlace(0, 0)).end_at_answer()
     one, other = (
-        at.forked([{"role": "user", "content": [{"type": "text", "text": word}]}]).kwargs
+        at.build_request([{"role": "user", "content": [{"type": "text", "text": word}]}]).kwargs
         for word in ("look here", "look there")
     )
     place = (2, 1)
@@ -131,7 +131,7 @@ def test_a_fork_that_writes_marks_what_siblings_share_and_later_its_own_end():
 def test_siblings_know_each_other_by_what_they_share():
     def key(one, own=OWN):
         where = one.shared_places()
-        return one.shared_key(where, fingerprint(one.forked(own, where)))
+        return one.shared_key(where, fingerprint(one.build_request(own, where)))
 
     other = {"role": "user", "content": [{"type": "text", "text": "other words"}]}
     assert key(prefix(USER)) == key(prefix(USER), [other]) != ""
@@ -140,7 +140,7 @@ def test_siblings_know_each_other_by_what_they_share():
     assert key(prefix(USER)) != key(prefix(USER, frame=tools))
     assert key(prefix(USER)) != key(prefix(other))
     assert key(prefix(USER)) != key(prefix(USER, model="claude-opus-5"))
-    assert prefix(USER).shared_key((), fingerprint(prefix(USER).forked(OWN))) == ""
+    assert prefix(USER).shared_key((), fingerprint(prefix(USER).build_request(OWN))) == ""
 
 
 @given(sequences)
@@ -164,7 +164,7 @@ async def check_bytes(engine, entries):
     engine.take_result("last", "done")
     one = engine.prefix()
     frozen = msgspec.json.encode(one.messages)
-    kwargs = one.forked(OWN).kwargs
+    kwargs = one.build_request(OWN).kwargs
     assert marked(kwargs) == marked(sent)[-1:]
     place = marked(kwargs)[-1]
     assert msgspec.json.encode(upto(kwargs, place)) == msgspec.json.encode(upto(sent, place))

@@ -38,7 +38,7 @@ class Prefix:
     key: str = ""
     previous_id: str = ""
 
-    def forked(
+    def build_request(
         self, own: Sequence[JsonObject] = (), where: Sequence[MarkerPlace] | None = None
     ) -> Request:
         marked = self.shared_places() if where is None else tuple(where)

@@ -231,7 +231,7 @@ class Fork:
     async def _play(self) -> Played | None:
         """Make one call and run its tools; None if aborted."""
         where = self._places()
-        request = self.prefix.forked(self.own.messages(), where)
+        request = self.prefix.build_request(self.own.messages(), where)
         parent = self.forks.parent
         names = [section.name for section in self.prefix.frame.sections]
         call = parent.monitor.track_fork(

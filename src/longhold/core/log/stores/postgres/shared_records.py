@@ -157,7 +157,7 @@ class PostgresRecords:
         rows = self._database.rows(_SINCE, (self._tenant, self._project, since))
         return [id for (id,) in rows]
 
-    def said(self, session: str) -> Iterator[Said]:
+    def read_said(self, session: str) -> Iterator[Said]:
         given = (self._tenant, session, self._database.codec is not None)
         for (body,) in self._database.rows(_SAID, given):
             yield from decode_said(bytes(body))
