@@ -96,7 +96,6 @@ class WatchedSession:
             lambda: self.entries,
             directory=self._beside if self._beside and self._beside.is_dir() else None,
             session=path.stem,
-            settings=load_settings(self.directory).history,
             shows=lambda n: is_shown(self._view, n),
         )
 
