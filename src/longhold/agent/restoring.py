@@ -175,7 +175,7 @@ class Restoring:
         restored = [each for each in since if isinstance(each, Restored)]
         blocks = [b for each in restored if each.compaction == entry.n for b in each.content]
         shown = [each for each in self._again if all(block in blocks for block in each.content)]
-        self.tool_context.files = self._remember(shown, self._kept)
+        self.tool_context.set_files(self._remember(shown, self._kept))
         self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:

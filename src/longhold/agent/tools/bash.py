@@ -86,7 +86,7 @@ def _check(given: BashInput, tool_context: ToolContext) -> None:
         raise Refused("The command is too long for one line. Write it to a file and run that.")
     if not tool_context.directory.is_dir():
         gone = tool_context.directory
-        tool_context.directory = tool_context.root
+        tool_context.move_to(tool_context.root)
         raise Refused(f"{gone} is gone. The working directory is {tool_context.root} again.")
     private_directory(tool_context.scratch)
 
@@ -176,7 +176,7 @@ def _follow_cd(landing: Path, tool_context: ToolContext) -> list[str]:
         return []
     if not tool_context.is_within(reached):
         return [f"{reached} is outside the working directories; still in {tool_context.directory}."]
-    tool_context.directory = reached
+    tool_context.move_to(reached)
     return [f"The working directory is now {reached}."]
 
 

@@ -31,7 +31,7 @@ async def _enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outc
     if tool_context.is_fork:
         raise Refused("Only the main session plans: there is no user here to approve a plan.")
     file = plan_file(tool_context)
-    tool_context.plan = PlanMode(is_on=True, file=file)
+    tool_context.set_plan(PlanMode(is_on=True, file=file))
     begun = " A plan from before is in it." if file.exists() else ""
     said = (
         f"Planning. Look around, change nothing but {file}, in which the plan grows.{begun} "
@@ -49,7 +49,7 @@ async def _exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome
     plan = file.read_text(encoding="utf-8") if file.exists() else ""
     if not plan.strip():
         raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
-    tool_context.plan = PlanMode(is_on=False, file=file)
+    tool_context.set_plan(PlanMode(is_on=False, file=file))
     said = f"The plan is approved and is in {file}. Carry it out.\n\n{plan}"
     return Outcome(content=said, note=f"plan approved: {file.name}")
 
@@ -76,7 +76,7 @@ async def _todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outco
         )
     if any(not todo.content.strip() for todo in given.todos):
         raise Refused("A todo says nothing. The list was not changed.")
-    tool_context.todos = given.todos
+    tool_context.set_todos(given.todos)
     said = (
         f"{counts['completed']} done, {counts['in_progress']} in progress, "
         f"{counts['pending']} to do"

@@ -425,6 +425,6 @@ class Shells:
 def shells_of(tool_context: ToolContext) -> Shells:
     """Return the session's commands, created on first use."""
     if not isinstance(tool_context.shells, Shells):
-        tool_context.shells = Shells()
+        tool_context.set_shells(Shells())
     assert isinstance(tool_context.shells, Shells)
     return tool_context.shells

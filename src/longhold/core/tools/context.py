@@ -187,5 +187,20 @@ class ToolContext:
         """Return an independent copy that knows the same files but owns no commands."""
         return replace(self, files=self.files.copy(), shells=NoCommands(), is_fork=True)
 
+    def move_to(self, directory: Path) -> None:
+        self.directory = directory
+
+    def set_files(self, files: Files) -> None:
+        self.files = files
+
+    def set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
+
+    def set_shells(self, shells: Commands) -> None:
+        self.shells = shells
+
+    def set_plan(self, plan: PlanMode) -> None:
+        self.plan = plan
+
     async def close(self) -> None:
         await self.shells.stop_all()

@@ -139,7 +139,7 @@ def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int
     unless they were restored after it.
     """
     trace = ToolTrace(history)
-    tool_context.todos = trace.todos()
+    tool_context.set_todos(trace.todos())
     since = [touched for touched in trace.files() if touched.n > boundary]
     known = {touched.path for touched in since}
     restored = (each for each in _find_restored(history, boundary) if each.path not in known)
