@@ -6,8 +6,10 @@ The agent's state keeps every message. The session named after a thread follows 
 Anthropic models get blocks with cache breakpoints, others LangChain's own messages.
 """
 
+import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import copy_context
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -25,12 +27,14 @@ from langchain_core.messages import (
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.types import Command
 
 from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
 from longhold.core.models.protocol import Request
 from longhold.errors import LongholdError
+from longhold.session.own_calls import Send
 from longhold.session.session import Session
 
 if TYPE_CHECKING:
@@ -69,9 +73,13 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """Call the model with the managed view, and retry if that can help."""
+
+        async def send(fork: Request) -> JsonObject:
+            return _read_fork(await handler(_make_quiet(request, fork)))
+
         async with self._sessions.use(_thread(), _model_of(request)) as session:
             while True:
-                managed = await self._follow(session, request)
+                managed = await self._follow(session, request, send)
                 try:
                     response = await handler(_make_sendable(request, managed))
                 except Exception as error:  # noqa: BLE001 - raised again if nothing helps
@@ -86,12 +94,17 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """The same for agents that run synchronously."""
-        run, name = self._sessions.run, _thread()
+        run, name, context = self._sessions.run, _thread(), copy_context()
+
+        async def send(fork: Request) -> JsonObject:
+            quiet = _make_quiet(request, fork)
+            return _read_fork(await asyncio.to_thread(context.run, handler, quiet))
+
         call = self._sessions.use(name, _model_of(request))
         session = run(call.__aenter__())
         try:
             while True:
-                managed = run(self._follow(session, request))
+                managed = run(self._follow(session, request, send))
                 try:
                     response = handler(_make_sendable(request, managed))
                 except Exception as error:  # noqa: BLE001 - raised again if nothing helps
@@ -130,7 +143,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
             self._sessions.run(self._sessions.release(_thread()))
             raise
 
-    async def _follow(self, session: Session, request: ModelRequest[Any]) -> Request:
+    async def _follow(self, session: Session, request: ModelRequest[Any], send: Send) -> Request:
         system = request.system_message
         tools = map(convert_to_openai_tool, request.tools)
         return await session.follow(
@@ -143,6 +156,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
             system=(system.content if system is not None else ""),
             tools=[self._sessions.declare(tool) for tool in tools],
             abandons=True,
+            send=send,
         )
 
     def _with_trimming(
@@ -258,7 +272,7 @@ def _answer_blocks(message: AIMessage) -> Iterator[JsonObject]:
 
 def _make_sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest[Any]:
     kwargs = managed.kwargs
-    takes_blocks = request.model._llm_type == "anthropic-chat"
+    takes_blocks = _takes_blocks(request)
     worded = _render_blocks if takes_blocks else _render_plain
     messages = [one for message in kwargs["messages"] for one in worded(message)]
     system: Any = kwargs.get("system") or ""
@@ -267,6 +281,19 @@ def _make_sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest
     return request.override(
         messages=messages, system_message=SystemMessage(system) if system else None
     )
+
+
+def _make_quiet(request: ModelRequest[Any], fork: Request) -> ModelRequest[Any]:
+    """Make the request of a fork, whose answer is not streamed to the user."""
+    model, settings = request.model, request.model_settings
+    model = model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
+    if _takes_blocks(request):
+        settings = settings | {"max_tokens": fork.kwargs["max_tokens"]}
+    return _make_sendable(request, fork).override(model=model, model_settings=settings)
+
+
+def _takes_blocks(request: ModelRequest[Any]) -> bool:
+    return request.model._llm_type == "anthropic-chat"
 
 
 def _render_blocks(message: JsonObject) -> Iterator[AnyMessage]:
@@ -305,20 +332,26 @@ async def _recover(session: Session, error: Exception) -> None:
 
 
 async def _record_answer(session: Session, response: ModelResponse[Any]) -> None:
-    answers: Iterable[AIMessage] = (one for one in response.result if isinstance(one, AIMessage))
-    for answer in answers:
-        meta = answer.response_metadata
-        calls = bool(answer.tool_calls)
-        await session.record(
-            {
-                "id": answer.id or "",
-                "role": "assistant",
-                "model": meta.get("model_name") or meta.get("model") or session.model,
-                "content": list(_answer_blocks(answer)),
-                "stop_reason": meta.get("stop_reason") or ("tool_use" if calls else "end_turn"),
-                "usage": _usage(answer),
-            }
-        )
+    for answer in response.result:
+        if isinstance(answer, AIMessage):
+            await session.record(_read_answer(answer, session.model))
+
+
+def _read_fork(response: ModelResponse[Any]) -> JsonObject:
+    answers = [one for one in response.result if isinstance(one, AIMessage)]
+    return _read_answer(answers[-1] if answers else AIMessage(""), "")
+
+
+def _read_answer(answer: AIMessage, model: str) -> JsonObject:
+    meta, calls = answer.response_metadata, bool(answer.tool_calls)
+    return {
+        "id": answer.id or "",
+        "role": "assistant",
+        "model": meta.get("model_name") or meta.get("model") or model,
+        "content": list(_answer_blocks(answer)),
+        "stop_reason": meta.get("stop_reason") or ("tool_use" if calls else "end_turn"),
+        "usage": _usage(answer),
+    }
 
 
 def _usage(answer: AIMessage) -> JsonObject:

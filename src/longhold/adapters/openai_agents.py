@@ -18,7 +18,10 @@ from agents.run import CallModelData, ModelInputData
 from agents import (
     Agent,
     FunctionTool,
+    Model,
     ModelResponse,
+    ModelSettings,
+    ModelTracing,
     RunConfig,
     RunContextWrapper,
     RunHooks,
@@ -26,6 +29,7 @@ from agents import (
 )
 from longhold.adapters.sessions import AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
+from longhold.core.models.protocol import Request
 
 
 class LongholdHooks(RunHooks[Any]):
@@ -47,11 +51,24 @@ class LongholdHooks(RunHooks[Any]):
         """Return the managed view of a run's items."""
         session = await self._sessions.enter(None, self, _model_of(data.agent))
         tools = [_definition(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)]
+
+        async def send(fork: Request) -> JsonObject:
+            agent, kwargs = data.agent, fork.kwargs
+            limited = agent.model_settings.resolve(
+                ModelSettings(max_tokens=kwargs.get("max_output_tokens"))
+            )
+            response = await agent.model.get_response(  # type: ignore[union-attr]
+                kwargs.get("instructions"), kwargs["input"], limited, agent.tools, None, [],
+                ModelTracing.DISABLED, previous_response_id=None, conversation_id=None, prompt=None,
+            )  # fmt: skip
+            return _read_answer(response, agent)
+
         request = await session.follow(
             data.model_data.input,
             system=data.model_data.instructions or "",
             tools=map(self._sessions.declare, tools),
             abandons=True,
+            send=send if _is_plain(data.agent) else None,
         )
         return ModelInputData(
             input=request.kwargs["input"], instructions=request.kwargs.get("instructions")
@@ -61,21 +78,8 @@ class LongholdHooks(RunHooks[Any]):
         self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse
     ) -> None:
         """Record an answer."""
-        usage = response.usage
-        details = usage.input_tokens_details
         session = self._sessions.current(None, self)
-        await session.record(
-            {
-                "id": response.response_id or uuid4().hex,  # not passed on for chat completions
-                "model": _model_of(agent),
-                "output": response.to_input_items(),
-                "usage": {
-                    "input_tokens": usage.input_tokens,
-                    "output_tokens": usage.output_tokens,
-                    "input_tokens_details": details.model_dump(),
-                },
-            }
-        )
+        await session.record(_read_answer(response, agent))
         await self._sessions.leave(None, self, is_over=session.is_answered)
 
     def tools(self) -> list[Tool]:
@@ -110,6 +114,27 @@ class LongholdHooks(RunHooks[Any]):
 def _model_of(agent: Agent[Any]) -> str:
     model = agent.model or get_default_model()
     return model if isinstance(model, str) else str(getattr(model, "model", ""))
+
+
+def _is_plain(agent: Agent[Any]) -> bool:
+    """True if an agent's requests are made of nothing but its own model, tools and settings."""
+    return isinstance(agent.model, Model) and not (
+        agent.handoffs or agent.mcp_servers or agent.output_type
+    )
+
+
+def _read_answer(response: ModelResponse, agent: Agent[Any]) -> JsonObject:
+    usage = response.usage
+    return {
+        "id": response.response_id or uuid4().hex,  # not passed on for chat completions
+        "model": _model_of(agent),
+        "output": response.to_input_items(),
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "input_tokens_details": usage.input_tokens_details.model_dump(),
+        },
+    }
 
 
 def _definition(tool: FunctionTool) -> JsonObject:

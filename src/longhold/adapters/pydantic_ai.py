@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pydantic_ai import RetryModelRequest, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import (
     ERROR_OUTCOMES,
     BinaryContent,
@@ -40,6 +41,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
+from longhold.core.models.protocol import Request
 from longhold.errors import LongholdError
 
 CARRIED = "pydantic_ai"
@@ -84,6 +86,17 @@ class LongholdCapability(AbstractCapability[Any]):
         messages = request_context.messages
         opening = _system_parts(messages)
         instructions = [part.content for part in parameters.instruction_parts or ()]
+
+        async def send(fork: Request) -> JsonObject:
+            sent = _make_sendable(request_context, fork, opening)
+            settings: Any = {**(sent.model_settings or {}), "max_tokens": fork.kwargs["max_tokens"]}
+            view = sent.model.prepare_messages(sent.messages, parameters)
+            try:
+                response = await sent.model.request(view, settings, parameters)
+            except ModelAPIError as error:
+                raise (error.__cause__ or error) from None
+            return _read_answer(response, model)
+
         request = await session.follow(
             [_block_message(message, opening) for message in messages],
             system=[*(part.content for part in opening), *instructions],
@@ -98,12 +111,9 @@ class LongholdCapability(AbstractCapability[Any]):
                 for tool in (*parameters.function_tools, *parameters.output_tools)
             ],
             abandons=True,
+            send=send,
         )
-        settings: Any = request_context.model_settings or {}
-        if ttl := _find_marker(request.kwargs.get("system") or ()):
-            settings = {"anthropic_cache_instructions": ttl} | settings
-        view = _to_pydantic(request.kwargs["messages"], opening, request_context.model.system)
-        return replace(request_context, messages=view, model_settings=settings)
+        return _make_sendable(request_context, request, opening)
 
     async def after_model_request(
         self,
@@ -113,25 +123,8 @@ class LongholdCapability(AbstractCapability[Any]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Record an answer."""
-        usage = response.usage
-        cached = usage.cache_read_tokens + usage.cache_write_tokens
-        calls = any(isinstance(part, ToolCallPart) for part in response.parts)
         session = self._sessions.current(self._name(ctx), ctx.run_id)
-        await session.record(
-            {
-                "id": response.provider_response_id or uuid4().hex,
-                "role": "assistant",
-                "model": response.model_name or request_context.model.model_name,
-                "content": list(map(_answer_block, response.parts)),
-                "stop_reason": "tool_use" if calls else "end_turn",
-                "usage": {
-                    "input_tokens": max(0, usage.input_tokens - cached),
-                    "output_tokens": usage.output_tokens,
-                    "cache_read_input_tokens": usage.cache_read_tokens,
-                    "cache_creation_input_tokens": usage.cache_write_tokens,
-                },
-            }
-        )
+        await session.record(_read_answer(response, request_context.model.model_name))
         await self._sessions.leave(self._name(ctx), ctx.run_id, is_over=session.is_answered)
         return response
 
@@ -165,6 +158,35 @@ class LongholdCapability(AbstractCapability[Any]):
 
     def _name(self, ctx: RunContext[Any]) -> str | None:
         return self._conversation or ctx.conversation_id
+
+
+def _make_sendable(
+    context: ModelRequestContext, request: Request, opening: Sequence[SystemPromptPart]
+) -> ModelRequestContext:
+    settings: Any = context.model_settings or {}
+    if ttl := _find_marker(request.kwargs.get("system") or ()):
+        settings = {"anthropic_cache_instructions": ttl} | settings
+    view = _to_pydantic(request.kwargs["messages"], opening, context.model.system)
+    return replace(context, messages=view, model_settings=settings)
+
+
+def _read_answer(response: ModelResponse, model: str) -> JsonObject:
+    usage = response.usage
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    calls = any(isinstance(part, ToolCallPart) for part in response.parts)
+    return {
+        "id": response.provider_response_id or uuid4().hex,
+        "role": "assistant",
+        "model": response.model_name or model,
+        "content": list(map(_answer_block, response.parts)),
+        "stop_reason": "tool_use" if calls else "end_turn",
+        "usage": {
+            "input_tokens": max(0, usage.input_tokens - cached),
+            "output_tokens": usage.output_tokens,
+            "cache_read_input_tokens": usage.cache_read_tokens,
+            "cache_creation_input_tokens": usage.cache_write_tokens,
+        },
+    }
 
 
 def _system_parts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:

@@ -28,7 +28,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import Self, Unpack, cast
 
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import (
@@ -54,11 +54,9 @@ from longhold.core.stages.compact.owner import CompactionHooks, manual_request
 from longhold.core.stages.layers import Layers, build_layers
 from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
-from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, make_placeholders, mark_wanted
-from longhold.core.turn.round import Toolbox
+from longhold.core.turn.fork import AskFork, mark_wanted
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view import View
 from longhold.errors import (
@@ -82,7 +80,8 @@ from longhold.session.arguments import (
 )
 from longhold.session.dialects import chosen_dialect
 from longhold.session.options import OpenOptions, Recovery, SessionOptions, ignore, shared_options
-from longhold.session.own_tools import answer, call_of, context_over
+from longhold.session.own_calls import OwnCalls, Send
+from longhold.session.own_tools import answer, call_of
 from longhold.session.program import (
     Program,
     Wishes,
@@ -97,28 +96,11 @@ from longhold.session.program import (
 from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
 from longhold.session.waiting import PendingRequest, close_engine, open_in_thread
 
-if TYPE_CHECKING:
-    from longhold.core.turn.fork.run import Forks
-
 
 def _check_client(client: object) -> None:
     """Raise before anything is created if a client cannot be used."""
     if client is not None:
         wrap_client(client, "")
-
-
-def _forks_over(engine: Engine, client: object) -> "Forks":
-    """Run model calls through the caller's client, on forks without tools."""
-    # Imported here because without a client no model is called.
-    from longhold.core.turn.fork.run import Forks
-
-    context = context_over(engine)
-    return Forks(
-        parent=engine,
-        model=lambda: wrap_client(client, engine.model),
-        toolbox=lambda: Toolbox(tools=make_placeholders(engine.frame), tool_context=context),
-        refuses=partial(own_refusal, engine),
-    )
 
 
 def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
@@ -161,6 +143,7 @@ class Session:
         """Held while a request is prepared, so that concurrent callers take turns."""
         self._store: Store | None = None
         self._pending = PendingRequest(engine)
+        self._calls = OwnCalls(engine, None)
 
     @classmethod
     def open(
@@ -229,7 +212,8 @@ class Session:
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         before = engine.view.configured
         registry = ToolRegistry(before.tools if before else {})
-        ask = _forks_over(engine, client).ask if client is not None else None
+        calls = OwnCalls(engine, client)
+        ask = calls.forks().ask if client is not None else None
         background = background_of(engine)
         wants_memory = memory if memory is not None else bool(before and before.memory)
         has_memory = wants_memory and settings.memory.on
@@ -249,7 +233,9 @@ class Session:
             telemetry=_make_telemetry(engine),
         )
         program = Program(engine, registry, client, jobs)
-        return cls(engine, layers, ask=ask, program=program, sleep=sleep)
+        made = cls(engine, layers, ask=ask, program=program, sleep=sleep)
+        made._calls = calls
+        return made
 
     def _begin(self, model: str, frame: Framed, source: str) -> None:
         """Record the model and the frame, with its cache lifetime and clearing fixed."""
@@ -458,12 +444,14 @@ class Session:
         system: str | Iterable[str | MessageLike | Section] | None = None,
         tools: Iterable[ToolLike] | None = None,
         abandons: bool = False,
+        send: Send | None = None,
     ) -> Request:
         """Record a program's whole list of messages. Return the arguments of the next call.
 
         A list that its owner cut, edited or compacted is followed from the last unchanged message.
         `system` and `tools` keep their previous values if not given. With `abandons`, calls without
-        a result in the list are abandoned instead of refused.
+        a result in the list are abandoned instead of refused. `send` sends a request as the program
+        sends its own: a summary that is due is asked through it and reads the program's cache.
         """
         self._check_open()
         async with self._lock:
@@ -475,7 +463,13 @@ class Session:
             self._program.follow(given, system, tools)
             if abandons:
                 self.abandon()
-            return await self._prepare_request()
+            async with self._calls.through(self._render_for(send)):
+                return await self._prepare_request()
+
+    def _render_for(self, send: Send | None) -> Send | None:
+        if send is None:
+            return None
+        return lambda request: send(self._program.render_request(request))
 
     def count_summarised(self) -> int:
         """Count the leading messages of the followed list that a summary replaces in the view."""
