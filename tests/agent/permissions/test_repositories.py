@@ -139,6 +139,25 @@ def test_looking_writes_nothing_into_the_index(tools, tmp_path):
         _run("git status", place, plain)
 
 
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("git diff", "diff.external"),
+        ("git status", "filter.x.clean"),
+        ("git add one.txt", "core.fsmonitor"),
+    ],
+)
+def test_a_rule_for_a_family_does_not_cover_a_repositorys_programs(tools, tmp_path, command, key):
+    place = make_repository(tmp_path / "project")
+    git(place, "config", key, "touch ran")
+    places = Places(roots=(place,), cwd=place)
+    call = examine(tools["Bash"], {"command": command}, places)
+    family = parse_rules(allow=("Bash(git diff:*)", "Bash(git status:*)", "Bash(git add:*)"))
+    found = decide(call, family, "ask", places)
+    assert found.outcome == "ask" and key in found.reason
+    assert decide(call, parse_rules(allow=(f"Bash({command})",)), "ask", places).outcome == "allow"
+
+
 @pytest.mark.parametrize("name", ["hooks", "objects"])
 def test_links_are_found_in_directories_that_are_named_like_gits_own(tmp_path, name):
     place = make_repository(tmp_path / "project")
@@ -153,7 +172,7 @@ def test_links_are_found_in_directories_that_are_named_like_gits_own(tmp_path, n
         state.mkdir()
     (state / "locked").symlink_to(tmp_path / "secret")
     found = suspect(place, frozenset({"status"}), Places(roots=(place,), cwd=place))
-    assert found is not None and found.is_trap
+    assert found is not None
 
 
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):

@@ -45,8 +45,6 @@ _OPENING = _COMPARING | {"grep"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
     reason: str
-    is_trap: bool = False
-    """The layout is unusual enough to look intended."""
 
 
 def suspect(directory: Path, verbs: frozenset[str], places: Places) -> Suspicion | None:
@@ -67,10 +65,10 @@ def _suspect(
     if not paths and found.returncode:
         return _no_repository(directory)
     if found.returncode or len(paths) != 3:
-        return Suspicion(reason="this directory is a bare repository", is_trap=True)
+        return Suspicion(reason="this directory is a bare repository")
     git, common, top = (path.resolve() for path in paths)
     if not _is_usual(git, common, top, places) or _has_links({git, common}):
-        return Suspicion(reason="git would read its files from an unusual place", is_trap=True)
+        return Suspicion(reason="git would read its files from an unusual place")
     for is_own, key, value in list_settings(directory, timeout_seconds=INSPECT_SECONDS):
         is_switch = key == "core.fsmonitor" and value in ("true", "false")
         if is_own and not is_switch and not _HARMLESS.fullmatch(key):
@@ -86,9 +84,7 @@ def _no_repository(directory: Path) -> Suspicion | None:
         if (place / "HEAD").exists() and (
             (place / "objects").exists() or (place / "commondir").exists()
         ):
-            return Suspicion(
-                reason="git would read its settings from a plain directory", is_trap=True
-            )
+            return Suspicion(reason="git would read its settings from a plain directory")
         if (place / ".git").exists():
             break
     return None
@@ -136,7 +132,7 @@ def _suspect_index(
     staged = run_git(top, "ls-files", "--stage", "-z", timeout_seconds=INSPECT_SECONDS)
     rows = staged.stdout.decode("utf-8", "surrogateescape").split("\0")
     if _leads_out((row.partition("\t")[2] for row in rows), top, places):
-        return Suspicion(reason="git would open files outside, which its index names", is_trap=True)
+        return Suspicion(reason="git would open files outside, which its index names")
     modules = [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
     if len(modules) > MAX_SUBMODULES or (modules and depth > 3):
         return Suspicion(reason="there are too many submodules to look at")
