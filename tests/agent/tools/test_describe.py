@@ -6,7 +6,7 @@ from longhold.core.tools.describe import UNKNOWN, Described, description_of
 
 
 def read(*paths):
-    return Described(kind="read", path_inputs=paths, limit_chars=None)
+    return Described(kind="read", path_inputs=paths, is_repeatable=True, limit_chars=None)
 
 
 def shell(command):
@@ -16,7 +16,7 @@ def shell(command):
 
 
 def search(*paths, limit_chars):
-    return Described(kind="search", path_inputs=paths, limit_chars=limit_chars)
+    return Described(kind="search", path_inputs=paths, is_repeatable=True, limit_chars=limit_chars)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def search(*paths, limit_chars):
         ("exec_command", shell("cmd")),
         ("apply_patch", Described(kind="write")),
         ("MultiEdit", Described(kind="write", path_inputs=("file_path",))),
-        ("WebSearch", Described(kind="fetch")),
+        ("WebSearch", Described(kind="fetch", is_repeatable=True)),
         ("AskUserQuestion", Described(kind="ask")),
         ("grep_search", search("path", limit_chars=20_000)),
         ("glob_files", search("path", limit_chars=50_000)),
@@ -42,6 +42,14 @@ def test_common_agents_tools_are_known(name, described):
 def test_what_is_not_declared_is_other(name):
     assert description_of(name) == UNKNOWN
     assert UNKNOWN.kind == "other"
+    assert not UNKNOWN.is_repeatable
+
+
+def test_only_what_looks_can_be_had_again():
+    from longhold.core.tools.describe import KNOWN
+
+    repeatable = {described.kind for described in KNOWN.values() if described.is_repeatable}
+    assert repeatable == {"read", "search", "fetch"}
 
 
 @pytest.mark.parametrize(

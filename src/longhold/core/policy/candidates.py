@@ -127,6 +127,10 @@ class Candidates:
         self.served = Batch()
         """Results the provider cleared on its side but that are still part of the request."""
         self.unread = 0
+        self._pointed: frozenset[str] = frozenset()
+        """The ids of results that unread results refer to."""
+        self._held: set[str] = set()
+        """The ids of results that permanent results refer to."""
         self.cleared_weight = 0.0
         self._ids: set[str] = set()
         self.rounds = 0
@@ -149,15 +153,19 @@ class Candidates:
         self._taken = max(self._taken, end)
         last = view.items[end] if end < len(view.items) else None
         self.unread = sum(1 for _ in self._answers(last)) if isinstance(last, Round) else 0
+        unread = last.results if isinstance(last, Round) else ()
+        self._pointed = frozenset(filter(None, map(_find_original, unread)))
 
     def batch(self, keep: int) -> Batch:
-        """Return the results to clear: all but the `keep` newest."""
+        """Return the results to clear: all but the `keep` newest and those they refer to."""
         kept = max(0, max(1, keep) - self.unread)
         newest = self.newest[-kept:] if kept else []
         stays = [result for result in newest if result.weight >= self.smallest]
         count = len(self.heavy) - len(stays)
         left = sum(result.weight for result in stays)
-        return Batch(self.heavy.results[:count], self.heavy.weight - left)
+        taken = Batch(self.heavy.results[:count], self.heavy.weight - left)
+        held = {*self._held, *self._pointed, *(_find_original(one.result) for one in newest)} - {""}
+        return taken.without(held) if held else taken
 
     def _is_move(self, entry: AnyEntry, model: str) -> bool:
         if isinstance(entry, Spilled):
@@ -172,6 +180,7 @@ class Candidates:
         if not isinstance(item, Round):
             return
         self.rounds += 1
+        self._hold(item, vetoes, is_pinned=is_pinned)
         for use, tool, result in self._answers(item):
             self._ids.add(use.id)
             found = Candidate.of(item, use, result, tool, before, self.rounds)
@@ -179,6 +188,13 @@ class Candidates:
                 self.cleared_weight += weight(result.measure) - found.weight
             elif not (is_pinned or use.id in vetoes or any(map(self.is_kept, found.paths))):
                 self._file(found)
+
+    def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
+        references = [result for result in item.results if _find_original(result)]
+        goes = {use.id for use, _, _ in self._answers(item)} if references else set()
+        for result in references:
+            if is_pinned or result.tool_use_id in vetoes or result.tool_use_id not in goes:
+                self._held.add(_find_original(result))
 
     def _file(self, found: Candidate) -> None:
         cleared = found.result.cleared
@@ -215,3 +231,7 @@ def _last_round(items: Sequence[Item]) -> int:
 def _sent_measure(result: Result) -> Measure:
     instead = result.placeholder("sent")
     return instead.measure if instead else result.measure
+
+
+def _find_original(result: Result) -> str:
+    return result.spilled.same_as if result.spilled and result.cleared is None else ""

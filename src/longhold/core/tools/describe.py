@@ -28,6 +28,8 @@ class Described:
     kind: ToolKind = "other"
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
+    is_repeatable: bool = False
+    """True if the same call returns the same output as long as nothing has changed."""
     limit_chars: int | None = LIMIT_CHARS
     """Longer results are spilled to disk. None means no limit."""
     clearable: bool | None = None
@@ -52,21 +54,21 @@ class Described:
 
 UNKNOWN = Described()
 
-_FETCH = Described(kind="fetch")
+_FETCH = Described(kind="fetch", is_repeatable=True)
 _ASK = Described(kind="ask")
 _OUTPUT = Described(kind="shell", limit_chars=SHELL_CHARS)
 
 
 def _read(*paths: str) -> Described:
-    return Described(kind="read", path_inputs=paths, limit_chars=None)
+    return Described(kind="read", path_inputs=paths, is_repeatable=True, limit_chars=None)
 
 
 def _search(*paths: str) -> Described:
-    return Described(kind="search", path_inputs=paths, limit_chars=MATCH_CHARS)
+    return Described(kind="search", path_inputs=paths, is_repeatable=True, limit_chars=MATCH_CHARS)
 
 
 def _list(*paths: str) -> Described:
-    return Described(kind="search", path_inputs=paths)
+    return Described(kind="search", path_inputs=paths, is_repeatable=True)
 
 
 def _write(*paths: str) -> Described:
@@ -86,7 +88,7 @@ KNOWN: Mapping[str, Described] = {
         (_ASK, "AskUserQuestion ExitPlan ExitPlanMode request_user_input"),
         (_FETCH, "ReadMcpResourceTool WebFetch WebSearch fetch web_fetch web_search webfetch"),
         (_OUTPUT, "BashOutput KillBash KillShell TaskOutput write_stdin"),
-        (Described(kind="search", limit_chars=None), HISTORY),
+        (Described(kind="search", is_repeatable=True, limit_chars=None), HISTORY),
         (_read("file_path"), "Read"),
         (_read("file_path", "path", "target_file"), "read_file"),
         (_read("notebook_path"), "NotebookRead"),
@@ -139,6 +141,7 @@ def describe_declared(tool: Tool) -> Described:
         kind=tool.kind,
         path_inputs=tool.path_inputs,
         command_input=tool.command_input,
+        is_repeatable=tool.kind in ("read", "search", "fetch"),
         limit_chars=tool.limit_chars,
     )
 

@@ -226,6 +226,46 @@ async def test_short_results_stay_and_count_among_the_newest(reading):
     assert one.cleared[0].ids == tuple(f"t{i}" for i in range(8))
 
 
+async def read_again(one, name="Read"):
+    """Let a call bring once more what the first one brought; the view refers to that."""
+    await one.send()
+    one.call(("again", name, {"file_path": "/p/0.py"}))
+    one.engine.take_result("again", f"0: {PAGE}")
+    one.engine.record(Spilled(tool_use_id="again", text="[the same as t0]", same_as="t0"))
+
+
+@pytest.mark.parametrize("after", [0, 1, 4])
+async def test_a_file_just_read_again_stays_where_it_stands(reading, after):
+    one = reading()
+    await one.read(10)
+    await read_again(one)
+    await one.read(after, first=10)
+    one.now += 300
+    await one.send()
+    kept = {"t0", "again", *(f"t{i}" for i in range(6 + after, 10 + after))}
+    assert set(one.cleared[0].ids) == {f"t{i}" for i in range(10 + after)} - kept
+
+
+async def test_what_only_old_results_refer_to_goes(reading):
+    one = reading()
+    await one.read(10)
+    await read_again(one)
+    await one.read(5, first=10)
+    one.now += 300
+    await one.send()
+    assert one.cleared[0].ids == tuple(f"t{i}" for i in range(10))
+
+
+async def test_what_a_result_refers_to_that_never_goes_stays(reading):
+    one = reading()
+    await one.read(8)
+    await read_again(one, "AskUserQuestion")
+    await one.read(6, first=8)
+    one.now += 300
+    await one.send()
+    assert "t0" not in one.cleared[0].ids and "t1" in one.cleared[0].ids
+
+
 async def test_a_stand_in_that_would_be_longer_is_not_used(reading):
     clear = ClearSettings(paid=False, smallest_tokens=0)
     one = reading(replace(PLAIN, clear=clear))

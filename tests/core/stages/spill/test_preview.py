@@ -12,7 +12,7 @@ from longhold.core.log.results import Body
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import human_size
 from longhold.core.stages.spill.budget import Arrived, PreviewRoom
-from longhold.core.stages.spill.spill import head_of, preview, tail_of
+from longhold.core.stages.spill.spill import head_of, preview, repetition, tail_of
 
 FILE = Path("/home/u/.longhold/projects/p/s/tool-results/toolu_1.txt")
 ROOM = PreviewRoom(preview_bytes=60, error_bytes=90)
@@ -146,6 +146,16 @@ def test_a_preview_is_bounded_whatever_the_text(text, is_command, preview_bytes,
     told = preview(*long(text * 20, is_command=is_command, exit_status=-11), room, mask_secrets)
     escapes = told.count("<\\/")
     assert len(told.encode()) <= len(frame.encode()) + preview_bytes + error_bytes + 200 + escapes
+
+
+def test_a_repetition_names_the_first_and_the_way_back():
+    assert repetition("toolu_2", "toolu_1", 4_321, ("Read", "History")) == (
+        "[The same, byte for byte, as the result of toolu_1: 4.3 KB; "
+        'should that be gone, History has it by id "toolu_2".]'
+    )
+    assert repetition("b", "a", 300, ()) == (
+        "[The same, byte for byte, as the result of a: 300 bytes.]"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from longhold.core.log import Header, Log, load
 from longhold.core.log.entries import (
     Asked,
+    Cleared,
     Failed,
     Framed,
     Ran,
@@ -181,6 +182,52 @@ def test_secrets_are_masked_in_the_preview_only(engine):
     assert key in Path(spilled.file).read_text()
 
 
+def test_the_same_result_again_is_named_instead(engine):
+    take(engine, LINES[:5_000], id="a", tool="Read")
+    take(engine, LINES[:5_000], id="b", tool="Read")
+    assert shown(engine, "a") == LINES[:5_000]
+    assert shown(engine, "b") == (
+        "[The same, byte for byte, as the result of a: 5.0 KB; "
+        'should that be gone, History has it by id "b".]'
+    )
+    assert entries(engine, Spilled)[0].why == "Read gave the same 5.0 KB as a: not shown twice"
+    assert entries(engine, Ran)[1].content == LINES[:5_000]
+
+
+def test_a_repetition_of_a_spilled_result_names_it_and_needs_no_file(engine):
+    take(engine, LINES, id="a")
+    take(engine, LINES, id="b")
+    assert shown(engine, "b").startswith("[The same, byte for byte, as the result of a:")
+    assert stored(engine) == ["a.txt"]
+
+
+@pytest.mark.parametrize("text", ["x" * 255, "y" * 200])
+def test_short_repetitions_are_shown_again(engine, text):
+    take(engine, text, id="a")
+    take(engine, text, id="b")
+    assert shown(engine, "b") == text
+
+
+def test_what_is_no_longer_shown_is_not_referred_to(engine):
+    text = LINES[:5_000]
+    take(engine, text, id="a")
+    engine.record(Cleared(ids=("a",), texts=("gone",)))
+    take(engine, text, id="b")
+    assert shown(engine, "b") == text
+    take(engine, text, id="c", is_error=True)
+    assert shown(engine, "c") == text
+    take(engine, text, id="d")
+    assert "as the result of b:" in shown(engine, "d")
+
+
+@pytest.mark.parametrize(("tool", "is_named"), [("Read", True), ("Bash", False)])
+def test_a_repetition_is_named_only_if_there_is_a_way_back_to_it(engine, tool, is_named):
+    engine.record(Framed(tools=({"name": "Read"}, {"name": "Bash"})))
+    take(engine, LINES[:5_000], id="a", tool=tool)
+    take(engine, LINES[:5_000], id="b", tool=tool)
+    assert shown(engine, "b").startswith("[The same") is is_named
+
+
 @pytest.mark.parametrize("body_limit_bytes", [1 << 20, 40_000])
 def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
     settings = Settings(log=LogSettings(body_limit_bytes=body_limit_bytes))
@@ -192,6 +239,15 @@ def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
     assert engine.view.messages() == before
     assert len(entries(engine, Spilled)) == 1
     engine.close()
+
+
+def test_repetitions_are_found_after_a_resume(engine):
+    take(engine, LINES[:5_000], id="a")
+    engine.close()
+    again = opened(Log.open(engine.log.path))
+    take(again, LINES[:5_000], id="b")
+    assert "as the result of a:" in shown(again, "b")
+    again.close()
 
 
 async def test_one_messages_results_are_brought_within_their_sum(engine):

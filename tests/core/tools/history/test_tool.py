@@ -207,3 +207,4 @@ def test_the_tool_is_declared_as_it_is_known(engine):
     assert tool.limit_chars is None
     assert tool.is_read_only({"query": "x"}) and not tool.is_read_only({"id": "1", "reopen": True})
     assert description_of(tool.name).kind == tool.kind == "search"
+    assert description_of(tool.name).is_repeatable

@@ -34,7 +34,7 @@ from longhold.core.stages.spill.budget import (
 from longhold.core.tools.describe import HISTORY, description_of
 from longhold.core.turn.engine import Engine, keep_long
 from longhold.core.view import View
-from longhold.core.view.items import drop_text
+from longhold.core.view.items import Result, Round, drop_text
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import window_for
 from longhold.errors import StoreError
@@ -133,6 +133,13 @@ def preview(
     return "\n".join([*parts, f"</{TAG}>"])
 
 
+def repetition(tool_use_id: str, first: str, size_bytes: int, readers: tuple[str, ...]) -> str:
+    said = f"[The same, byte for byte, as the result of {_name(first)}: {human_size(size_bytes)}"
+    if HISTORY in readers:
+        said += f'; should that be gone, History has it by id "{_name(tool_use_id)}"'
+    return f"{said}.]"
+
+
 def head_of(text: str, limit_bytes: int) -> str:
     """Return the beginning, cut at a line end if that keeps more than half of the limit."""
     cut = first_bytes(text, limit_bytes)
@@ -226,11 +233,64 @@ def _escape(text: str) -> str:
     return text.replace(f"</{TAG}", f"<\\/{TAG}")
 
 
+REPEAT_BYTES = 256
+"""A reference to an identical earlier result costs as much as a smaller result."""
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Finds the shown result that a new one repeats, by hash and then by content."""
+
+    _first: dict[int, str] = field(default_factory=dict)
+    _is_built: bool = False
+
+    def first_of(self, view: View, ran: Ran) -> Result | None:
+        """Return the shown result that a new one repeats. Otherwise remember the new one."""
+        if not self._is_built:
+            self._build(view)
+        key = key_of(ran.content)
+        if key is None:
+            return None
+        known = _find_shown(view, self._first.get(key, ""))
+        if known is None:
+            self._first[key] = ran.tool_use_id
+            return None
+        is_same = known.content == ran.content and known.is_error == ran.is_error
+        return known if is_same and known.tool_use_id != ran.tool_use_id else None
+
+    def _build(self, view: View) -> None:
+        # A resumed session already shows results that a new one may repeat.
+        self._is_built = True
+        for item in view.items:
+            for result in item.results if isinstance(item, Round) else ():
+                key = key_of(result.content)
+                if key is not None:
+                    self._first.setdefault(key, result.tool_use_id)
+
+
+def key_of(content: ResultContent) -> int | None:
+    if isinstance(content, str):
+        return hash(content)
+    if not all(isinstance(block, Text) for block in content):
+        return None
+    return hash(tuple(block.text for block in content if isinstance(block, Text)))
+
+
+def _find_shown(view: View, tool_use_id: str) -> Result | None:
+    owner = view.round_of(tool_use_id)
+    result = owner.result_of(tool_use_id) if owner else None
+    # Naming a result that is not shown itself would send the model from one line to another.
+    if result is None or result.cleared is not None:
+        return None
+    return None if result.spilled and result.spilled.same_as else result
+
+
 @dataclass(slots=True)
 class Spill(Part):
     """The spill layer of one session: `arrive` takes each result, the stage runs before a call."""
 
     steps = ("spill", "total")
+    _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
     """Results the disk refused. They are not tried again."""
     _lying_bytes: int | None = None
@@ -245,9 +305,10 @@ class Spill(Part):
             return keep_long(engine, ran)
         entry: Spilled | None = None
         # The reason for a refusal is in the user's own words.
-        is_open = engine.settings.spill.on and not ran.refused
-        if is_open and not _is_known(engine.view, kept):
-            body, entry = _plan_arrived(engine, arrived) or (body, None)
+        if engine.settings.spill.on and not ran.refused and not _is_known(engine.view, kept):
+            entry = self._find_repeated(engine, arrived) if body is None else None
+            if entry is None and (spilling := _plan_arrived(engine, arrived)):
+                body, entry = spilling
         if body is not None:
             # If the log only has the head of a result, the file is the only copy and must reach the
             # disk.
@@ -288,6 +349,31 @@ class Spill(Part):
             body, entry = spilling
             failed = self._keep(engine, arrived, body, is_only_copy=bool(ran.file))
             engine.record(failed or structs.replace(entry, rests_on=(ran.n,)))
+
+    def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
+        """Return an entry that refers to the shown result this one repeats, if that is shorter.
+
+        The first may leave the view, so this one must be recoverable by History or a new call.
+        """
+        ran, size = arrived.ran, byte_count(arrived.text)
+        if size < REPEAT_BYTES:
+            return None
+        if not description_of(arrived.tool).is_repeatable and HISTORY not in _readers_of(engine):
+            return None
+        first = self._repeats.first_of(engine.view, ran)
+        if first is None:
+            return None
+        text = repetition(ran.tool_use_id, first.tool_use_id, size, _readers_of(engine))
+        if not _is_lighter(engine, measure_content(text), ran.content):
+            return None
+        same = f"the same {human_size(size)} as {first.tool_use_id}"
+        return Spilled(
+            tool_use_id=ran.tool_use_id,
+            text=text,
+            same_as=first.tool_use_id,
+            bytes=size,
+            why=f"{arrived.tool} gave {same}: not shown twice",
+        )
 
     def _keep(
         self, engine: Engine, arrived: Arrived, body: Body, *, is_only_copy: bool
