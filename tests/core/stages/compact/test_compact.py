@@ -327,7 +327,9 @@ async def test_a_floor_above_the_line_is_itemised_and_costs_nothing(talk):
     one = talk(SUMMARY).fill(tokens=9_000, waiting="")
     one.engine.say("word " * 22_000)
     before = one.sent()
-    with pytest.raises(ContextOverflow, match=r"message #\d+, not answered yet .* shorten the message"):
+    with pytest.raises(
+        ContextOverflow, match=r"message #\d+, not answered yet .*shorten the message"
+    ):
         await one.prepare()
     assert one.model.requests == []
     assert one.sent() == before
