@@ -1,4 +1,4 @@
-"""Compacting at the keyboard: a focus, a part, a look first, pins, an editor, a way out."""
+"""Compacting at the keyboard: a focus, a part, pins, a way out."""
 
 import threading
 
@@ -10,6 +10,7 @@ from lazy import needs
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
+from longhold.core.view import fold
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from terminal import Terminal
@@ -50,8 +51,7 @@ def chat(tmp_path, brain):
     quiet = {"LONGHOLD_TERMINAL_SUGGEST": "false", "LONGHOLD_MEMORY_ON": "false"}
     with run_simulator(brain) as server:
         words = ["chat", "--base-url", server.url, "--model", MODEL]
-        editor = {"EDITOR": "sed -i s/login/harbour/", "VISUAL": ""}
-        terminal = Terminal(words, tmp_path, rows=50, env={**quiet, **editor})
+        terminal = Terminal(words, tmp_path, rows=50, env=quiet)
         try:
             terminal.see("% left")
             for said in SAID:
@@ -78,27 +78,17 @@ def compactions():
     return [entry for entry in loaded().entries if isinstance(entry, Compacted)]
 
 
-def test_a_compaction_is_looked_at_pinned_edited_and_taken(chat, brain):
-    chat.type("/compact preview the masts\r")
-    chat.see("The login is to be fixed.", "covers   ", "tokens   ", "Compact? y = yes, e = edit")
-    assert "the masts" in brain.asked[-1]
+def test_a_compaction_has_a_focus_and_keeps_what_is_pinned(chat, brain):
     masts = numbers()["count the masts"]
-    chat.type(f"p {masts}\r")
-    chat.see(f"#{masts}  count the masts", "1 stay word for word", "Compact? y = yes")
-    chat.type("e\r")
+    chat.type(f"/pin {masts}\r")
+    chat.see(f"#{masts}  count the masts")
+    chat.type("/compact the masts\r")
     shown = chat.see("` restores the history.")
     assert "> mend the login" in shown
+    assert "the masts" in brain.asked[-1]
     [done] = compactions()
-    assert "The harbour is to be fixed." in text_of(done.summary)
-    assert "The login is to be fixed." not in text_of(done.summary)
-
-
-def test_a_preview_that_is_not_taken_changes_nothing(chat):
-    chat.type("/compact preview\r")
-    chat.see("Compact? y = yes, e = edit")
-    chat.type("rather not\r")
-    chat.see("Nothing was changed.")
-    assert compactions() == []
+    assert "The login is to be fixed." in text_of(done.summary)
+    assert "count the masts" in [text_of(item.content) for item in fold(loaded().entries).items]
 
 
 def test_only_a_part_is_compacted_and_undo_brings_it_back(chat):
@@ -114,13 +104,10 @@ def test_only_a_part_is_compacted_and_undo_brings_it_back(chat):
     assert masts == after.first
 
 
-@pytest.mark.parametrize(
-    ("command", "phase"), [("/compact", "compacting"), ("/compact preview", "drafting a summary")]
-)
-def test_a_compaction_shows_that_it_goes_on_and_can_be_stopped(chat, brain, command, phase):
+def test_a_compaction_shows_that_it_goes_on_and_can_be_stopped(chat, brain):
     brain.may_write.clear()
-    chat.type(f"{command}\r")
-    chat.see(f"{phase}… ", "Esc interrupts")
+    chat.type("/compact\r")
+    chat.see("compacting… ", "Esc interrupts")
     chat.type("\x1b")
     chat.see("Stopped; nothing was changed.", gone=("Esc interrupts",))
     brain.may_write.set()
