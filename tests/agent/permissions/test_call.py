@@ -104,6 +104,18 @@ def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
         assert done.stdout == b"secret\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "name"), [("column -", "-"), ("echo x | column -", "-"), ("cat -- --", "--")]
+)
+def test_a_link_called_as_a_dash_is_a_link(tools, places, command, name):
+    assert _outcome(tools, command, places) == "allow"
+    (places.cwd / name).symlink_to(places.cwd.parent / "outside" / "secret")
+    assert _outcome(tools, command, places) == "ask"
+    if command.startswith("cat"):  # `column` is not part of the tests' programs
+        done = subprocess.run(["bash", "-c", command], cwd=places.cwd, capture_output=True)
+        assert done.stdout == b"secret\n"
+
+
 @pytest.mark.parametrize("command", ["grep -v - link/secret", "egrep -a -U - link/secret"])
 def test_a_lone_dash_is_the_pattern_and_what_follows_a_file(tools, places, command):
     assert _outcome(tools, command, places) == "ask"

@@ -381,14 +381,15 @@ def _candidates(command: Command) -> Iterator[Word]:
     is_ended = False
     for word in words:
         is_ended = is_ended or word.text == "--"
-        if word.text in ("", "-", "--") or (command.name == "find" and word.text in "(!),;+{}"):
+        # `-` and `--` too: `column -` and `cat -- --` open files of these names
+        if not word.text or (command.name == "find" and word.text in "(!),;+{}"):
             continue
         is_option = word.text.startswith("-") and not is_ended
         if is_option and command.name in _DELIMITED and _DELIMITER.fullmatch(word.text):
             continue
         # a word like an option can be a file: on some systems options end at the first operand
         yield from _with_parts(word)
-        if is_option:
+        if is_option and word.text != "-":
             yield from _option_value(word)
 
 
