@@ -39,7 +39,7 @@ WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14, 15)
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    help="Window in tokens; default: what the sessions show.",
+    help="Window in tokens; default: the size that the sessions show.",
 )
 @options.as_json
 def command(

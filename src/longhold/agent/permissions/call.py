@@ -120,10 +120,10 @@ _GIT_CASES = (
     ),
     _GitCase(
         verbs=split_words("stash reflog"),
-        reason="removes the way back",
+        reason="removes the means to undo",
         words=split_words("drop clear expire delete"),
     ),
-    _GitCase(verbs=split_words("gc"), reason="removes the way back", long=("--prune",)),
+    _GitCase(verbs=split_words("gc"), reason="removes the means to undo", long=("--prune",)),
     _GitCase(
         verbs=split_words("config"), reason="changes what git itself would run", is_always=True
     ),

@@ -134,7 +134,9 @@ def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
     if blocked is None:
         return Decision(outcome="allow", reason="edits here are allowed")
     if blocked.is_protected:
-        return Decision(outcome="ask", reason=f"{blocked.text} can make other programs run things")
+        return Decision(
+            outcome="ask", reason=f"{blocked.text} can make other programs run commands"
+        )
     if blocked.where != "inside":
         return Decision(outcome="ask", reason=_why_outside(blocked))
     return Decision(outcome="ask", reason=f"it changes {blocked.text}")

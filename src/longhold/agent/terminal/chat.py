@@ -244,7 +244,7 @@ class Turns:
         return await command.run(context, rest.strip())
 
     async def _shell(self, command: str) -> None:
-        """Run the user's own command: rules and hooks can deny it, and nothing has to be asked."""
+        """Run the user's own command: rules and hooks can deny it, and it needs no permission prompt."""
         from longhold.agent.permissions import Gate
         from longhold.agent.tools.bash import BASH
         from longhold.core.turn.abort import run_unless_aborted

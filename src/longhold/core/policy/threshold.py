@@ -43,7 +43,7 @@ WORK_TOKENS = 30_000
 WORK_SHARE = 0.25
 """The same as a share of a threshold that the user set."""
 KEPT_STEP_TOKENS = 10_000
-"""What a compaction leaves is rounded up to this, so that each message does not move the threshold."""
+"""The size after a compaction is rounded up to this, so that each message does not move the threshold."""
 NEAR_SHARE = 0.5
 """Share of the threshold from which it is worth measuring what a compaction would keep."""
 WAIT_SHARE = 0.25

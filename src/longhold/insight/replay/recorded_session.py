@@ -1,4 +1,4 @@
-"""A recorded session, with what a replay has to know of it before it begins.
+"""A recorded session, with the facts that a replay needs before it begins.
 
 A transcript has neither the system prompt nor the tools, and some begin half way. Both are as large as
 the recorded prompts say: what the first call's prompt had beyond the messages on record is the
