@@ -159,7 +159,7 @@ async def test_nothing_is_sent_when_there_is_nothing_to_go_on_with(project):
     async with agent(project, "text: never", resume=id) as again:
         events = [event async for event in again.run()]
         assert [event.reason for event in events] == ["completed"]
-        assert "nothing was left" in events[0].detail
+        assert "nothing left" in events[0].detail
 
 
 async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
@@ -300,6 +300,19 @@ async def test_what_a_hook_makes_of_a_call_is_held_against_the_rules(project):
         await run(one)
         assert results(one)[0].startswith("Not allowed: ")
         assert not (project / "kept.txt").exists() and not (project / "new.txt").exists()
+
+
+@pytest.mark.parametrize("glob", ["", ".env"])
+async def test_a_search_leaves_out_what_a_rule_denies(project, glob):
+    (project / ".env").write_text("TOKEN=secret\n")
+    (project / "open.txt").write_text("TOKEN=public\n")
+    home().mkdir(exist_ok=True)
+    (home() / "settings.json").write_text('{"permissions": {"deny": ["Read(.env)"]}}')
+    given = json.dumps({"pattern": "TOKEN", "output_mode": "content", "glob": glob})
+    async with agent(project, f"tool: Grep {given}\n---\ntext: done") as one:
+        await run(one)
+        assert "secret" not in results(one)[0]
+        assert ("public" in results(one)[0]) == (not glob)
 
 
 async def test_only_the_main_session_begins_and_ends_for_hooks(project, tmp_path):

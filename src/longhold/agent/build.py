@@ -25,7 +25,10 @@ from longhold.agent.permissions import (
     AskUser,
     Gate,
     Mode,
+    Permissions,
+    Places,
     SettingsSection,
+    denies_reading,
     load_permissions,
     load_trusted,
 )
@@ -148,7 +151,7 @@ async def build_agent(
     with log.close_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock, windows=windows)
         notices.extend(_resume(engine, model.name, source) if resume else ())
-        context = _tool_context(engine, directory, permissions.directories, notices)
+        context = _tool_context(engine, directory, permissions, notices)
         mcp = await _connect(servers.servers, engine, notices)
     plan = Blueprint(
         engine=engine,
@@ -390,18 +393,20 @@ async def _connect(
 
 
 def _tool_context(
-    engine: Engine, directory: Path, more: tuple[Path, ...], notices: Notices
+    engine: Engine, directory: Path, permissions: Permissions, notices: Notices
 ) -> ToolContext:
     pad = private_directory(scratchpad_of(engine))
+    places = Places(roots=(directory, *permissions.directories), cwd=directory)
     context = ToolContext(
         root=directory,
         home=home(),
         scratch=engine.directory / "scratch",
         session=engine.log.header.session,
-        more_roots=(*more, pad),
+        more_roots=(*permissions.directories, pad),
         variables=shell_variables(os.environ, engine.settings.shell.passed),
         report=notices.tool_output,
         window_tokens=lambda: engine.fullness().window.limit_tokens,
+        is_hidden=lambda path: denies_reading(permissions.rules, path, places),
     )
     if _was_planning(engine):
         return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))

@@ -4,7 +4,7 @@
 """
 
 from longhold.agent.permissions.call import examine
-from longhold.agent.permissions.decide import Decision, Mode, decide
+from longhold.agent.permissions.decide import Decision, Mode, decide, denies_reading
 from longhold.agent.permissions.gate import Answer, AskUser, Gate, Question, combine
 from longhold.agent.permissions.places import Places
 from longhold.agent.permissions.readonly import is_read_only_command
@@ -32,6 +32,7 @@ __all__ = [
     "SettingsSection",
     "combine",
     "decide",
+    "denies_reading",
     "examine",
     "is_read_only_command",
     "load_permissions",

@@ -5,10 +5,11 @@ Deny rules win in every mode. Calls prompt unless they are proved harmless or a 
 
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Literal
 
 from longhold.agent.permissions.call import ShellCall, ToolCall
-from longhold.agent.permissions.places import Located, Places
+from longhold.agent.permissions.places import Located, Places, locate
 from longhold.agent.permissions.readonly import has_safe_redirects, is_read_only, is_reading_only
 from longhold.agent.permissions.rules import (
     Rule,
@@ -245,6 +246,12 @@ def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
             return any(denies_path(rule, located, places) for located in call.paths)
         case "shell" | "ask" | "other":
             return True
+
+
+def denies_reading(rules: Rules, path: Path, places: Places) -> bool:
+    """Return whether a deny rule covers a file that a search found."""
+    named = [rule for rule in rules.deny if rule.content and is_for_tool(rule, "Read")]
+    return any(denies_path(rule, locate(str(path), places), places) for rule in named)
 
 
 def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bool:

@@ -395,6 +395,7 @@ def _tool_context(order: Order, parent: AgentParts, engine: Engine) -> ToolConte
         directory=order.tree.path if order.tree is not None else place.directory,
         more_roots=place.more_roots,
         variables=place.variables,
+        is_hidden=place.is_hidden,
         window_tokens=lambda: engine.fullness().window.limit_tokens,
     )
 

@@ -130,7 +130,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
     query = _query(given, _require_existing(given.path, tool_context))
-    found = await search(query)
+    found = [row for row in await search(query) if not _is_hidden(query, row, tool_context)]
     if not found:
         return _report_nothing(given)
     match given.output_mode:
@@ -140,6 +140,10 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
             return _content(given, query, found, tool_context)
         case "count":
             return _counts(given, query, found, tool_context)
+
+
+def _is_hidden(query: Query, row: Any, tool_context: ToolContext) -> bool:
+    return tool_context.is_hidden(query.file(row if isinstance(row, str) else row[0]))
 
 
 def _require_existing(path: str, tool_context: ToolContext) -> Path:

@@ -154,6 +154,8 @@ class ToolContext:
     count_tokens: Callable[[str], int] = lambda text: estimate_tokens(text, CLAUDE)
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
     """The model's window, to which a page of a file is scaled."""
+    is_hidden: Callable[[Path], bool] = lambda _path: False
+    """True for files that a deny rule covers, which a search leaves out."""
     is_fork: bool = False
 
     def __post_init__(self) -> None:
