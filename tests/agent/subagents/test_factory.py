@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from casting import Cast, entries, hidden, told, until
 from longhold.agent.subagents import supervisor
 from longhold.agent.subagents.memory_scopes import open_store
+from longhold.agent.subagents.worker import AgentWorker
 from longhold.core.log.entries import Ended, Ran, Spawned
 from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.store import MemoryStore
@@ -293,3 +295,11 @@ async def test_one_started_again_has_no_more_than_it_had(opened):
         first, again = entries(agent, Spawned)
         assert (again.tools, again.mode) == (first.tools, first.mode) == (("Read",), "plan")
     assert ["Read"] in [_names(request) for request in cast.requests]
+
+
+async def test_progress_that_cannot_be_told_stops_nobody():
+    async def ask(_request):
+        raise ValueError("no line")
+
+    agent = SimpleNamespace(engine=SimpleNamespace(ask=ask))
+    assert await AgentWorker(agent, None, None).progress() == ""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.subagents.running import progress_line
+from longhold.agent.subagents.running import accept_line, progress_line
 from longhold.core.messages import ToolUse
 
 
@@ -31,3 +31,22 @@ def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
     line = progress_line(ToolUse(id="1", name=name, input=input))
     assert 3 <= len(line.split()) <= 5
     assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("Reading the loop in agent.py.", "Reading the loop in agent.py"),
+        ("Reading runAgent.ts", "Reading runAgent.ts"),
+        ("Running the tests", "Running the tests"),
+        ("Fixing null check in validate.ts", "Fixing null check in validate.ts"),
+        ("Working", ""),
+        ("Analyzed the branch diff", ""),
+        ("Ran all the tests", ""),
+        ("the parser in loop.py", ""),
+        ("I have read all of the files that there are", ""),
+        ("", ""),
+    ],
+)
+def test_a_models_line_counts_only_in_that_form(said, line):
+    assert accept_line(said) == line

@@ -17,7 +17,7 @@ from longhold.core.log.entries import AnyEntry, Replied
 from longhold.core.log.protocol import AgentLog
 from longhold.core.log.unique_answers import usage_of
 from longhold.core.messages import ToolUse, Usage, text_of
-from longhold.core.messages.text import clean_text, shorten
+from longhold.core.messages.text import clean_text, one_line, shorten
 from longhold.core.tools.describe import description_of
 from longhold.core.turn.background import JobProgress
 from longhold.core.turn.fork import ForkEnd
@@ -114,6 +114,10 @@ class Worker(Protocol):
         """End plan mode, if it was started in it."""
         ...
 
+    async def progress(self) -> str:
+        """Return the current activity in a few words, or ""."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -159,6 +163,11 @@ def _last_text(history: Sequence[AnyEntry]) -> str:
 
 THINKING = "Thinking about the task"
 WORD_CHARS = 40
+ASK = (
+    "Say in two to five words, in the present tense, what you are doing just now, naming the file "
+    "or function: for example 'Reading the parser in loop.py'. Answer with these words only."
+)
+WORDS = (2, 5)
 MAIL_POLL_SECONDS = 0.5
 """How often an idle teammate or session checks for mail."""
 
@@ -174,6 +183,14 @@ def progress_line(use: ToolUse | None) -> str:
     if command := str(use.input.get(described.command_input, "")):
         return f"Running the command {_program(command)}"
     return f"Using the tool {_word(use.name)}"
+
+
+def accept_line(said: str) -> str:
+    line = one_line(said).strip(" .'\"`")
+    words = line.split()
+    fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
+    is_short = len(line) <= WORDS[1] * WORD_CHARS
+    return line if fits and is_short and words[0].casefold().endswith("ing") else ""
 
 
 def _program(command: str) -> str:
@@ -202,6 +219,7 @@ class RunningAgent:
     is_background: bool = False
     is_idle: bool = False
     by_user: bool = False
+    doing: str = ""
     progress: JobProgress = field(default_factory=JobProgress)
     _last_use: ToolUse | None = None
     _stops_as: AgentEnd | None = None
@@ -283,9 +301,10 @@ class RunningAgent:
             self.life.cancel()
             await asyncio.wait({self.life})
 
-    @property
-    def doing(self) -> str:
-        return progress_line(self._last_use)
+    async def look(self, asks_model: bool) -> str:
+        line = await self.worker.progress() if asks_model else ""
+        self.doing = line or progress_line(self._last_use)
+        return self.doing
 
 
 def _agrees_to_stop(use: ToolUse) -> bool:

@@ -310,7 +310,7 @@ class Supervisor:
                 self._release_tasks(one.spawned.name)
 
     def _leave_note(self, one: RunningAgent) -> None:
-        self._leave(one.order.id, render_running(one.order, one.doing))
+        self._leave(one.order.id, render_running(one.order, one.doing or "it has begun"))
 
     def _leave(self, id: str, text: str) -> str:
         file = self.output_of(id)
@@ -326,9 +326,13 @@ class Supervisor:
         while self.running:
             await asyncio.sleep(PROGRESS_SECONDS)
             for one in tuple(self.running.values()):
-                if one.is_background and not one.is_idle:
-                    self._leave_note(one)
-                    self.tell(f"{one.order.called}: {one.doing}")
+                await self._look_at(one)
+
+    async def _look_at(self, one: RunningAgent) -> None:
+        if one.is_background and not one.is_idle:
+            doing = await one.look(self.limits.progress_model)
+            self._leave_note(one)
+            self.tell(f"{one.order.called}: {doing}")
 
     async def close(self) -> None:
         """Stop all agents; unfinished ones can be resumed with the session."""

@@ -16,11 +16,13 @@ from longhold.agent.subagents.ledger import UnreadMail, cursors_in
 from longhold.agent.subagents.mail import render
 from longhold.agent.subagents.memory_scopes import OwnMemory
 from longhold.agent.subagents.running import (
+    ASK,
     STATES,
     Finish,
     Order,
     Seen,
     ToolReach,
+    accept_line,
     make_finish,
 )
 from longhold.core.log.entries import AnyEntry, Forked, Framed, Replied, Spawned
@@ -28,6 +30,7 @@ from longhold.core.log.spending import Budget
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.messages.usage import Tally
 from longhold.core.request.request import Wire, first_messages
+from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import ForkReply, ForkRequest, Permit, Prefix
 from longhold.core.turn.fork.run import Forks
@@ -70,6 +73,14 @@ class AgentWorker:
         """End plan mode; it then has at most its parent's mode."""
         if self.agent.gate.mode == "plan":
             self.agent.gate.switch_mode(self.mode_after_plan())
+
+    async def progress(self) -> str:
+        try:
+            asking = self.agent.ask(ForkRequest(say=ASK, source="progress", is_wanted=False))
+            reply = await run_unless_aborted(self.agent.abort, asking)
+        except Exception:  # noqa: BLE001 - progress is optional
+            return ""
+        return accept_line(reply.text) if reply is not None else ""
 
     async def close(self) -> None:
         try:
@@ -189,6 +200,10 @@ class ForkWorker:
 
     def approve_plan(self) -> None:
         """Do nothing: a fork has its parent's mode."""
+
+    async def progress(self) -> str:
+        """Return "": a fork cannot fork, so the last tool call is reported instead."""
+        return ""
 
     async def close(self) -> None:
         """Do nothing: a fork holds no resources between calls."""

@@ -329,6 +329,9 @@ class AgentsSettings:
     background_seconds: float = setting(
         120.0, "an agent that takes longer continues in the background; 0 means never", low=0
     )
+    progress_model: bool = setting(
+        False, "ask the model for an agent's progress line; otherwise the last tool call is shown"
+    )
     output_chars: int = setting(
         32_000,
         "characters of an agent's answer that the parent reads directly, about 8,000 tokens;"
