@@ -329,5 +329,5 @@ def test_a_break_by_our_own_clearing_is_shown_as_expected():
         CacheBroke(n=2, cause="message", detail="cleared", expected="cleared", lost_tokens=9_000),
         CacheBroke(n=3, cause="provider", detail="lost", lost_tokens=9_000),
     ]
-    rows = [*session_data._changes(explain(history), history)]
-    assert [(row.n, row.is_expected) for row in rows] == [(2, True), (3, False)]
+    rows = session_data._change_columns(explain(history), history)
+    assert (rows["n"], rows["is_expected"]) == ([2, 3], [True, False])

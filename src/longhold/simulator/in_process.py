@@ -1,12 +1,12 @@
 """A model and a client that ask the simulation directly, without a server or an SDK."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from longhold.core.messages import JsonObject
 from longhold.core.models.anthropic import wire_name
 from longhold.core.models.assemble import Assembly
 from longhold.core.models.capabilities import capabilities
@@ -45,8 +45,18 @@ class SimulatedModel:
         """Nothing is open."""
 
 
+class _Answer(dict[str, Any]):
+    """A dictionary with its keys as attributes, too, as the SDK's answers have them."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
 class OfflineClient:
-    """Stands in for `anthropic.AsyncAnthropic` in examples: `messages.create` returns a dictionary.
+    """Stands in for `anthropic.AsyncAnthropic` in examples.
 
     `brain` answers; by default it repeats the last message.
     """
@@ -55,11 +65,12 @@ class OfflineClient:
         self._simulation = Simulation(brain or EchoBrain())
         self.messages = self
 
-    async def create(self, **kwargs: Any) -> JsonObject:
+    async def create(self, **kwargs: Any) -> _Answer:
         with _explained():
             outcome = await self._simulation.create(*_parsed(Request(kwargs=kwargs)))
         self._simulation.begin(outcome)
-        return outcome.message
+        answer: _Answer = json.loads(json.dumps(outcome.message), object_hook=_Answer)
+        return answer
 
 
 def _parsed(request: Request) -> tuple[ApiRequest, Caller]:

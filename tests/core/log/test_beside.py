@@ -104,6 +104,6 @@ def test_what_comes_after_the_cut_goes_on_from_there(session):
         box = log.path.with_suffix("") / "mail" / "main.jsonl"
         reader = UnreadMail(box)
         [letter] = reader.letters()
-        reader.delivered(letter)
+        reader.mark_delivered(letter)
         Mailbox(box).send(mail("another"))
         assert [one.value.body.text for one in reader.letters()] == ["another"]

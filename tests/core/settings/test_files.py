@@ -27,7 +27,8 @@ KILLS = 40
 DRIVER = """
 import asyncio, os, random, signal, sys, time
 from pathlib import Path
-from longhold.agent.tools.standard import tool_named
+from longhold.agent.tools.edit import EDIT
+from longhold.agent.tools.read import READ
 from longhold.core.tools.context import ToolContext
 
 file = Path(sys.argv[1])
@@ -36,7 +37,7 @@ old, new = "a" * size + chr(10), "b" * size + chr(10)
 
 async def edit_for_ever(done_edits):
     place = ToolContext(root=file.parent, home=file.parent, scratch=file.parent)
-    read, edit = tool_named("Read"), tool_named("Edit")
+    read, edit = READ, EDIT
     await read.run({"file_path": str(file)}, place)
     text, other = (old, new) if file.read_text() == old else (new, old)
     while True:
