@@ -72,6 +72,11 @@ def test_turns_are_counted_as_the_user_speaks():
     ]
 
 
+def test_work_before_the_first_message_is_turn_0():
+    history = [replied(1, "a", MIXED), said(2, "first"), replied(3, "b", MIXED)]
+    assert [(turn.number, turn.said) for turn in bill(history).turns] == [(0, ""), (1, "first")]
+
+
 def test_models_are_listed_dearest_first():
     found = bill([replied(1, "a", MIXED, "claude-haiku-5-5"), replied(2, "b", MIXED)])
     assert [item.name for item in found.models] == ["claude-sonnet-5-5", "claude-haiku-5-5"]

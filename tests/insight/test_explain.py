@@ -53,6 +53,12 @@ def test_a_turn_runs_from_one_thing_said_to_the_next():
     assert turns[0].spent.cache_read_tokens == 900
 
 
+def test_turns_have_the_numbers_that_summaries_give_them():
+    turns = explain([Switched(n=1, model="x"), said(2, "first"), said(3, "second")])
+    assert [(turn.number, turn.said) for turn in turns] == [(0, ""), (1, "first"), (2, "second")]
+    assert [turn.number for turn in explain([said(1, "first")])] == [1]
+
+
 def test_pieces_of_one_answer_are_paid_for_once():
     [turn] = explain([said(1), replied(2, "a"), replied(3, "a"), replied(4, "a")])
     assert turn.answers == 1

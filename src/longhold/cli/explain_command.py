@@ -34,13 +34,13 @@ def _describe(opened: CommandTarget) -> tuple[object, Iterator[str]]:
     document = [msgspec.to_builtins(turn) | {"spent": turn.spent.to_json()} for turn in turns]
     return document, chain(
         (f"{opened.name}  ({opened.format})",),
-        (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)),
+        (line for turn in turns for line in _lines(turn)),
         (one.line for one in (find_waiting(home(), opened.name),) if one is not None),
         opened.problem_lines(),
     )
 
 
-def _lines(number: int, turn: ExplainedTurn) -> list[str]:
+def _lines(turn: ExplainedTurn) -> list[str]:
     said = clean_line(turn.said) or "(before the first message)"
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
     facts = [
@@ -57,7 +57,7 @@ def _lines(number: int, turn: ExplainedTurn) -> list[str]:
     if turn.errors:
         facts.append(pluralize(turn.errors, "error"))
     acts = (line for act in turn.acts for line in _act(act))
-    return [f"{number:>3}  {said}", f"     {' · '.join(facts)}", *acts]
+    return [f"{turn.number:>3}  {said}", f"     {' · '.join(facts)}", *acts]
 
 
 def _act(act: Act) -> Iterator[str]:

@@ -146,7 +146,8 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     sources: dict[str, CostItem] = {}
     for at, entry in enumerate(history):
         if not turns or begins_turn(entry):
-            turns.append(TurnItem(number=len(turns) + 1, n=entry.n, said=words_of(entry)))
+            number = number_turn(entry, turns[-1].number if turns else 0)
+            turns.append(TurnItem(number=number, n=entry.n, said=words_of(entry)))
         source = MAIN
         if at in answers:
             model = answers[at].model
@@ -183,6 +184,11 @@ def _sort_by_cost(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
 def begins_turn(entry: AnyEntry) -> bool:
     """Return whether the user asks for something. Client commands and notices do not count."""
     return isinstance(entry, Said) and not entry.hidden and read_typed(entry.content) is not None
+
+
+def number_turn(entry: AnyEntry, last: int) -> int:
+    """Number the turn that an entry begins, as summaries do: work before the first message is 0."""
+    return last + begins_turn(entry)
 
 
 def words_of(entry: AnyEntry) -> str:

@@ -32,7 +32,7 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.usage import Tally
 from longhold.core.view import View
 from longhold.core.view.gauge import Follower
-from longhold.insight.cost import begins_turn, words_of
+from longhold.insight.cost import begins_turn, number_turn, words_of
 
 _MOVES = (ViewChange, Undone, Redone)
 
@@ -53,6 +53,8 @@ class Act:
 
 @dataclass(slots=True, kw_only=True)
 class ExplainedTurn:
+    number: int
+    """The turn's number in summaries; 0 before the first message."""
     n: int
     at: float
     said: str
@@ -88,9 +90,14 @@ class _Reader:
         self._view.apply(entry)
         after = self._size()
         if not self.turns or begins_turn(entry):
-            said = words_of(entry)
             self.turns.append(
-                ExplainedTurn(n=entry.n, at=entry.at, said=said, tokens_before=before)
+                ExplainedTurn(
+                    number=number_turn(entry, self.turns[-1].number if self.turns else 0),
+                    n=entry.n,
+                    at=entry.at,
+                    said=words_of(entry),
+                    tokens_before=before,
+                )
             )
         turn = self.turns[-1]
         turn.tokens_after = after

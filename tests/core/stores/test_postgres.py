@@ -33,7 +33,7 @@ psycopg = LazyModule("psycopg")
 
 from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
 from longhold.core.log.stores.postgres.schema import MIGRATIONS  # noqa: E402
-from postgres_server import PostgresServer  # noqa: E402
+from postgres_server import QUICK, PostgresServer  # noqa: E402
 
 LEASE_SECONDS = 0.6
 
@@ -193,6 +193,45 @@ def test_a_server_that_stays_away_is_an_error_of_ours(tmp_path):
         store.sessions()
     log.close()
     store.close()
+
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from longhold.core.log.entries import Said
+from longhold.core.log.stores import open_store
+from longhold.core.messages import Text
+
+store = open_store(sys.argv[1])
+log = store.create(directory=Path.cwd(), session=sys.argv[2])
+log.append(Said(content=(Text(text="parent"),)))
+log.flush()
+if sys.argv[2] == "forked":
+    child = os.fork()
+    if not child:
+        sys.exit()
+    os.waitpid(child, 0)
+    log.append(Said(content=(Text(text="after the fork"),)))
+    log.flush()
+    store.sessions()
+"""
+
+
+@pytest.mark.parametrize("session", ["alone", "forked"])
+def test_a_program_that_ends_without_closing_its_store_disconnects(session, tmp_path):
+    server = PostgresServer(settings=(*QUICK, "log_min_messages=debug1"))
+    try:
+        command = [sys.executable, "-c", PROGRAM, server.url, session]
+        subprocess.run(command, check=True, cwd=tmp_path)
+        assert "unexpected EOF" not in (server.directory / "log").read_text()
+        store = PostgresStore(server.url)
+        try:
+            assert len(store.load(session).entries) == (2 if session == "forked" else 1)
+            store.open(session).close()  # the program's lease has ended with it
+        finally:
+            store.close()
+    finally:
+        server.stop()
 
 
 @contextmanager

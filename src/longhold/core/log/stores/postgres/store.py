@@ -4,6 +4,7 @@ A session has one writer at a time, under a lease: opening it raises its fence, 
 fence may append. Missing tables are created. Connections hold no state, so PgBouncer works.
 """
 
+import atexit
 import hashlib
 import math
 import os
@@ -17,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import msgspec
 from psycopg import Connection, errors
@@ -147,6 +149,15 @@ SELECT id, extract(epoch FROM modified)::float8, bytes + length(header), header
 FROM longhold.sessions WHERE tenant = %(tenant)s
 """
 
+_UNCLOSED: WeakSet["PostgresStore"] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Say goodbye to the server, which otherwise logs each connection as lost."""
+    for store in list(_UNCLOSED):
+        store.close()
+
 
 _BODIES = "SELECT name, body FROM longhold.bodies WHERE session = %s"
 _NO_AGENT = "strpos(id, '/') = 0"
@@ -158,7 +169,7 @@ class PostgresStore:
         self, url: str, settings: StoreSettings | None = None, codec: "Codec | None" = None
     ) -> None:
         """Open the store. `codec` seals what it holds, by default with `store.key_file`."""
-        self.settings = settings or StoreSettings()
+        self.settings, self._process = settings or StoreSettings(), os.getpid()
         if self.settings.key_file and codec is None:
             from longhold.core.log.stores.postgres.encryption import AesSiv
 
@@ -174,6 +185,7 @@ class PostgresStore:
         except BaseException:
             self._database.close()
             raise
+        _UNCLOSED.add(self)
 
     def _be_tenant(self, tenant: str) -> None:
         if "\0" in tenant:
@@ -438,7 +450,10 @@ class PostgresStore:
         return _copy_one(self, copies, session) if session else _copy_all(self, copies)
 
     def close(self) -> None:
-        """Commit queued changes, release all sessions, and disconnect."""
+        """Commit queued changes, release all sessions, and disconnect. A fork leaves it alone."""
+        if self._process != os.getpid():  # the connections are the parent's
+            return
+        _UNCLOSED.discard(self)
         self._writer.close()
         with suppress(StoreError):
             self._database.run(self._holder.close, retries=False)
