@@ -30,9 +30,9 @@ SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
 LIMITS = {
     "top_level": 9,
-    "src_lines": 82_000,
-    "modules": 460,
-    "settings": 140,
+    "src_lines": 80_800,
+    "modules": 440,
+    "settings": 130,
     "session_modules": 170,
     "session_lines": 26_000,
 }
