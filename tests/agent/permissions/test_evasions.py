@@ -125,6 +125,30 @@ cat /bin/touch > t; chmod +x t; ./t x
 cat <<E␤$(touch x)␤E
 bash <<'E'␤touch x␤E
 to\␤uch x
+rbash -c 'touch x'
+tcsh -c 'touch x'
+sg root -c 'touch x'
+echo 'touch x' | newgrp root
+tar -cf a.tar a -I 'touch x;:'
+tar -I 'sh -c "touch x"' -cf a.tar a
+tar -cf a.tar a --use-compress-program 'touch x;:'
+tar '-Itouch x;:' -cf a.tar a
+split --filter 'touch x' a
+split --filter "touch x␤'" a
+rsync -e 'touch x' a:b c
+ssh -o 'ProxyCommand touch x' host
+ssh '-oProxyCommand touch x' host
+scp -o 'ProxyCommand touch x' a host:b
+git config alias.t '!touch x'; git t
+make -f <(printf 'a:\n\ttouch x\n')
+echo touch x | xargs -I% sh -c %
+echo touch x | xargs -I % sh -c %
+echo touch x | xargs -d '\n' -I% sh -c 'true; %'
+echo touch x | xargs --replace=% bash -c %
+cat < /usr/bin/touch > t; chmod +x t; ./t x
+cd /usr; cp bin/touch /tmp/t; /tmp/t x
+cd /usr/bin; cp touch /tmp/t; /tmp/t x
+cd /usr/bin && cat < touch > /tmp/t
 """
 
 ORDINARY = r"""
@@ -144,6 +168,30 @@ sed -i 's/a/b/' a
 find . -name '*.py' | xargs grep -n foo
 npm run build
 echo "costs $5"
+git commit -am "touch up the README; touch up the docs"
+git commit -m"touch up the README"
+git log --grep "touch up" -S "touch x"
+git log -S"touch x"
+git grep -n "touch x"
+git log --oneline | grep "touch x"
+gh pr create --title "Touch up the docs" --body "touch x is denied"
+pytest -k "touch or move"
+python3 -m pytest -k "touch or move"
+curl -H "Touch yes" -d "touch x" http://127.0.0.1/
+echo "touch x" >> notes.md
+printf 'touch %s' x
+rg "touch x" src
+test "touch x" = "$y"
+ls *.py | xargs -I% cp % backup
+ls *.py | xargs -I% sh -c 'wc -l %'
+find . -name '*.c' | xargs -I % gcc -c %
+tar -czf a.tgz "my files/a"
+make -f Makefile.new all
+diff <(sort a) <(sort b)
+ssh -o 'StrictHostKeyChecking no' host
+cat < src/a.py > b
+cd bin && ls
+awk '{print $1}' <(sort a)
 """
 
 
@@ -164,3 +212,8 @@ def test_a_forbidden_program_does_not_run_unasked_under_another_guise(tools, pla
 @pytest.mark.parametrize("command", _lines(ORDINARY))
 def test_a_deny_rule_leaves_other_work_alone(tools, places, command):
     assert _outcome(tools, places, command) == "allow"
+
+
+def test_a_text_too_long_to_read_hides_no_command(tools, places):
+    assert _outcome(tools, places, f"tar -cf a.tar a -I 'touch x; : {'a ' * 6_000}'") == "deny"
+    assert _outcome(tools, places, f"tell 'do not {'touch ' * 6_000}'") == "allow"

@@ -12,11 +12,11 @@ from itertools import islice, pairwise
 
 from longhold.core.tools.shell_reader import Command, Script, Word, read_script, split_words
 
-_SHELLS = split_words("sh bash dash zsh ksh mksh ash fish")
+_SHELLS = split_words("sh bash rbash dash zsh ksh mksh ash fish csh tcsh posh yash pwsh")
 _CARRIERS = _SHELLS | split_words(
     "sudo doas env nohup nice ionice timeout time stdbuf setsid command builtin exec xargs watch"
     " parallel busybox toybox chroot unshare nsenter flock strace ltrace script su runuser pkexec"
-    " run0 ssh eval trap source . caffeinate chrt taskset systemd-run"
+    " run0 ssh eval trap source . caffeinate chrt taskset systemd-run sg newgrp"
     " docker podman kubectl npx uvx arch proot fakeroot entr coproc setarch linux32 linux64 prlimit"
     " choom numactl unbuffer rlwrap firejail bwrap dbus-run-session xvfb-run run-parts faketime tini"
     " mapfile readarray compgen complete zip gosu su-exec capsh perf valgrind gdb tmux screen at batch setpriv catchsegv hyperfine fd"
@@ -35,10 +35,28 @@ _INLINE = re.compile(r"-[A-Za-z]*[cerE]|--(eval|execute|command|print|run)|-(ex|
 _RUN_WORDS = split_words(
     "-exec -execdir -ok -okdir -x -X --exec --exec-batch run exec dlx -- --run --command foreach"
 )
-_PROGRAM = re.compile(r".*/(s?bin|libexec)/[^/]+")
+_PROGRAM = re.compile(r"(.*/)?(s?bin|libexec)/[^/]+")
+_PROGRAM_DIRECTORY = re.compile(r"(.*/)?(s?bin|libexec)/*")
+_FILE_OPTIONS = split_words("-f --file --makefile")
 _FINDERS = split_words("which type command whereis hash")
 _RENAMES = split_words("alias enable")
 _HIDDEN = re.compile(r"\$\(|`|<\(")
+_MARK = re.compile(r"(?:-[A-Za-z0-9]*I|--replace=)(.*)", re.DOTALL)
+_SPEAKERS = split_words(
+    "echo printf grep egrep fgrep zgrep rg ag ack jq yq test [ [[ expr tr cut read logger say"
+    " notify-send"
+)
+"""They print or search for their words and run none of them."""
+_COMMIT_TEXTS = split_words("-m -am --message -S -G --grep --author --date --trailer")
+_REQUEST_TEXTS = split_words("-t --title -b --body -n --notes -m --message -S --search")
+_TEST_FILTERS = split_words("-k -m")
+_SPOKEN = {
+    **dict.fromkeys(("git", "hg", "jj", "svn"), _COMMIT_TEXTS),
+    **dict.fromkeys(("gh", "glab"), _REQUEST_TEXTS),
+    **dict.fromkeys(("pytest", "python", "python3"), _TEST_FILTERS),
+    "curl": split_words("-H --header -d --data --data-raw --json -F --form -A --user-agent"),
+}
+"""Options of common programs after which prose follows, such as a commit's message."""
 
 MAX_DEPTH = 5
 """Nesting limit for scripts in arguments: deeper than people write by hand."""
@@ -65,10 +83,18 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 def hidden_commands(script: Script) -> Iterator[Command]:
     """Yield possible commands in places where text may become one."""
+    is_among_programs = False
     for command in islice(_list_named(script), MAX_COMMANDS):
+        is_named = is_among_programs or program(command.name) in _FINDERS
         for index, word in enumerate(command.words[1:], start=1):
-            if _PROGRAM.fullmatch(word.text) or program(command.name) in _FINDERS:
+            if is_named or _PROGRAM.fullmatch(word.text):
                 yield replace(command, words=command.words[index:], assignments=())
+        for target in (redirect.target for redirect in command.redirects):
+            if is_among_programs or _PROGRAM.fullmatch(target.text):
+                yield Command(words=(target,))
+        is_among_programs = is_among_programs or _enters_programs(command)
+        for text in _list_phrases(command):
+            yield from _read_phrase(text)
         for text in _data(command):
             if len(text) <= DATA_CHARS:
                 for each in (text, *re.split(r"\$\(|`|<\(|\)", text)[1:]):
@@ -77,6 +103,38 @@ def hidden_commands(script: Script) -> Iterator[Command]:
             tokens = [Word(text=token) for token in re.findall(r"[\w./+-]+", text)]
             for index in range(min(len(tokens), MAX_COMMANDS)):
                 yield Command(words=tuple(tokens[index : index + 5]))
+
+
+def _enters_programs(command: Command) -> bool:
+    """Return whether `cd` leads to a directory of programs, where a bare name is one of them."""
+    moves = command.name in ("cd", "pushd")
+    return moves and any(_PROGRAM_DIRECTORY.fullmatch(text) for text in command.arguments)
+
+
+def _list_phrases(command: Command) -> Iterator[str]:
+    """Yield words with blanks, which any program may run (`tar -I 'touch x'`), unless prose."""
+    name = program(command.name)
+    prose = _SPOKEN.get(name, frozenset())
+    if name in _SPEAKERS or (name == "git" and "grep" in command.arguments[:1]):
+        return
+    for before, word in pairwise(command.words):
+        text = word.text.lstrip("!")
+        is_prose = before.text in prose or text[:2] in prose
+        if is_prose or not re.search(r"\S\s", text):
+            continue
+        yield text
+        if re.match(r"-[A-Za-z].", text):
+            yield text[2:].lstrip("!")
+        if before.text == "-o" or text.startswith("-o"):  # `ssh -o 'ProxyCommand touch x'`
+            yield text.split(maxsplit=1)[-1]
+
+
+def _read_phrase(text: str) -> Iterator[Command]:
+    script = read_script(text)
+    yield from every_command(script, depth=1)
+    if script.doubts & {"too long", "unreadable"}:  # a shell still runs the lines before an error
+        for part in islice(re.split(r"[;&|\n(){}`]+", text), MAX_COMMANDS):
+            yield Command(words=tuple(Word(text=each) for each in part.split()[:5]))
 
 
 def _data(command: Command) -> Iterator[str]:
@@ -149,12 +207,31 @@ def _hides(command: Command) -> bool:
         last = command.arguments[-1] if command.arguments else ""
         given = " ".join(command.arguments)
         is_replaced = bool(re.search(r"(?:^| )(?:-I|--replace=) ?(\S+)(?: -\S+)* \1(?: |$)", given))
+        is_replaced = is_replaced or _fills_in_name(command)
         is_open = last == "-c" or program(last) in _CARRIERS | _INTERPRETERS
         return is_open or is_replaced or (name == "parallel" and (not last or last[0] == "-"))
     return _is_fed(command, name) or any(_SPAWNS.search(text) for text in _code(command))
 
 
+def _fills_in_name(command: Command) -> bool:
+    """Return whether `xargs -I%` puts its input where a carried command has its name."""
+    for at, word in enumerate(command.words):
+        found = _MARK.fullmatch(word.text)
+        mark, rest = found[1] if found else "", command.words[at + 1 :]
+        if found and not mark and rest:
+            mark, rest = rest[0].text, rest[1:]
+        for index, carrier in enumerate(rest if mark else ()):
+            if program(carrier.text) in _CARRIERS:
+                inner = replace(command, words=rest[index:])
+                carried = Script(commands=(inner,), doubts=frozenset())
+                names = (each.name.split(maxsplit=1) for each in _list_named(carried))
+                return any(mark in name[0] for name in names if name)
+    return False
+
+
 def _is_fed(command: Command, name: str) -> bool:
+    if name in ("sg", "newgrp") and command.reads_pipe:
+        return True
     if name not in _SHELLS | _INTERPRETERS | {".", "source", "busybox"} or name in (
         "sed",
         "less",
@@ -167,7 +244,9 @@ def _is_fed(command: Command, name: str) -> bool:
     streams = [redirect for redirect in command.redirects if redirect.operator.startswith("<")]
     loose = any(not redirect.target.is_literal for redirect in streams)
     if name in ("awk", "gawk", "mawk", "nawk", "make", "man"):
-        return "-f" in command.arguments and bool(reads_input)
+        files = (word for before, word in pairwise(command.words) if before.text in _FILE_OPTIONS)
+        is_loose = any(not word.is_literal and "<(" in word.text for word in files)
+        return is_loose or ("-f" in command.arguments and bool(reads_input))
     return loose or (is_bare and command.reads_pipe)
 
 
