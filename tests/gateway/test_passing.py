@@ -195,6 +195,26 @@ def test_a_name_that_points_here_from_a_browser_is_refused(gateway):
 
 
 @pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example:99999", 403),
+        ("a@evil.example", 403),
+        ("localhost@evil.example", 403),
+        ("127.0.0.1:80@evil.example", 403),
+        ("evil.example/localhost", 403),
+        ("[::1", 403),
+        ("localhost:1", 200),
+        ("LOCALHOST", 200),
+        ("[::1]:8080", 200),
+        ("127.0.0.1", 200),
+    ],
+)
+def test_a_host_that_cannot_be_parsed_is_not_this_machine(gateway, upstream, host, status):
+    for url in (f"{gateway().url}/longhold/stats", f"{upstream.url}/simulator/stats"):
+        assert httpx2.get(url, headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
     ("origin", "status"),
     [
         ("https://evil.example", 403),

@@ -95,6 +95,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def find_foreign_host(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return a Host header that does not name this machine, or "".
+
+    Frameworks take the server's own address for a header that they cannot parse.
+    """
+    for name, value in headers:
+        if name.lower() == b"host":
+            text = value.decode("latin-1").strip()
+            host = re.fullmatch(r"(\[[^\]]*\]|[^:/@]*)(?::\d*)?", text.lower())
+            if host is None or not is_loopback(host[1].strip("[]")):
+                return text or "''"
+    return ""
+
+
 def find_foreign_page(headers: Iterable[tuple[bytes, bytes]], own: str = "") -> str:
     """Return the header that shows that a browser page of another site sent a request, or "".
 

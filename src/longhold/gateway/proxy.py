@@ -15,7 +15,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from longhold.core.http import LOOPBACK, SIMULATED, Headers, find_foreign_page, is_loopback
+from longhold.core.http import (
+    LOOPBACK,
+    SIMULATED,
+    Headers,
+    find_foreign_host,
+    find_foreign_page,
+    is_loopback,
+)
 from longhold.core.messages.text import one_line
 from longhold.core.settings import GatewaySettings
 from longhold.gateway.answer import PassingAnswer
@@ -344,8 +351,8 @@ def check_caller(request: Request, token: str) -> None:
             )
         return
     server = request.scope.get("server")
-    bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
-    if is_loopback(bound) and not is_loopback(name):
+    bound = str(server[0]) if server else LOOPBACK
+    if is_loopback(bound) and (name := find_foreign_host(request.headers.raw)):
         message = f"this server is not {name!r}; use the address that it printed at its start"
         raise GatewayRefusal(403, "permission_error", message)
     if page := find_foreign_page(request.headers.raw):

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from longhold.core.http import (
     LOOPBACK,
     SIMULATED,
+    find_foreign_host,
     find_foreign_page,
     is_loopback,
     listen,
@@ -239,8 +240,7 @@ class _Server:
         """On loopback refuse web pages, also those that point a name of their own here."""
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
-        name = http.url.hostname or ""
-        if is_loopback(bound) and not is_loopback(name):
+        if is_loopback(bound) and (name := find_foreign_host(http.headers.raw)):
             raise ApiError(
                 403, f"this server is not {name!r}; use the address that it printed at its start"
             )
