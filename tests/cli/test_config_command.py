@@ -1,6 +1,9 @@
 """`longhold config`: look up and set; what a file says beside that stays."""
 
 import json
+from pathlib import Path
+
+import pytest
 
 from command_line import longhold
 from longhold.core.settings import home, load_settings
@@ -34,6 +37,20 @@ def test_a_value_that_is_not_allowed_changes_nothing():
     assert "'5m', '1h'" in done.stderr
     assert not (home() / "settings.toml").exists()
     assert "no group [nothing]" in longhold("config", "set", "nothing.at_all", "1").stderr
+
+
+@pytest.mark.parametrize("name", [".longhold", ".longhold/settings.toml"])
+def test_a_project_s_setting_is_not_written_through_a_link(tmp_path, name):
+    elsewhere, project = tmp_path / "elsewhere", tmp_path / "project"
+    elsewhere.mkdir()
+    (elsewhere / "settings.toml").write_text("[clear]\n")
+    (project / ".git").mkdir(parents=True)
+    (project / name).parent.mkdir(exist_ok=True)
+    (project / name).symlink_to(elsewhere / Path(name).relative_to(".longhold"))
+    done = longhold("config", "set", "--project", "clear.keep_results", "9", cwd=project)
+    assert done.returncode != 0 and "is a link" in done.stderr
+    assert (elsewhere / "settings.toml").read_text() == "[clear]\n"
+    assert (project / name).is_symlink()
 
 
 def test_a_project_s_setting_goes_to_the_project(tmp_path):

@@ -51,6 +51,8 @@ def set_command(name: str, value: str, is_project: bool, as_json: bool) -> None:
     """Set NAME (group.key) to VALUE in your settings, or in the project's."""
     place = project_root(Path.cwd()) / ".longhold" if is_project else home()
     file = place / "settings.toml"
+    if is_project and (linked := next((at for at in (place, file) if at.is_symlink()), None)):
+        raise ConfigError(f"{linked} is a link, which a clone may bring; remove it and try again")
     written = set_value(file, name, value, is_project=is_project)
     lines = [f"{name} = {_format_value(written)}, in {file}"]
     (now,) = (one for one in show_settings(Path.cwd()) if one.name == name)
