@@ -161,3 +161,15 @@ def test_a_cd_without_a_directory_goes_home_and_is_asked_about(tools, places, co
 def test_no_file_at_home_is_written_through_a_link_and_back(tools, below):
     call = examine(tools["Bash"], {"command": "cd a/link && cd .. && echo evil > w"}, below)
     assert decide(call, parse_rules(), "accept_edits", below).outcome == "ask"
+
+
+@pytest.mark.parametrize("command", ["cd '~' && cat f", 'cd "~"; cat f', "cd '~/sub' && cat f"])
+def test_a_quoted_tilde_is_a_directory_of_that_name(tools, places, command):
+    at_home = replace(places, roots=(*places.roots, places.home))
+    assert _outcome(tools, command, at_home) == "allow"
+    for place in (places.cwd / "~", places.cwd / "~" / "sub"):
+        place.mkdir()
+        (place / "f").symlink_to(places.cwd.parent / "outside" / "secret")
+    done = subprocess.run(["bash", "-c", command], cwd=places.cwd, capture_output=True)
+    assert done.stdout == b"secret\n"
+    assert _outcome(tools, command, at_home) == "ask"

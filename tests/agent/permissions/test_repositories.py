@@ -158,13 +158,16 @@ def test_a_rule_for_a_family_does_not_cover_a_repositorys_programs(tools, tmp_pa
     assert decide(call, parse_rules(allow=(f"Bash({command})",)), "ask", places).outcome == "allow"
 
 
-@pytest.mark.parametrize("name", ["hooks", "objects"])
+@pytest.mark.parametrize("name", ["hooks", "objects", "branch"])
 def test_links_are_found_in_directories_that_are_named_like_gits_own(tmp_path, name):
     place = make_repository(tmp_path / "project")
     (tmp_path / "secret").write_text("a password")
     if name == "hooks":  # `git worktree list --porcelain` prints the reason of a lock
         state = place / ".git" / "worktrees" / "hooks"
         state.mkdir(parents=True)
+    elif name == "branch":  # `git rev-parse` prints what a reference holds
+        state = place / ".git" / "refs" / "heads" / "hooks"
+        state.mkdir()
     else:  # `git status` prints the name of the branch that is being rebased
         (place / ".git").rename(place / "objects")
         (place / ".git").write_text("gitdir: objects\n")

@@ -352,7 +352,8 @@ def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path
         return None
     if command.name == "pushd" and not words:
         return None  # it swaps two directories of a stack that is not known
-    found = [locate(words[0].text if words else _HOME, places, base=base) for base in bases]
+    target = words[0] if words else Word(text=_HOME)
+    found = [at for base in bases for at in _locate_word(target, places, base)]
     # bash goes back by name (`cd link; cd ..`), other programs by path, so both are followed
     return [path for at in found for path in (at.path, at.spelled) if path is not None]
 
