@@ -164,7 +164,7 @@ class Course:
 
     def say(self, text: str, thing: str = "") -> None:
         """Write down what the user says."""
-        entry = self.scribe.said((Text(text=text),))
+        entry = self.scribe.write_message((Text(text=text),))
         self.entries.append(entry)
         self.requests.append(Request(id=entry.n, text=text, thing=thing))
 
@@ -185,12 +185,12 @@ class Course:
             )
             id = f"call_{self.calls}"
             block = ToolUse(id=id, name=use[0], input=use[1])
-            self.entries.append(self.scribe.replied(f"r{self.calls}", (block,)))
+            self.entries.append(self.scribe.write_answer(f"r{self.calls}", (block,)))
             output = "\n".join(f"line {i} of {name}" for i in range(self.rng.randint(5, 120)))
             self.entries.append(self.scribe.ran(ToolResult(tool_use_id=id, content=output)))
         self.calls += 1
         done = (Text(text=f"Done: step {self.calls} is finished and tested."),)
-        self.entries.append(self.scribe.replied(f"r{self.calls}", done))
+        self.entries.append(self.scribe.write_answer(f"r{self.calls}", done))
 
     def compact(self) -> tuple[str, str]:
         """Compact everything by digest; give the digest and the ledger."""

@@ -40,11 +40,11 @@ class Plot:
     calls: int = 0
 
     def say(self, text: str) -> None:
-        self.entries.append(self.writer.said((Text(text=text),)))
+        self.entries.append(self.writer.write_message((Text(text=text),)))
 
     def answer(self, text: str) -> None:
         self.calls += 1
-        self.entries.append(self.writer.replied(f"r{self.calls}", (Text(text=text),)))
+        self.entries.append(self.writer.write_answer(f"r{self.calls}", (Text(text=text),)))
 
     def call(
         self, tool: str, given: JsonObject, output: str, *, thought: str = "", failed: bool = False
@@ -53,7 +53,7 @@ class Plot:
         id = f"call_{self.calls}"
         use = ToolUse(id=id, name=tool, input=given)
         content = (Thinking(thinking=thought), use) if thought else (use,)
-        self.entries.append(self.writer.replied(f"r{self.calls}", content))
+        self.entries.append(self.writer.write_answer(f"r{self.calls}", content))
         block = ToolResult(tool_use_id=id, content=output, is_error=failed)
         self.entries.append(self.writer.ran(block))
 

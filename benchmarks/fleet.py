@@ -98,7 +98,7 @@ async def quiet(url: str, ids: list[str], seconds: float) -> dict[str, object]:
     async def append(session: Session) -> None:
         began = time.perf_counter()
         session._engine.log.append(Said(content=(Text(text="x" * ENTRY_CHARS),), hidden=True))
-        await session._engine.log.committed()
+        await session._engine.log.wait_for_commit()
         took.append(time.perf_counter() - began)
 
     until, tasks = time.monotonic() + seconds / 2, []

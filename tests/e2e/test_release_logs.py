@@ -62,7 +62,7 @@ def test_every_view_of_the_log_is_the_one_it_was(release):
     assert {type(entry) for entry in loaded.entries} >= KINDS
     seen = hashlib.sha256()
     for view in fold_stepwise(loaded.entries):
-        for messages in (view.messages(), view.seen()):
+        for messages in (view.messages(), view.render_seen()):
             seen.update(wire(messages).replace(NO_RESULT.encode(), UNANSWERED[release]))
     assert seen.hexdigest() == VIEWS[release]
 

@@ -136,7 +136,7 @@ class Session:
         assert len(others) <= 1, "an hour for the system prompt, after the first pause"
         made = [e for e in view.history[before:] if isinstance(e, Cleared)]
         assert weight(view.total) <= size, "never larger"
-        assert not violations(view.messages()) and not violations(view.seen())
+        assert not violations(view.messages()) and not violations(view.render_seen())
         assert not {id for entry in made for id in entry.ids} & unread, "what was not read stays"
         assert all(e.why and (e.ids or e.inputs or e.thinking) for e in made)
 

@@ -39,7 +39,7 @@ def opens(path):
         return []
     with engine.log:
         engine.repair()
-        assert violations(engine.view.messages()) == violations(engine.view.seen()) == []
+        assert violations(engine.view.messages()) == violations(engine.view.render_seen()) == []
         engine.say("go on")
         assert violations(engine.view.messages()) == []
         assert fold(load(path).entries).messages() == engine.view.messages()

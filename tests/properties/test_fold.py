@@ -18,7 +18,7 @@ def picture(view):
     """Everything a view answers, as plain values."""
     return {
         "sent": list(view.messages()),
-        "seen": view.seen(),
+        "seen": view.render_seen(),
         "items": list(view.items),
         "total": view.total,
         "pinned": [view.is_pinned(item) for item in view.items],
@@ -50,7 +50,7 @@ def test_folding_at_once_is_folding_entry_by_entry(entries):
 def test_the_fold_agrees_with_a_naive_one(entries):
     view, plain = fold(entries), naive_fold(entries)
     assert view.messages() == naive_messages(plain, "sent")
-    assert view.seen() == naive_messages(plain, "seen")
+    assert view.render_seen() == naive_messages(plain, "seen")
     assert [item.order for item in view.items] == [thing.order for thing in plain.things]
     kinds = ["round" if isinstance(item, Round) else item.kind for item in view.items]
     assert kinds == [thing.kind for thing in plain.things]
@@ -95,7 +95,7 @@ def test_every_view_is_one_the_api_accepts(entries):
     for entry in entries:
         view.apply(entry)
         assert violations(view.messages()) == []
-        assert violations(view.seen()) == []
+        assert violations(view.render_seen()) == []
 
 
 @given(sequences)
@@ -146,7 +146,7 @@ def test_undo_restores_the_exact_earlier_view(entries, change):
     after = applied([*entries, made])
     after.apply(Undone(n=n + 1, target=n))
     assert after.messages() == before.messages()
-    assert after.seen() == before.seen()
+    assert after.render_seen() == before.render_seen()
     assert list(after.items) == list(before.items)
     assert after.total == before.total
 
@@ -158,7 +158,7 @@ def test_redo_brings_back_what_was_undone(entries, change):
     after = fold([*entries, made])
     again = fold([*entries, made, Undone(n=n + 1, target=n), Redone(n=n + 2, target=n)])
     assert again.messages() == after.messages()
-    assert again.seen() == after.seen()
+    assert again.render_seen() == after.render_seen()
     assert list(again.items) == list(after.items)
 
 

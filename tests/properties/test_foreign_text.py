@@ -355,7 +355,7 @@ def test_a_question_shows_each_input_as_one(text):
 @given(text=HOSTILE)
 def test_metrics_and_errors_have_no_foreign_text(text):
     counts = GatewayCounts()
-    counts.failed(text)
+    counts.count_failure(text)
     line = re.compile(
         r'# (HELP|TYPE) [\w .,\']+|longhold_gateway_\w+(\{\w+="[\w.+]+"\})? [\d.e+-]+'
     )

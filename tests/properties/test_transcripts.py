@@ -27,7 +27,7 @@ def entries_of(lines):
 def test_any_file_imports_to_a_legal_view(lines):
     view = fold(entries_of(lines))
     assert violations(view.messages()) == []
-    assert violations(view.seen()) == []
+    assert violations(view.render_seen()) == []
 
 
 @given(odd_lines)

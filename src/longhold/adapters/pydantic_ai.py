@@ -70,7 +70,7 @@ class LongholdCapability(AbstractCapability[Any]):
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Release the conversation at the end of a run, also of one that failed."""
+        """Release the conversation at the end of a run, even if the run failed."""
         try:
             return await handler()
         finally:

@@ -59,7 +59,7 @@ from longhold.core.view.window import scale_tokens
 TRIED = 4
 """Files looked at for each one that may be restored, because some cannot be read."""
 REMARK_TOKENS = 40
-"""For the line in which a read reports how to continue."""
+"""Space for the line of a partial read that explains how to continue."""
 END = "[End of {path}]"
 SKILL_TOKENS = 5_000
 SKILLS_TOKENS = 25_000
@@ -120,7 +120,7 @@ def _frame_content(path: Path, outcome: Outcome) -> SpokenContent:
 
 
 def _fitting(again: Again, most_tokens: int) -> int:
-    """Count the lines of a file that fit, with the line that says how to continue."""
+    """Count the lines of a file that fit, including the line that explains how to continue."""
     lines = text_of(again.content).split("\n")[1:-1]
     around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
     room = most_tokens - around - REMARK_TOKENS

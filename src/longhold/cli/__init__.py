@@ -20,7 +20,7 @@ from longhold.errors import ConfigError, LongholdError, StoreError
 COMMANDS = {
     "Look back": {
         "report": "Show what your sessions cost, and what would have saved most.",
-        "cost": "Show what was spent on what.",
+        "cost": "Show spending by purpose.",
         "context": "Show what fills the context window.",
         "cache": "Show how well the prompt cache was used, and why it broke.",
         "explain": "Show turn by turn what changed the context and what that saved.",

@@ -21,7 +21,7 @@ SAID_CHARS = 60
 @options.target
 @options.as_json
 def command(target: str, as_json: bool) -> None:
-    """Show what was spent on what.
+    """Show spending by purpose.
 
     TARGET is a session's id or a file; by default this project's newest session. Costs
     by model and kind of token, by source (the conversation, sub-agents, summaries), the most

@@ -114,7 +114,7 @@ def _sections(page: NotesPage) -> dict[str, object]:
             {
                 "heading": each.heading,
                 "description": each.description,
-                "written": each.written(),
+                "written": each.get_text(),
                 "from_the_log": "" if each.is_edited else each.log,
             }
             for each in page.sections

@@ -267,7 +267,7 @@ async def drop(context: SlashContext, rest: str) -> None:
     if not numbers:
         raise ConfigError("/drop needs the numbers of messages; /history and /explain show them")
     context.agent.session.drop(*numbers)
-    context.screen.say("They leave the view as soon as that is possible; /undo brings them back.")
+    context.screen.say("The messages leave the view as soon as possible. /undo restores them.")
 
 
 async def pin(context: SlashContext, rest: str) -> None:

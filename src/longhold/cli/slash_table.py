@@ -53,7 +53,7 @@ SLASH = {
         _command("/ask", "QUESTION", "ask outside the conversation, which does not change", always),
         _command("/history", "QUERY", "search the whole history of this session", always),
         _command("/explain", "", "show turn by turn what changed the view", always),
-        _command("/cost", "", "show what was spent on what, with overhead", always),
+        _command("/cost", "", "show spending by purpose, with overhead", always),
         _command("/cache", "", "show how well the prompt cache was used", always),
         _command("/notes", "[edit]", "show or edit the session's notes", with_first("")),
         _command(

@@ -41,7 +41,7 @@ def command(
 
     LONGHOLD_STORE names the database. A JOB is `resume` (continue a turn that waits for an answer),
     `extract` (look for memories), `dream` (tidy the project's) or `notes`. Any number of workers
-    may run; the jobs of one that dies are run by the others. Each is done once. --json prints one
+    may run. If a worker dies, the others take over its jobs. Each job runs once. --json prints one
     object per job.
     """
     url = read_store_name()

@@ -25,9 +25,9 @@ from longhold.core.messages.text import dollars, pluralize
 def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     """Run a command with its context managed.
 
-    A gateway starts on a free port, for this command alone, and ends with it. The command finds it
-    through ANTHROPIC_BASE_URL and OPENAI_BASE_URL; no configuration is touched. Its exit code is
-    passed on, and a line on stderr reports what was saved and where to look.
+    Starts a gateway on a free port and stops it when the command ends. ANTHROPIC_BASE_URL and
+    OPENAI_BASE_URL point the command to the gateway, so no configuration changes. Prints the savings
+    to stderr and exits with the exit code of the command.
     """
     from longhold.gateway.wrapping import wrap  # needs an extra
 

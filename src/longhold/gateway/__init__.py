@@ -1,5 +1,5 @@
-"""An HTTP gateway that manages the context of clients that do not know Longhold.
+"""An HTTP gateway that manages the context of clients without changing the clients.
 
-A session follows each client's list of messages. The gateway changes only what the session decided
-to change. The rest of a request passes byte for byte.
+For each conversation, a session follows the client's list of messages. The gateway applies the
+session's changes to a request and forwards all other bytes unchanged.
 """

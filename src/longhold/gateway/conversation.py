@@ -127,13 +127,13 @@ class _Patch:
         content = message.get("content")
         if not isinstance(content, list) or not any(map(_is_result, content)):
             return message if self._is_said(end) else None
-        shown = list(self._shown(content, end))
+        shown = list(self._select_shown(content, end))
         if not shown:
             return None
         is_same = len(shown) == len(content) and all(map(lambda a, b: a is b, shown, content))
         return message if is_same else {**message, "content": shown}
 
-    def _shown(self, content: Sequence[Json], end: int) -> Iterator[Json]:
+    def _select_shown(self, content: Sequence[Json], end: int) -> Iterator[Json]:
         for block in content:
             if not _is_result(block):
                 if self._round is not None or self._is_said(end):
@@ -261,7 +261,7 @@ class Conversation:
     def resume(self) -> None:
         self._program.take_up(Wishes(), None, None)
 
-    def known(self, call: Call) -> tuple[int, int]:
+    def count_known(self, call: Call) -> tuple[int, int]:
         """Return how many leading messages are known, and the size of the known list."""
         return self._program.recognise(call.messages), len(self._program.followed.keys)
 
@@ -299,7 +299,7 @@ class Conversation:
 
     def prepare_count(self, call: Call) -> bytes | None:
         """Build a token-counting request in the form last sent; None means send it unchanged."""
-        kept, size = self.known(call)
+        kept, size = self.count_known(call)
         head = system_head(call.messages)
         if kept < size or kept == 0:
             return None

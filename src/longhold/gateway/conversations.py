@@ -221,7 +221,7 @@ class Conversations:
             self._open.pop(id).close()
 
     def _lineage(self, one: Conversation, call: Call) -> Lineage:
-        known, size = one.known(call)
+        known, size = one.count_known(call)
         roles = (message.get("role") for message in call.messages[:known])
         return Lineage(known=known, size=size, has_answer="assistant" in roles)
 

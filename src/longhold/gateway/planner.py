@@ -53,10 +53,10 @@ class GatewayCounts:
         self.plan_seconds += seconds
         self.plans[bisect_left(BUCKETS_SECONDS, seconds)] += 1
 
-    def refused(self) -> None:
+    def count_refusal(self) -> None:
         self.over_budget += 1
 
-    def failed(self, kind: str) -> None:
+    def count_failure(self, kind: str) -> None:
         """Count a failure by its kind. Its text may quote a client, and every tenant reads this."""
         self.failures[kind] = self.failures.get(kind, 0) + 1
 
@@ -187,7 +187,7 @@ class Planner:
             yield
 
     def _refuse(self, reason: str) -> NoReturn:
-        self._counts.refused()
+        self._counts.count_refusal()
         raise OverBudget(reason)
 
     def pass_through(self, body: bytes, headers: Headers) -> Plan:
@@ -207,7 +207,7 @@ class Planner:
         else:  # the thread cannot be stopped; the next request finds its decisions in the log
             self._late.add(planning)
             planning.add_done_callback(self._drop)
-            self._counts.failed(LATE)
+            self._counts.count_failure(LATE)
             plan = Plan(body=body, reason=LATE, tenant=tenant)
         self._counts.count_plan(time.perf_counter() - began, is_changed=plan.body is not body)
         return plan
@@ -264,7 +264,7 @@ class Planner:
     def _tenant(self, headers: Headers) -> str:
         return tenant_of(headers, self._salt) if self._apart else ""
 
-    def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
+    def fall_back(self, plan: Plan, given: bytes, status: int) -> Plan:
         reason = f"the provider answered {status} to the managed request"
         self._note(reason, reason, plan.conversation)
         return Plan(body=given, reason=reason, tenant=plan.tenant)
@@ -387,7 +387,7 @@ class Planner:
         return self._shadow.bills() if self._shadow is not None else {}
 
     def _note(self, kind: str, reason: str, conversation: Conversation | None) -> None:
-        self._counts.failed(kind)
+        self._counts.count_failure(kind)
         if conversation is None:
             return
         try:
@@ -395,7 +395,7 @@ class Planner:
                 conversation.fail("gateway", reason)
                 self._conversations.forget(conversation.id)
         except Exception as error:  # noqa: BLE001 - the log may be what failed
-            self._counts.failed(f"not in the log: {type(error).__name__}")
+            self._counts.count_failure(f"not in the log: {type(error).__name__}")
 
 
 MOST_EXPECTED_TOKENS = 100_000_000

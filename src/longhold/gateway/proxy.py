@@ -224,7 +224,7 @@ class Proxy:
             if response.status_code not in REFUSED or plan.body is given:
                 yield response, plan
                 return
-        plan = self._planner.refused(plan, given, response.status_code)
+        plan = self._planner.fall_back(plan, given, response.status_code)
         async with self._send(request, given) as response:
             yield response, plan
 

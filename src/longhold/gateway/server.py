@@ -53,9 +53,9 @@ QUIET_SECONDS = 1.0
 class LimitedHeads(HttpToolsProtocol):
     """Closes connections with too long or too slow headers, and drops trailers.
 
-    Headers are due from `connection_made` or `on_message_begin` to `on_headers_complete`. After
-    them, bytes that are not a part of a body are limited, too: chunk extensions and trailers, which
-    the parser collects in quadratic time.
+    The time limit runs from `connection_made` or `on_message_begin` to `on_headers_complete`. The
+    size limit also covers chunk extensions and trailers, because the parser collects them in
+    quadratic time.
     """
 
     head_seconds = 60.0
@@ -117,9 +117,9 @@ class LimitedHeads(HttpToolsProtocol):
 class Drain:
     """Serves for some seconds after SIGTERM, so that a balancer notices before the port closes.
 
-    Meanwhile `/longhold/ready` answers 503, and each response closes its connection. A stream that
-    began before cannot say so any more. Its client may use the connection once more, so the port
-    stays open until nothing was served for `QUIET_SECONDS`.
+    Meanwhile `/longhold/ready` answers 503, and each response closes its connection. Streams that
+    began earlier have already sent their headers, so their clients may reuse the connection. The
+    port therefore stays open until no request was served for `QUIET_SECONDS`.
     """
 
     seconds: float = 0.0
@@ -176,8 +176,8 @@ class DrainingServer(uvicorn.Server):
     def _shorten_collections(self) -> None:
         """Freeze existing objects, so that garbage collection only scans new ones.
 
-        A collection of everything takes longer the more sessions are open, so it waits for a moment
-        without requests.
+        A full collection takes longer with more open sessions, so it runs only while there are no
+        requests.
         """
         now, drain = time.monotonic(), self._drain
         is_idle = not drain.in_progress and now >= drain.served_at + IDLE_SECONDS
@@ -263,7 +263,7 @@ def application(
 
 
 def _reports(planner: Planner, options: GatewayOptions) -> list[Route]:
-    """Each caller gets the figures of its own tenant, and the operator, by the key, all."""
+    """Return the figures of the caller's tenant, or of all tenants to a caller with the operator's key."""
 
     def is_operator(request: Request) -> bool:
         given = request.headers.get(KEY, "")
@@ -287,7 +287,7 @@ def _reports(planner: Planner, options: GatewayOptions) -> list[Route]:
             return PlainTextResponse("draining\n", 503)
         return PlainTextResponse("ready\n")
 
-    def guarded(endpoint: Endpoint) -> Endpoint:
+    def guard_endpoint(endpoint: Endpoint) -> Endpoint:
         async def guard(request: Request) -> Response:
             try:
                 check_caller(request, options.token)
@@ -300,8 +300,8 @@ def _reports(planner: Planner, options: GatewayOptions) -> list[Route]:
     return [
         Route("/longhold/health", health),  # without the token, because probes have none
         Route("/longhold/ready", ready),
-        Route("/longhold/stats", guarded(stats)),
-        Route("/longhold/metrics", guarded(metrics)),
+        Route("/longhold/stats", guard_endpoint(stats)),
+        Route("/longhold/metrics", guard_endpoint(metrics)),
     ]
 
 
@@ -334,7 +334,7 @@ def serve(
     options, settings = options or GatewayOptions(), settings or load_settings()
     is_local = is_loopback(host)
     if not is_local and not options.token:
-        raise ConfigError(f"others can reach {host}; give --token, or listen on {LOOPBACK}")
+        raise ConfigError(f"other machines can reach {host}; set --token or listen on {LOOPBACK}")
     if not is_local:  # a remote client cannot open the file that a preview names
         settings = replace(settings, spill=replace(settings.spill, on=False))
     conversations = Conversations(settings, opens_files=is_local)

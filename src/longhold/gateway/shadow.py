@@ -29,7 +29,7 @@ MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
 
 
 MOST_SESSIONS = 1_000
-"""Sessions with figures of their own; those of the others are added up."""
+"""Sessions with separate figures. The figures of all other sessions are summed."""
 EARLIER = ""
 
 

@@ -35,7 +35,7 @@ class _Account:
     read: int = 0
     spent: Tally = field(default_factory=Tally)
     unwritten: Tally = field(default_factory=Tally)
-    """Spending that could not be written to the file. It counts, and is written with the next call."""
+    """Spending not yet in the file after a failed write. It counts; the next call writes it."""
     held: list[float] = field(default_factory=list)
     """Expected dollars of the requests that are being answered."""
     freed: asyncio.Condition = field(default_factory=asyncio.Condition)

@@ -73,7 +73,7 @@ AGENT_LINES: dict[str, Callable[[int], int]] = {
     "codex": lambda limit: limit * 9 // 10,
     "pi": lambda limit: limit - 16_384,
 }
-"""Where each agent compacts by itself, by the size of its window."""
+"""The automatic compaction threshold of each agent, by window size."""
 SHOWN_BUFFER_TOKENS = 20_000
 """Distance before an agent's own threshold at which its context is shown as nearly full."""
 
@@ -81,7 +81,7 @@ SHOWN_BUFFER_TOKENS = 20_000
 def session_window(format: str, view: View, settings: Settings, model: str = "") -> Window:
     """Return a session's window with the threshold of the agent that acts in it.
 
-    Without `model` the window is the one that the history proves, else the model's. A gateway
+    Without `model`, the window is inferred from the history, else taken from the recorded model. A gateway
     acts at the window's own threshold, because its clients do.
     """
     own = settings.window
@@ -108,7 +108,7 @@ def session_window(format: str, view: View, settings: Settings, model: str = "")
 
 
 def _find_line(format: str, history: Sequence[AnyEntry], limit: int) -> int:
-    """Return where another agent compacts by itself, or 0 if that is unknown.
+    """Return the automatic compaction threshold of another agent, or 0 if it is unknown.
 
     The history takes precedence. An agent that went on past a threshold has another one.
     """

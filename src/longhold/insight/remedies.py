@@ -60,7 +60,7 @@ CAUSES = {
     "ended_turn": Cause("a finished turn's thinking is no longer sent", False),
     "history": Cause(
         "something was removed from the history",
-        remedy="Let old results be cleared when the cache has expired anyway, as Longhold does.",
+        remedy="Clear old results when the cache has expired anyway, as Longhold does.",
     ),
     "marker": Cause("no cache breakpoint was set", remedy="Set cache breakpoints on every call."),
     "message": Cause(

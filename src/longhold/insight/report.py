@@ -134,7 +134,7 @@ WHERE source = 'main' AND at_best_usd > 0 GROUP BY file HAVING sum(usd) > 0
 
 
 def _sum_limits(index: SessionIndex, rows: Iterable[sqlite3.Row]) -> dict[str, float]:
-    """Sum up what is known of the limits, by the share of each session that the rows cover."""
+    """Sum the known limits, weighted by the share of each session that the rows cover."""
     shares = {row["file"]: row["share"] for row in index.rows(_LIMITS)}
     paid = [row for row in rows if row["source"] == "main" and row["file"] in shares]
     return {

@@ -144,7 +144,7 @@ class _ContextReader:
 
     def compare(self, view: View) -> None:
         if self._open:
-            text = "\n".join(_texts(view.seen()))
+            text = "\n".join(_texts(view.render_seen()))
             for boundary in self._open:
                 boundary.compare(text)
             self._boundaries.extend(self._open)

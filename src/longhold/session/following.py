@@ -154,7 +154,7 @@ class Following:
             self._record_rewind(self.known.ends[cut - 1] if cut else 0, reason)
         elif more is not None:
             heard = [more, *fresh[1:]]
-        ends = self._joined(heard)
+        ends = self._append_messages(heard)
         if fresh:
             self._record_known(cut, [one.key for one in fresh], ends)
         self.known.remember(messages)
@@ -232,7 +232,7 @@ class Following:
         self._engine.record(entry)
         self.known.rewind(entry)
 
-    def _joined(self, heard: Sequence[Heard]) -> list[int]:
+    def _append_messages(self, heard: Sequence[Heard]) -> list[int]:
         """Append messages after the known ones. Return the last entry of each.
 
         A settled answer or a recorded result is already in the log when the list brings it, and is
@@ -323,7 +323,7 @@ def _count_joined(one: Heard, keys: Sequence[str]) -> tuple[int, Heard]:
 
 
 def _count_pieces(read: _Reading, first: int, key: str) -> int:
-    """Count the messages that are one known message together; 0 if they are not."""
+    """Count the messages that together make up one known message, or return 0."""
     role, content = read.heard(first).role, read.heard(first).content
     for i in range(first + 1, len(read)):
         if read.heard(i).role != role:

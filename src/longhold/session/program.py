@@ -220,9 +220,9 @@ class Program:
     def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
         self._registry.traits.update(found.traits)
         self.configure(Wishes(), why)
-        return self._listed(found.definitions)
+        return self._list_tools(found.definitions)
 
-    def _listed(self, theirs: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
+    def _list_tools(self, theirs: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
         wanted = {HISTORY: self.configuration.history, MEMORY: self.configuration.memory}
         if not any(wanted.values()):
             return tuple(theirs)
@@ -311,7 +311,7 @@ class Program:
         definitions = self.declare(tools, "resumed") if tools is not None else None
         if definitions is None and had_memory != self.configuration.memory:
             theirs = (tool for tool in engine.frame.tools if tool.get("name") != MEMORY)
-            definitions = self._listed(theirs)
+            definitions = self._list_tools(theirs)
         self.reframe(system, definitions)
         if self.memory is not None:
             sections = _with_memory(_drop_ours(engine.frame.sections), (), self.memory)

@@ -393,7 +393,7 @@ class Session:
         """`running` without blocking the event loop: the mark is stored before the tool runs."""
         self._check_open()
         self._engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
-        await self._engine.log.committed()
+        await self._engine.log.wait_for_commit()
         yield
 
     @contextmanager
@@ -492,7 +492,7 @@ class Session:
         self.forget_request()
         self._recovery.reset()
         self._engine.record_reply(reply, self._layers.after_turn)
-        await self._engine.log.committed()
+        await self._engine.log.wait_for_commit()
 
     async def recover(self, error: BaseException) -> None:
         """Wait out a temporary error, or free space after an overflow. Then retry the call.

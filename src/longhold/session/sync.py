@@ -37,13 +37,13 @@ class _Bridge:
         self._beside = self._beside or ThreadPoolExecutor(1, "longhold-sync")
         begun: list[asyncio.Task[object]] = []
 
-        async def noted() -> _Result:
+        async def note_task() -> _Result:
             task = asyncio.current_task()
             assert task is not None
             begun.append(task)
             return await work
 
-        waiting = self._beside.submit(lambda: _local.bridge.run(noted()))
+        waiting = self._beside.submit(lambda: _local.bridge.run(note_task()))
         try:
             return waiting.result()
         except KeyboardInterrupt:

@@ -26,8 +26,8 @@ class SimulatedModel:
         self.capabilities = capabilities(name)
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        with _explained():
-            outcome = await self._simulation.create(*_parsed(request))
+        with _explain_errors():
+            outcome = await self._simulation.create(*_parse(request))
         self._simulation.begin(outcome)
         self._simulation.record(outcome)
         assembly = Assembly(new_id("req_"))
@@ -38,8 +38,8 @@ class SimulatedModel:
             yield event
 
     async def count(self, request: Request) -> int | None:
-        with _explained():
-            return int(self._simulation.count(*_parsed(request))["input_tokens"])
+        with _explain_errors():
+            return int(self._simulation.count(*_parse(request))["input_tokens"])
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -66,14 +66,14 @@ class OfflineClient:
         self.messages = self
 
     async def create(self, **kwargs: Any) -> _Answer:
-        with _explained():
-            outcome = await self._simulation.create(*_parsed(Request(kwargs=kwargs)))
+        with _explain_errors():
+            outcome = await self._simulation.create(*_parse(Request(kwargs=kwargs)))
         self._simulation.begin(outcome)
         answer: _Answer = json.loads(json.dumps(outcome.message), object_hook=_Answer)
         return answer
 
 
-def _parsed(request: Request) -> tuple[ApiRequest, Caller]:
+def _parse(request: Request) -> tuple[ApiRequest, Caller]:
     given = {**request.kwargs, **request.kwargs.get("extra_body", {})}
     given.pop("extra_body", None)
     given["model"] = wire_name(given["model"])
@@ -82,7 +82,7 @@ def _parsed(request: Request) -> tuple[ApiRequest, Caller]:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     try:
         yield
     except ApiError as error:

@@ -51,7 +51,7 @@ async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) 
     response = _response(body, served, tools)
     is_stream = bool(body.get("stream"))
     events = _events(response, chat.delta_chars) if is_stream else ()
-    chunks = [event.encoded() for event in events] or [msgspec.json.encode(response)]
+    chunks = [event.encode() for event in events] or [msgspec.json.encode(response)]
     return chat.reply(chunks, response["id"], "responses", is_stream=is_stream, served=served)
 
 

@@ -100,11 +100,13 @@ def application(simulation: Simulation) -> Starlette:
         ("/v1/models", server.models, ["GET"]),
         ("/v1/models/{name:path}", server.model, ["GET"]),
         ("/simulator/{action}", server.control, ["GET", "POST"]),
-        ("/{path:path}", server.unknown, ["GET", "POST"]),
+        ("/{path:path}", server.answer_unknown, ["GET", "POST"]),
     )
     return Starlette(
         routes=[
-            Route(path, server.guarded(endpoint, is_chat=path in CHAT_PATHS), methods=methods)
+            Route(
+                path, server.guard_endpoint(endpoint, is_chat=path in CHAT_PATHS), methods=methods
+            )
             for path, endpoint, methods in routes
         ]
     )
@@ -142,7 +144,7 @@ class _Server:
         self._simulation = simulation
         self._chat = ChatEndpoint(simulation)
 
-    def guarded(self, endpoint: Endpoint, *, is_chat: bool = False) -> Endpoint:
+    def guard_endpoint(self, endpoint: Endpoint, *, is_chat: bool = False) -> Endpoint:
         async def guard(http: HttpRequest) -> ASGIApp:
             try:
                 self._check_host(http)
@@ -212,7 +214,7 @@ class _Server:
         order = parse_object(body) if body else {}
         return _json(control(self._simulation, action, order))
 
-    async def unknown(self, http: HttpRequest) -> ASGIApp:
+    async def answer_unknown(self, http: HttpRequest) -> ASGIApp:
         if http.path_params["path"] == "":
             return _json({"name": "longhold simulator"})
         if "upgrade" in http.headers:
@@ -237,7 +239,7 @@ class _Server:
         return bytes(body)
 
     def _check_host(self, http: HttpRequest) -> None:
-        """On loopback refuse web pages, also those that point a name of their own here."""
+        """On loopback, refuse web pages, including pages whose host name resolves to loopback."""
         server = http.scope.get("server")
         bound = str(server[0]) if server else LOOPBACK
         if is_loopback(bound) and (name := find_foreign_host(http.headers.raw)):
@@ -319,7 +321,7 @@ def _stream_chunks(
     if fault is not None and fault.stream == "error_event":
         error = fault.error().body(new_id("req_"))
         events = [*events[: fault.after_events], StreamEvent("error", error)]
-    return [event.encoded() for event in events]
+    return [event.encode() for event in events]
 
 
 def _json(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -13,7 +13,7 @@ class StreamEvent(NamedTuple):
     name: str
     data: JsonObject
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         return b"event: %s\ndata: %s\n\n" % (self.name.encode(), msgspec.json.encode(self.data))
 
 

@@ -74,12 +74,12 @@ class WireResponse:
                 return chunks
 
     async def _wait(self, receive: Receive) -> None:
-        async def gone() -> None:
+        async def wait_for_disconnect() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
         try:
-            await asyncio.wait_for(gone(), self._stalled_seconds)
+            await asyncio.wait_for(wait_for_disconnect(), self._stalled_seconds)
         except TimeoutError:
             return
 

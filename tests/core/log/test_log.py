@@ -510,7 +510,7 @@ def test_older_formats_load_undamaged(version):
 def test_the_view_of_format_1():
     loaded = load(FORMATS / "1.jsonl")
     view = fold(loaded.entries)
-    shown = [(message.role, text_of(message.content)) for message in view.seen()]
+    shown = [(message.role, text_of(message.content)) for message in view.render_seen()]
     assert shown == [
         ("user", "Fix the login bug\nThey fix the login bug."),
         ("assistant", ""),

@@ -32,7 +32,7 @@ def made(store, project, id: str, *words: str) -> str:
 async def test_what_is_appended_is_read_back_in_order(store, reopened, project):
     log = store.create(directory=project)
     written = [log.append(said(word)) for word in ("one", "two", "three")]
-    await log.committed()
+    await log.wait_for_commit()
     assert [one.n for one in written] == [1, 2, 3]
     assert all(one.at for one in written)
     loaded = reopened().load(log.header.session)

@@ -137,5 +137,5 @@ async def test_a_client_asks_about_a_session_in_a_database(database, tmp_path):
         assert "harvest plan" in await call("notes")
         async with Session.resume("talk", store=database, directory=tmp_path) as session:
             session.user("And the quinces?")
-            await session._engine.log.committed()
+            await session._engine.log.wait_for_commit()
             assert "And the quinces?" in await call("search_history", query="quinces")

@@ -253,7 +253,7 @@ async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
     session = Session.open(
         model="claude-sonnet-5-5", directory=tmp_path, store=stores(), id=f"s-{tenant}"
     )
-    await session._engine.log.committed()
+    await session._engine.log.wait_for_commit()
     session.user("hello")
     with commits_held_up(postgres_url, session.id) as is_waiting:
         preparing = asyncio.create_task(session.prepare())
@@ -458,7 +458,7 @@ async def test_no_tool_runs_before_its_entry_is_committed(stores, postgres_url, 
 
 
 async def _played(events, toolbox, log) -> None:
-    async for _ in run_round(events, toolbox, log.append, log.committed):
+    async for _ in run_round(events, toolbox, log.append, log.wait_for_commit):
         pass
 
 

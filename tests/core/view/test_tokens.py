@@ -237,5 +237,5 @@ def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
 def test_another_model_sees_the_same_view_at_its_own_scale():
     total = measure_text(CODE * 5)
     old = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
-    new = old.switched(Calibration.create("claude-opus-5"))
+    new = old.switch(Calibration.create("claude-opus-5"))
     assert new.size_tokens(total) == pytest.approx(65_000, rel=0.01)

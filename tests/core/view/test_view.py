@@ -70,7 +70,7 @@ def view_of(*entries):
 def told(view):
     """Every text the model reads, in order."""
     texts = []
-    for message in view.seen():
+    for message in view.render_seen():
         for block in message.content:
             match block:
                 case ToolResult(content=content):
@@ -90,7 +90,7 @@ TALK = (
 
 def test_an_empty_log_is_an_empty_view():
     view = fold([])
-    assert view.messages() == [] == view.seen()
+    assert view.messages() == [] == view.render_seen()
     assert view.total == Measure()
     assert view.count_compactable() == 0
 
@@ -216,7 +216,7 @@ def test_clearing_by_rewriting_changes_what_is_sent_and_seen():
     view = view_of(
         said("hi"), replied("r1", use("a")), ran("a", "x"), Cleared(ids=("a",), texts=("gone",))
     )
-    assert view.messages() == view.seen()
+    assert view.messages() == view.render_seen()
     assert told(view) == ["hi", "gone"]
 
 
@@ -236,7 +236,7 @@ def test_an_edit_becomes_a_rewriting_when_the_cache_dies():
         Cleared(ids=("a",), texts=("gone",), how="edited"),
         Cleared(ids=("a",), texts=("gone",), how="rewritten"),
     )
-    assert view.messages() == view.seen()
+    assert view.messages() == view.render_seen()
 
 
 def test_what_we_rewrote_is_not_sent_again_because_a_provider_cleared_it():

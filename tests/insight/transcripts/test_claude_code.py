@@ -718,7 +718,7 @@ def test_the_format_is_recognised_by_its_records(first, expected):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_generated_sessions_go_round(seed, options):
     view = fold(claude_code.read(generate(seed, 150, **options), TranscriptWriter()))
-    assert violations(view.messages()) == violations(view.seen()) == []
+    assert violations(view.messages()) == violations(view.render_seen()) == []
     assert exported(view).messages() == view.messages()
 
 
@@ -726,7 +726,7 @@ def test_recorded_sessions_go_round(recorded):
     with open_transcript(recorded) as transcript:
         view = fold(transcript.entries)
     assert view.items
-    assert violations(view.messages()) == violations(view.seen()) == []
+    assert violations(view.messages()) == violations(view.render_seen()) == []
     assert exported(view).messages() == view.messages()
 
 

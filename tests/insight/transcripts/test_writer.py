@@ -17,9 +17,9 @@ def writer():
 def test_entries_are_numbered_from_one(writer):
     assert writer.last == 0
     assert [
-        writer.said(()).n,
+        writer.write_message(()).n,
         writer.ran(ToolResult(tool_use_id="a", content="x")).n,
-        writer.replied("r", ()).n,
+        writer.write_answer("r", ()).n,
     ] == [1, 2, 3]
     assert writer.last == 3
 
@@ -27,20 +27,20 @@ def test_entries_are_numbered_from_one(writer):
 def test_a_date_is_taken_from_the_file_or_from_the_entry(writer):
     assert writer.write(Titled(title="a", at=5.0), 7.0).at == 7.0
     assert writer.write(Titled(title="a", at=5.0)).at == 5.0
-    assert writer.said(()).at == 0.0
+    assert writer.write_message(()).at == 0.0
 
 
 def test_entries_carry_their_measure(writer):
     content = (Text(text="fix the bug"),)
-    assert writer.said(content).measure == measure_content(content)
-    assert writer.replied("r", content).measure == measure_content(content)
+    assert writer.write_message(content).measure == measure_content(content)
+    assert writer.write_answer("r", content).measure == measure_content(content)
     assert writer.ran(ToolResult(tool_use_id="a", content="ok")).measure == measure_content("ok")
 
 
 def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
     picture, thought = Image(source={"type": "url"}), Thinking(thinking="hm")
     strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "tool_use", "id": 1})
-    kept = writer.said((picture, thought, strange, broken)).content
+    kept = writer.write_message((picture, thought, strange, broken)).content
     assert kept == (
         picture,
         Text(text='{"type":"thinking","thinking":"hm"}'),
@@ -53,7 +53,7 @@ def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
 def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(writer):
     use, result = ToolUse(id="a", name="b", input={}), ToolResult(tool_use_id="a", content="x")
     strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "thinking"})
-    kept = writer.replied("r", (use, result, strange, broken)).content
+    kept = writer.write_answer("r", (use, result, strange, broken)).content
     assert kept == (
         use,
         Text(text='{"type":"tool_result","tool_use_id":"a","content":"x"}'),
@@ -64,7 +64,7 @@ def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(writer):
 
 def test_a_picture_on_the_models_side_stays_a_picture(writer):
     picture = Image(source={"type": "url"})
-    [kept] = writer.replied("r", (picture,)).content
+    [kept] = writer.write_answer("r", (picture,)).content
     assert kept == Opaque(raw={"type": "image", "source": {"type": "url"}})
 
 
@@ -88,7 +88,7 @@ def test_the_account_is_the_last_entry(writer):
     writer.account.skipped["progress"] += 2
     writer.account.malformed.append((4, "not JSON"))
     writer.account.repaired["dangling parents"] += 1
-    assert writer.imported("pi", "a.jsonl") == Imported(
+    assert writer.write_import("pi", "a.jsonl") == Imported(
         n=1,
         format="pi",
         source="a.jsonl",

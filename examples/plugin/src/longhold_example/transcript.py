@@ -32,9 +32,9 @@ def read(lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
 def _entry(who: str, text: str, writer: TranscriptWriter) -> Iterator[AnyEntry]:
     content = (Text(text=text.rstrip("\n")),)
     if who == "User":
-        yield writer.said(content)
+        yield writer.write_message(content)
     elif who == "Agent":
-        yield writer.replied(f"plain-{writer.last + 1}", content)
+        yield writer.write_answer(f"plain-{writer.last + 1}", content)
 
 
 def write(view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:

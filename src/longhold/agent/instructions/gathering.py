@@ -89,7 +89,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _comment_end(lines: list[str], place: int) -> int | None:
-    """Return the line after a comment; text after `-->` stays as a line of its own."""
+    """Return the line after a comment; text after `-->` becomes a separate line."""
     start = lines[place].index("<!--") + 2
     for number in range(place, len(lines)):
         end = lines[number].find("-->", start if number == place else 0)

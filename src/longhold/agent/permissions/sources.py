@@ -71,7 +71,7 @@ _RUNNERS = split_words(
     " ninja nox npm npx pdm phpunit pnpm poetry pre-commit pytest rake rspec swift task tox uv uvx"
     " vitest yarn"
 )
-"""Programs that run what build files say. A file that names one runs those files with it."""
+"""Programs that run commands from build files. A file that names one runs those files with it."""
 _COMPUTED = re.compile(r"([\w.+@-]{1,255}(?:/[\w.+@-]{1,255}){0,30})/[^\s/]{0,255}[*?$\[{]")
 """A path that a script completes when it runs, behind the directory in front of it."""
 _PATH = re.compile(r"[\w.+@-]{1,255}(?:(?:/|::|\.)[\w.+@-]{1,255}){1,30}")

@@ -1,7 +1,7 @@
 """The Grep and Glob tools.
 
 Lines are grouped under their file, so each path costs tokens only once. Only `path` decides where
-to search, so that the permissions see it. `scan` searches in a process of its own.
+to search, so that the permissions see it. `scan` searches in a separate process.
 """
 
 import contextlib

@@ -108,7 +108,7 @@ class Log(Closing):
         self._next += 1
         return numbered
 
-    async def committed(self) -> None:
+    async def wait_for_commit(self) -> None:
         """Return immediately: a killed process loses nothing that was written."""
 
     def flush(self) -> None:

@@ -113,7 +113,7 @@ class OpenLog(Protocol):
         Raises `LeaseLost` once another process has become the writer.
         """
 
-    async def committed(self) -> None:
+    async def wait_for_commit(self) -> None:
         """Wait until all appended entries are committed."""
 
     def flush(self) -> None:

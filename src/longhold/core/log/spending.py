@@ -151,7 +151,7 @@ SAVING = (COMPACT, "notes")
 
 
 LEARNING = ("memory", "dream", "recall")
-"""Layers with a budget of their own, see `core.memory.budget`."""
+"""Layers with a separate budget, see `core.memory.budget`."""
 ASIDE = "aside"
 """A side question of the user."""
 

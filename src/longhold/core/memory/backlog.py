@@ -1,7 +1,8 @@
 """The user's words that no search has read yet, over all sessions of a project.
 
-A session whose messages wait for the budget says so in a small file of its own, and removes it when
-they were searched. A later session searches them together, in one call on a short prompt.
+If the budget does not allow a search, the session records its waiting messages in a small file. A
+later session searches the messages of several such files in one call with a short prompt. A file is
+removed when all its messages have been searched.
 """
 
 import contextlib
@@ -29,12 +30,12 @@ from longhold.errors import LongholdError
 WORDS_CHARS = 24_000
 """About 6,000 tokens in one search. More waits for the next one."""
 MESSAGE_CHARS = 2_000
-"""Enough for a message that explains something; a pasted file's rest adds little."""
+"""Enough for an explanation. The rest of a pasted file adds little."""
 ANSWER_TOKENS = 4_096
 
 
 class BacklogBusy(LongholdError):
-    """Another process searches the waiting words."""
+    """Another process is searching the backlog."""
 
 
 class WaitingSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,7 +121,7 @@ class UnreadWords:
 
     @property
     def session(self) -> str:
-        """The newest of them, for proposals."""
+        """The newest of the sessions, named in proposals."""
         return next(reversed(self.said))
 
     @property
@@ -145,7 +146,7 @@ class UnreadWords:
 def read_words(
     shared: SharedRecords, waiting: Sequence[WaitingSession], repository: Path
 ) -> UnreadWords | None:
-    """Read the oldest waiting words: of sessions that read untrusted text, or of those that did not."""
+    """Read the oldest waiting words, either of sessions with untrusted text or of the others."""
     same = [one for one in waiting if one.is_outside == waiting[0].is_outside] if waiting else []
     taken: dict[str, WaitingSession] = {}
     said: dict[str, tuple[Said, ...]] = {}
@@ -171,7 +172,7 @@ def read_words(
 
 
 def drop_repeated(words: Iterable[Said], known: set[frozenset[str]]) -> Iterator[Said]:
-    """Leave out what was said before but for numbers: "continue", "step 3: run the tests"."""
+    """Drop messages that repeat an earlier one except for numbers, such as "step 3: run the tests"."""
     for said in words:
         key = frozenset(w for w in words_of(text_of(said.content)) if not w.isdigit())
         if key not in known:
@@ -188,7 +189,7 @@ def _take_fitting(words: Iterable[Said], room: int) -> Iterator[Said]:
 
 
 def search_prefix(model: str, tool: Tool) -> Prefix:
-    """Return a short prompt with the memory tool alone. It needs no cache to be cheap."""
+    """Return a short prompt with only the memory tool, which is cheap without a cache."""
     text = "You keep the memory of a project for an assistant that works in it."
     frame = Framed(
         sections=(Section(name="memory", text=text),), tools=(tool.definition(),), cached=False

@@ -63,7 +63,7 @@ class NewMessages:
     cursor: int
     """The last message. The cursor moves here afterwards."""
     messages: int
-    """From the first one that was not searched on."""
+    """Their number, from the first message that was not searched."""
     asked: int
     words: int = 1
     """How many of the messages are the user's."""

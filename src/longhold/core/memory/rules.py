@@ -20,7 +20,7 @@ REMOVED = "the user removed this memory; leave it out unless they say it again"
 KEPT_SHARE = 0.5
 """A rewrite that keeps fewer of a memory's words counts as a removal."""
 SAID_SHARE = 0.5
-"""Share of a removed memory's words that the user must say again to have it back."""
+"""Share of a removed memory's words that the user must repeat to restore it."""
 LISTED_REMOVED = 40
 
 

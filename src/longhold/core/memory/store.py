@@ -273,7 +273,7 @@ class MemoryStore:
             )
 
     def adopt(self) -> Commit | None:
-        """Commit manual edits of the files. Edits that may not be stored become problems."""
+        """Commit manual edits of the files. Edits that may not be stored are reported as problems."""
         if not self._checkout.drift():
             return None
         indexes: list[str] = []

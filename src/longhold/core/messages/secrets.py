@@ -79,7 +79,7 @@ _TOKENS = (
 )
 """Forms the gitleaks rules miss: name, required substring, pattern. A group holds the secret."""
 _NAMED = {"netrc-password": 0.0, "command-password": 2.0, "json-password": 2.0}
-"""Their place says that it is a password, so it may be a plain word with a digit."""
+"""Their position marks them as passwords, so even a plain word with a digit counts."""
 LEAST_TOKEN_ENTROPY = 3.0
 """Bits per character. `your-token-goes-here` has less than a real token of that length."""
 

@@ -33,8 +33,8 @@ from longhold.errors import AuthenticationFailed, ModelError, StreamBroken
 ANTHROPIC_HOST = "api.anthropic.com"
 """A saved key is sent only to this host."""
 NO_CLAUDE_KEY = (
-    "no key for Claude; set ANTHROPIC_API_KEY, or start `longhold chat` to choose another way "
-    "(--offline needs none, `longhold doctor` shows what is there)"
+    "no key for Claude; set ANTHROPIC_API_KEY, or run `longhold chat` to choose another way to "
+    "connect (--offline needs none, `longhold doctor` lists the keys it finds)"
 )
 PREFIXES = ("anthropic/", "simulated/")
 

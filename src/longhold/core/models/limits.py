@@ -1,7 +1,8 @@
 """Ask a server for the context window of an unknown model.
 
-Chat API servers report the context length under different field names, some only at endpoints of
-their own. If a server does not answer, or answers something unexpected, the limits stay unknown.
+Chat API servers report the context length under different field names, some only
+at separate endpoints. If a server does not answer, or answers something unexpected, the limits stay
+unknown.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class ServerLimits(NamedTuple):
 
 class FoundWindow(NamedTuple):
     tokens: int = 0
-    """0 if the table of models holds."""
+    """0 if the table of models applies."""
     why: str = ""
     """Who declares it; empty for a guess."""
 

@@ -74,7 +74,7 @@ class Snapshot:
     frame_weight: float
     cached_tokens: int
     cold: str
-    """Why nothing cached can be read any more; "" if it can."""
+    """Why the cache can no longer be read, or "" if it can."""
     is_readable_from: float
     """A timestamp: prefixes used since then are still cached."""
     lifetime: Lifetime

@@ -1,8 +1,8 @@
 """Decide what to do about space before a call: one table of rules, and one pure function over it.
 
-`decide` goes through the steps in order. The first rule that applies gives the plan; the rules
-before it say why they did not. A stage carries the plan out and asks again about the later steps,
-so every preparation ends. Facts that are slow to compute are callables, asked for when needed.
+`decide` takes the steps in order. The first rule that applies returns the plan. Each rule before it
+returns the reason why it does not apply. A stage carries out the plan and then calls `decide` for
+the later steps only, so every preparation ends. Slow facts are callables, computed when needed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class HistoryFacts:
     """Nothing in particular is wanted, so a summary made before may serve."""
     has_overflowed: bool = False
     model: bool = True
-    """A model may write summaries, by the settings and the request, and there is one."""
+    """There is a model, and the settings and the request allow it to write summaries."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Ways that were tried for this compaction, with what went wrong."""
     no_answer: str = ""
@@ -79,7 +79,7 @@ class HistoryFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The facts before a call. A part that is absent has none to give."""
+    """The facts before a call. The defaults describe a session without the optional parts."""
 
     full: Fullness
     settings: Settings
@@ -89,7 +89,7 @@ class Situation:
     taken: frozenset[Step] = frozenset()
     """Steps that were already carried out before this call."""
     is_thinking: Callable[[], bool] = lambda: False
-    """The running tool loop has thinking that is bound to what was sent."""
+    """The running tool loop has thinking that is bound to the sent messages."""
     oversized: Callable[[bool], Sequence[tuple[Any, str]]] = lambda together: ()
     """Unsent results over their limit, or together over that of a message; each with the reason."""
     marked: Callable[[], Snipped | None] = _nothing
@@ -103,7 +103,7 @@ class Situation:
     history: Callable[[], HistoryFacts] = HistoryFacts
 
     def can_move(self) -> bool:
-        """True if an entry may change what was sent; bound thinking waits only so long."""
+        """True if an entry may change sent messages. Bound thinking delays that only for a while."""
         full = self.full
         return not self.is_thinking() or full.used_tokens >= full.wait_tokens or full.is_blocked
 
@@ -115,7 +115,7 @@ class Send(NamedTuple):
 
 
 class CarryOut(NamedTuple):
-    """Carry out a step that its name describes; `subject` is what it is about."""
+    """Carry out the step of the rule on `subject`."""
 
     why: str
     subject: Any = None
@@ -159,7 +159,7 @@ class SpaceDecision(NamedTuple):
     lost: tuple[Lost, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Describe it for a person: the rule that applies, then those that lost."""
+        """Describe the decision for a person: the rule that applies, then the rejected rules."""
         yield describe_rule(self.rule, self.plan.why)
         yield from (f"  not {one}" for one in self.lost)
 
@@ -174,9 +174,9 @@ class SpaceRule(NamedTuple):
 
 
 def decide(situation: Situation, steps: Collection[Step] | None = None) -> SpaceDecision:
-    """Return the plan of the first rule that applies, with the rules that lost against it.
+    """Return the plan of the first rule that applies, with the rules rejected before it.
 
-    `steps` are those still to be considered; by default all.
+    `steps` are the steps to consider (default: all).
     """
     lost: list[Lost] = []
     gates: dict[Step, str | None] = {}
@@ -210,7 +210,7 @@ def steps_after(step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _find_gate(s: Situation, step: Step) -> str | None:
-    """Return why no rule of a step can apply, "" if that is not worth a line; None if one may."""
+    """Return why no rule of a step can apply ("" to leave it unexplained), or None if one may."""
     compact, used, window = s.settings.compact, s.full.used_tokens, s.full.window
     is_on = compact.on and window.auto and not compact.reactive_only
     is_past = used >= window.auto_tokens
@@ -310,7 +310,7 @@ def _shorten(s: Situation) -> Plan | str:
 
 
 def _refuse_refilled(s: Situation) -> Plan | str:
-    """Stop: what could be done about the refilling was done before."""
+    """Stop, because the earlier steps against refilling did not help."""
     if "relieve" not in s.taken or s.history().streaks() < ENOUGH_STREAKS:
         return ""
     if not s.full.is_blocked:
@@ -366,7 +366,7 @@ def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
 
 
 def _find_model_obstacle(s: Situation, history: HistoryFacts) -> str:
-    """Return why no model is asked for a summary now. A user who asks for one is always heard."""
+    """Return why no model may write a summary now. A user's request for one is never refused."""
     if history.no_answer or s.trigger == "manual":
         return history.no_answer
     if "relieve" in s.taken or history.streaks() >= WITHOUT_MODELS:

@@ -101,7 +101,7 @@ def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
 
 
 def _last(view: View, item: Item) -> int:
-    """Return the last message an item shows. For a line, the next item does not reveal it."""
+    """Return the last message that an item covers. Only its log entry knows that of a collapsed line."""
     if isinstance(item, Round):
         return max([item.id, *(result.id for result in item.results)])
     line = next(entry for entry in reversed(view.history) if entry.n == item.id)

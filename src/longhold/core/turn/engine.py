@@ -348,7 +348,7 @@ class Engine:
         )
         # Before it is sent: after a crash the log must give the same prefix as the provider's cache
         # has.
-        await self.log.committed()
+        await self.log.wait_for_commit()
         return request
 
     def _announce_images(self) -> None:

@@ -212,7 +212,7 @@ class Loop:
             patience=self.patience,
             sleep=self.sleep,
         )
-        rounds = run_round(answer, self.toolbox, self.engine.take, self.engine.log.committed)
+        rounds = run_round(answer, self.toolbox, self.engine.take, self.engine.log.wait_for_commit)
         async with aclosing(stream_until_aborted(self.abort, rounds)) as events:
             async for event in events:
                 match event:
@@ -221,7 +221,7 @@ class Loop:
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
                         self.engine.finish_turn(self.after_turn)
-                        await self.engine.log.committed()
+                        await self.engine.log.wait_for_commit()
                 yield event
 
     def _pay(self, reply: Reply) -> None:

@@ -33,7 +33,7 @@ _REPAIR = re.compile(
 
 
 def is_repair(ran: Ran) -> bool:
-    """Return whether this result was written in place of one that never came."""
+    """Return whether this result replaces a result that never arrived."""
     return ran.is_error and _REPAIR.fullmatch(text_of(ran.content)) is not None
 
 

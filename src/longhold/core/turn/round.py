@@ -111,15 +111,15 @@ async def run_round(
     events: AsyncIterator[Event],
     toolbox: Toolbox,
     record: RecordEntry,
-    committed: Callable[[], Awaitable[None]] = _skip_wait,
+    wait_for_commit: Callable[[], Awaitable[None]] = _skip_wait,
 ) -> AsyncGenerator[RoundEvent, None]:
     """Take an answer as it arrives, run its tools, and end with `Played`.
 
-    A tool runs only after all entries are `committed`. A model error after a tool call ends the
+    A tool runs only after `wait_for_commit` returned. A model error after a tool call ends the
     round instead of being raised.
     """
     written = AnswerWriter(record)
-    runner = _Runner(toolbox, record, committed)
+    runner = _Runner(toolbox, record, wait_for_commit)
     error: ModelError | None = None
     try:
         try:
@@ -190,7 +190,7 @@ class _Runner:
 
     toolbox: Toolbox
     record: RecordEntry
-    committed: Callable[[], Awaitable[None]]
+    wait_for_commit: Callable[[], Awaitable[None]]
     events: "deque[ToolBegan | ToolRan]" = field(default_factory=deque)
     count: int = 0
     ends_turn: bool = False
@@ -273,7 +273,7 @@ class _Runner:
             self.ends_turn = self.ends_turn or verdict.ends_turn
             return job.deny(verdict)
         self.record(Began(tool_use_id=use.id, tool=use.name))
-        await self.committed()
+        await self.wait_for_commit()
         self.events.append(ToolBegan(use=use))
         self._changed.set()
         began = time.monotonic()

@@ -98,7 +98,7 @@ class Follower:
         if gauge is None:
             gauge = Gauge(calibration=self._calibration(reported.model))
         elif gauge.calibration.model != reported.model:
-            gauge = gauge.switched(self._calibration(reported.model))
+            gauge = gauge.switch(self._calibration(reported.model))
         item = view.item_of(reported.n)
         answer = item if isinstance(item, Round) else None
         reply = answer.answer_measure if answer else NOTHING

@@ -24,7 +24,7 @@ class ItemList:
         self.words: Measure = NOTHING
         """The user's messages, and the summaries that repeat earlier ones."""
         self.home: dict[int, int] = {}
-        """Orders of the items that show entries without an item of their own."""
+        """For each entry without a separate item: the order of the item that shows it."""
         self.uses: dict[str, int] = {}
         """For each tool use: the order of the last round that called it."""
         self.calls: dict[str, ToolUse] = {}

@@ -176,15 +176,15 @@ class ResultList(Sequence[Result]):
     @overload
     def __getitem__(self, index: slice) -> list[Result]: ...
     def __getitem__(self, index: int | slice) -> Result | list[Result]:
-        return self._shown()[index]
+        return self._list_shown()[index]
 
     def __iter__(self) -> Iterator[Result]:
-        return iter(self._shown())
+        return iter(self._list_shown())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._shown() == list(other)
+        return isinstance(other, Sequence) and self._list_shown() == list(other)
 
-    def _shown(self) -> list[Result]:
+    def _list_shown(self) -> list[Result]:
         return self._all if len(self._all) == self._count else self._all[: self._count]
 
 
@@ -227,17 +227,17 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return self.drops_thinking or (projection == "seen" and self.is_past)
 
     def without_thinking(self) -> "Round":
-        spoken = tuple(block for block in self._said() if not is_thought(block))
+        spoken = tuple(block for block in self._build_content() if not is_thought(block))
         if len(spoken) == len(self.content):
             return self
         return structs.replace(self, answer_measure=measure_content(spoken))
 
     def with_inputs(self, shorter: Mapping[str, JsonObject]) -> "Round":
         changed = structs.replace(self, inputs={**self.inputs, **shorter})
-        shown = _answer(changed._said(), changed.hides_thinking("seen"))
+        shown = _answer(changed._build_content(), changed.hides_thinking("seen"))
         return structs.replace(changed, answer_measure=measure_content(shown))
 
-    def _said(self) -> tuple[Block, ...]:
+    def _build_content(self) -> tuple[Block, ...]:
         if not self.inputs:
             return tuple(self.content)
         return tuple(
@@ -286,7 +286,7 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         return self._results.find(tool_use_id)
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
-        answer = _answer(self._said(), self.hides_thinking(projection))
+        answer = _answer(self._build_content(), self.hides_thinking(projection))
         if not answer:
             return
         yield Message("assistant", answer)

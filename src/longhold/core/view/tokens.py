@@ -254,7 +254,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
             is_framed=is_framed,
         )
 
-    def switched(self, calibration: Calibration) -> "Gauge":
+    def switch(self, calibration: Calibration) -> "Gauge":
         """Switch to another model, whose tokenizer counts the same text differently."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0

@@ -112,7 +112,7 @@ class View:
         self._list.messages()
         return self._list.message_from(order)
 
-    def seen(self) -> list[Message]:
+    def render_seen(self) -> list[Message]:
         return render(self.items, "seen")
 
     def item_of(self, n: int) -> Item | None:
@@ -204,7 +204,7 @@ class View:
         except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
             self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
 
-    def _said(self, entry: Said) -> None:
+    def _apply_said(self, entry: Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
         if not is_hidden and not capabilities(self.model).keeps_thinking:
             # These models drop the thinking of a turn when the user speaks, so the prompt shrinks
@@ -212,7 +212,7 @@ class View:
             self._turn_end = self._list.end_turn(self._turn_end)
         self._speak(entry, "said", hidden=is_hidden)
 
-    def _restored(self, entry: Restored) -> None:
+    def _apply_restored(self, entry: Restored) -> None:
         self._speak(entry, "restored", hidden=True)
 
     def _speak(
@@ -222,7 +222,7 @@ class View:
         spoken = Spoken(id=n, order=n, content=said, kind=kind, hidden=hidden, measure=measure)
         self._list.append(spoken)
 
-    def _replied(self, entry: Replied) -> None:
+    def _apply_replied(self, entry: Replied) -> None:
         if not self._is_chosen:
             self.model = entry.model or self.model
         if entry.usage and entry.usage.prompt_tokens:
@@ -364,7 +364,7 @@ class View:
     def _apply_collapsed(self, entry: Collapsed) -> None:
         self._stand_for_span(entry, (Text(text=entry.text),), "line")
 
-    def _compacted(self, entry: Compacted) -> None:
+    def _apply_compacted(self, entry: Compacted) -> None:
         self._stand_for_span(entry, entry.summary, "summary")
 
     def _stand_for_span(
@@ -390,10 +390,10 @@ class View:
         orders = {item.order for n in entry.targets if (item := self.item_of(n))}
         self._pins = self._pins | orders if entry.on else self._pins - orders
 
-    def _framed(self, entry: Framed) -> None:
+    def _apply_framed(self, entry: Framed) -> None:
         self.frame = entry
 
-    def _switched(self, entry: Switched) -> None:
+    def _apply_switched(self, entry: Switched) -> None:
         self.model, self._is_chosen = entry.model, True
 
     def _apply_configured(self, entry: Configured) -> None:
@@ -402,7 +402,7 @@ class View:
     def _apply_titled(self, entry: Titled) -> None:
         self.title = entry.title
 
-    def _asked(self, entry: Asked) -> None:
+    def _apply_asked(self, entry: Asked) -> None:
         self.asked = entry
         if entry.source == "main" and self.open_round():
             # The missing results were sent as interrupted; filling them in later would move the
@@ -433,21 +433,21 @@ def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
 
 
 _ACTS: dict[type, Callable[[View, Any], None]] = {
-    Said: View._said,
-    Replied: View._replied,
+    Said: View._apply_said,
+    Replied: View._apply_replied,
     Began: View._apply_began,
     Ran: View._ran,
     Spilled: View._apply_spilled,
     Cleared: View._apply_cleared,
     Snipped: View._apply_snipped,
     Collapsed: View._apply_collapsed,
-    Compacted: View._compacted,
-    Restored: View._restored,
+    Compacted: View._apply_compacted,
+    Restored: View._apply_restored,
     Pinned: View._apply_pinned,
-    Framed: View._framed,
-    Switched: View._switched,
+    Framed: View._apply_framed,
+    Switched: View._apply_switched,
     Configured: View._apply_configured,
     Titled: View._apply_titled,
-    Asked: View._asked,
+    Asked: View._apply_asked,
 }
 """How each kind of entry changes a view. Other kinds do not change it."""

@@ -3,8 +3,9 @@
         0 ─── warning ── auto ────── full ────── blocking ── effective ── limit
               20K before  threshold  13K before  3K before   less the reserve
 
-All distances are for a 200K window and shrink in proportion for smaller ones. The threshold says
-when to free space and what size to aim for. `full` is the limit beyond which a call fails.
+All distances are for a 200K window and shrink in proportion for smaller ones. The threshold
+is both the trigger for freeing space and the target size. `full` is the limit beyond which a call
+fails.
 """
 
 import math
@@ -45,7 +46,7 @@ class Window:
     blocking_tokens: int
     """From here nothing is sent until context is freed."""
     full_tokens: int
-    """The limit: the largest threshold this window allows, whatever the cost or the user says."""
+    """The largest threshold that this window allows, regardless of cost and settings."""
     auto: bool = True
 
     @property
@@ -106,7 +107,7 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
 
 
 def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
-    """Return the compaction threshold the user wants, at most the window's own."""
+    """Return the compaction threshold from the settings, at most the default for the window."""
     own = max(1, effective_tokens - buffer_tokens)
     text = wanted.strip().replace("_", "").replace(",", "")
     if text in ("", COST):
@@ -126,10 +127,10 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
 
 
 def infer_window(history: Iterable[AnyEntry]) -> int:
-    """Return the window size a history proves its client had, or 0.
+    """Infer the size of a client's window from its history, or return 0.
 
-    A size stated by the client is trusted. A client that compacted by itself did so near the end of
-    its window. A window is at least as large as every call.
+    A size stated by the client is trusted. Otherwise the window ends near the client's own
+    compactions, and is at least as large as the largest call.
     """
     stated = full = largest = 0
     model = ""

@@ -156,7 +156,7 @@ class FollowedSessions:
 
 
 def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
-    """Add what a gateway knows. Its own calls count until the log has been read."""
+    """Add the gateway's figures. Its call counts are shown until the log has been read."""
     if billed is None:
         return row
     own = replace(

@@ -1,8 +1,9 @@
 """A recorded session, with the facts that a replay needs before it begins.
 
-A transcript has neither the system prompt nor the tools, and some begin half way. Both are as large as
-the recorded prompts say: what the first call's prompt had beyond the messages on record is the
-frame, or where a later compaction shows that the frame is smaller, history that is not on record.
+A transcript contains neither the system prompt nor the tools (together: the frame), and some
+transcripts lack the beginning. The replay estimates both from the recorded prompt sizes. Tokens of
+the first prompt that no recorded message explains belong to the frame. If a later compaction shows
+a smaller frame, the rest is missing history.
 """
 
 import random
@@ -32,7 +33,7 @@ WORDS = tuple(
 )
 """Fills frames of a given size. The list is fixed, so that editing this module moves no figure."""
 LARGEST_FRAME_TOKENS = 70_000
-"""No client on record begins with more; what a first call has beyond is history."""
+"""No recorded client has a larger frame. Further tokens of a first call are history."""
 SMALLEST_FRAME_TOKENS = 1_000
 LEAST_NAME_CHARS = 6
 """Shorter names are common words too often."""
@@ -66,7 +67,7 @@ class RecordedSession:
 
     @cached_property
     def lifetime(self) -> str:
-        """How long the client had its prompts cached."""
+        """The cache lifetime that the client used."""
         hours = sum(answer.usage.written_1h_tokens for answer in self.answers)
         return "1h" if hours * 2 > sum(a.usage.cache_write_tokens for a in self.answers) else "5m"
 
@@ -76,9 +77,9 @@ class RecordedSession:
 
     @cached_property
     def density(self) -> float:
-        """Tokens that the recorded model counted for one of the simulator's encoding.
+        """Ratio of the recorded model's token counts to the simulator's.
 
-        From what the prompts grew by; text that clients add and do not record is part of it.
+        Computed from the growth of the prompts, which includes text that clients add but do not record.
         """
         grown = counted = before = between = 0
         is_whole, meter = False, PieceMeter(self.counter, 1.0)
@@ -106,7 +107,7 @@ class RecordedSession:
     def names(self, entry: AnyEntry) -> tuple[str, ...]:
         """Return the exact names in messages, answers and results.
 
-        In order of appearance: which of two sources is missed first decides which is back for the other.
+        Names are in order of appearance, because the first missing source may bring the next one back.
         """
         if entry.n not in self._names:
             found = find_names(_text(entry))
@@ -180,7 +181,7 @@ def _sizes(entries: Sequence[AnyEntry]) -> tuple[int, int]:
 
 
 def _list_unexplained(entries: Sequence[AnyEntry]) -> list[int]:
-    """Return what the prompts hold beyond the record: the first, and the first after each compaction."""
+    """Return the unexplained tokens of the first prompt, and of the first after each compaction."""
     found, said, is_due = [], NOTHING, True
     for entry in entries:
         if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens and is_due:

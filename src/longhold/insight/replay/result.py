@@ -19,7 +19,7 @@ class ReplayResult:
     gauged: list[int] = field(default_factory=list)
     """Prompt tokens of each call by the gauge, which triggers compaction."""
     main: Tally = field(default_factory=Tally)
-    """The conversation's calls. The answers are the recorded ones under every policy."""
+    """The conversation's calls. Every policy gets the recorded answers."""
     own: dict[str, Tally] = field(default_factory=dict)
     """Overhead calls by layer."""
     cleared: list[tuple[int, Cleared]] = field(default_factory=list)

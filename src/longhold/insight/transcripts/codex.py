@@ -114,7 +114,7 @@ class _Reader:
         held, self._round = self._round, None
         if held is None:
             return
-        yield from self._dialogue.replied(
+        yield from self._dialogue.write_answer(
             tuple(held.content), at=held.at, model=self._model, usage=held.usage
         )
         for item, at in held.results:
@@ -162,7 +162,7 @@ class _Reader:
         text = text_of(content)
         is_context = bool(text) and not strip_wrapped(text)
         is_asked = item.get("role") == "user" and not is_context
-        for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
+        for entry in self._dialogue.write_message(content, at=at, hidden=not is_asked):
             if is_asked and isinstance(entry, Said):
                 self._turns.append(entry.n)
                 self._asked = _keep_newest([*self._asked, text])
@@ -218,7 +218,7 @@ class _Reader:
             summary = (*(Text(text=text) for text in self._asked), *summary)
         self._turns.clear()
         self._usage = None
-        yield from self._dialogue.compacted(summary, at=at)
+        yield from self._dialogue.write_summary(summary, at=at)
         for item in items[lead:]:
             yield from self._item(item, at)
 

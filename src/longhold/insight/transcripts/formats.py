@@ -148,7 +148,7 @@ def _all(
 ) -> Iterator[AnyEntry]:
     yield from format.read(lines, writer)
     yield from writer.beside(math.inf)
-    yield writer.imported(format.NAME, decode_path(path))
+    yield writer.write_import(format.NAME, decode_path(path))
 
 
 def _open_file(path: Path) -> IO[bytes]:

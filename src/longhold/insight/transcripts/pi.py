@@ -226,7 +226,7 @@ class _Reader:
     def _compact(self, record: JsonObject, summary: str, at: float) -> Iterator[AnyEntry]:
         first_kept = record.get("firstKeptEntryId", record.get("firstKeptEntryIndex"))
         start = self._starts.get(first_kept) if isinstance(first_kept, str | int) else None
-        yield from self._dialogue.compacted(
+        yield from self._dialogue.write_summary(
             (Text(text=summary),),
             last=start - 1 if start else None,
             before_tokens=count(record.get("tokensBefore")),
@@ -242,7 +242,7 @@ class _Reader:
             case {"role": "toolResult"}:
                 yield self._ran(message, at, origin)
             case {"role": "user"}:
-                yield from self._dialogue.said(
+                yield from self._dialogue.write_message(
                     _content(message.get("content")), at=at, origin=origin
                 )
             case {"role": "bashExecution", "excludeFromContext": True}:
@@ -256,7 +256,9 @@ class _Reader:
                 yield from self._beside(content, at, is_shown=message.get("display"))
 
     def _beside(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
-        yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
+        yield from self._dialogue.write_message(
+            _content(content), at=at, hidden=is_shown is not True
+        )
 
     def _reply(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
         reason = str(message.get("stopReason") or "")
@@ -268,7 +270,7 @@ class _Reader:
         model = str(message.get("model") or "")
         if self._model and model:
             yield from self._switch(model, at)
-        yield from self._dialogue.replied(
+        yield from self._dialogue.write_answer(
             _content(message.get("content")),
             answer=origin,
             at=at,

@@ -31,7 +31,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
     for number, message in messages:
         content = content_from_wire(message.get("content"))
         if message.get("role") == "assistant":
-            yield from dialogue.replied(
+            yield from dialogue.write_answer(
                 content,
                 model=str(message.get("model") or ""),
                 stop_reason=str(message.get("stop_reason") or ""),

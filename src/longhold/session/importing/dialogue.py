@@ -52,9 +52,9 @@ class Dialogue:
         if role != "user" and role not in hidden_roles:
             self._repaired[f"message of the role {role}"] += 1
         origin = str(message.get("id") or "")
-        yield from self.said(content, origin=origin, hidden=role != "user")
+        yield from self.write_message(content, origin=origin, hidden=role != "user")
 
-    def said(
+    def write_message(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
         """Write a message on the user's side, its results first."""
@@ -64,9 +64,9 @@ class Dialogue:
             return
         self._answer = ""
         self._first = self._first or self._writer.last + 1
-        yield self._writer.said(tuple(rest), at=at, origin=origin, hidden=hidden)
+        yield self._writer.write_message(tuple(rest), at=at, origin=origin, hidden=hidden)
 
-    def replied(
+    def write_answer(
         self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
     ) -> Iterator[AnyEntry]:
         """Write an answer. Without an id it continues the last answer if nothing came between."""
@@ -74,7 +74,9 @@ class Dialogue:
             return
         self._first = self._first or self._writer.last + 1
         name = self._begin(answer)
-        yield self._writer.replied(name, tuple(self._claim_id(block) for block in content), **more)
+        yield self._writer.write_answer(
+            name, tuple(self._claim_id(block) for block in content), **more
+        )
 
     def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
         ours = self._find_asker(block.tool_use_id)
@@ -83,7 +85,7 @@ class Dialogue:
         block = msgspec.structs.replace(block, tool_use_id=ours)
         return self._writer.ran(block, at=at, origin=origin)
 
-    def compacted(
+    def write_summary(
         self,
         summary: SpokenContent,
         *,
@@ -96,7 +98,7 @@ class Dialogue:
         end = self._writer.last if last is None else last
         if not self._first or end < self._first:
             self._repaired["summary of nothing"] += 1
-            yield from self.said(summary, at=at, origin=origin, hidden=True)
+            yield from self.write_message(summary, at=at, origin=origin, hidden=True)
             return
         self._answer = ""
         entry = Compacted(

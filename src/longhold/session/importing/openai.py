@@ -71,7 +71,7 @@ class _Reader:
         match message.get("role"):
             case "assistant":
                 origin = str(message.get("id") or "")
-                yield from self.dialogue.replied(self._answer(message), origin=origin)
+                yield from self.dialogue.write_answer(self._answer(message), origin=origin)
             case "tool":
                 yield self._result(message, str(message.get("tool_call_id") or ""))
             case "function":

@@ -76,14 +76,14 @@ class TranscriptWriter:
         self._n += 1
         return msgspec.structs.replace(entry, n=self._n, at=at or entry.at)
 
-    def said(
+    def write_message(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Said:
         kept = to_spoken(content)
         entry = Said(content=kept, hidden=hidden, origin=origin, measure=measure_content(kept))
         return self.write(entry, at)
 
-    def replied(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
+    def write_answer(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
         """Write an answer. Names of models and tools are printed everywhere, so each is one line."""
         kept = to_answer(
             msgspec.structs.replace(each, name=clean_line(each.name, NAME_CHARS))
@@ -124,7 +124,7 @@ class TranscriptWriter:
         measure = measure_content([Text(text=text) for text in texts])
         return self.write(msgspec.structs.replace(frame, measure=measure), at)
 
-    def imported(self, format: str, source: str) -> Imported:
+    def write_import(self, format: str, source: str) -> Imported:
         account = self.account
         return self.write(
             Imported(

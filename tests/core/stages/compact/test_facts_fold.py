@@ -26,7 +26,7 @@ class Course:
         self.calls = 0
 
     def turn(self, text="go on"):
-        self.entries.append(self.writer.said((Text(text=text),)))
+        self.entries.append(self.writer.write_message((Text(text=text),)))
         for name, given_input, output in (
             ("Read", {"file_path": f"/p/f{self.calls % 7}.py"}, "def a(): pass\n" * 50),
             ("Edit", {"file_path": f"/p/f{self.calls % 7}.py", "new_string": "b = 1"}, "ok"),
@@ -35,12 +35,12 @@ class Course:
         ):
             self.calls += 1
             use = ToolUse(id=f"t{self.calls}", name=name, input=given_input)
-            self.entries.append(self.writer.replied(f"r{self.calls}", (use,)))
+            self.entries.append(self.writer.write_answer(f"r{self.calls}", (use,)))
             result = ToolResult(tool_use_id=use.id, content=output)
             self.entries.append(self.writer.ran(result))
         self.calls += 1
         said = (Thinking(thinking="The root cause is the lock in sync."), Text(text="Done."))
-        self.entries.append(self.writer.replied(f"r{self.calls}", said))
+        self.entries.append(self.writer.write_answer(f"r{self.calls}", said))
 
     def compact(self, by="digest"):
         items = list(fold(self.entries).items)

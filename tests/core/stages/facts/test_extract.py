@@ -75,14 +75,14 @@ def test_background_tasks_are_known_by_their_last_state(talk):
 def compacted_log(by):
     """Write a log that was compacted once and went on."""
     scribe = TranscriptWriter()
-    entries = [scribe.said(text("first wish")), scribe.replied("r1", text("did it"))]
+    entries = [scribe.write_message(text("first wish")), scribe.write_answer("r1", text("did it"))]
     entries.append(
         scribe.write(Compacted(first=1, last=2, summary=text("1. Intent\nA wish."), by=by))
     )
     use = ToolUse(id="t", name="Bash", input={"command": "ls"})
     entries += [
-        scribe.said(text("second wish")),
-        scribe.replied("r2", (use,)),
+        scribe.write_message(text("second wish")),
+        scribe.write_answer("r2", (use,)),
         scribe.ran(ToolResult(tool_use_id="t", content="a")),
     ]
     return entries

@@ -64,7 +64,7 @@ def test_the_page_is_whole_and_the_next_session_goes_on_from_the_cursor(tmp_path
         return  # killed before there was a session
     found = FileStore().sessions()[0]
     page = NotesFile(found.directory, template(home())).read().page
-    assert not (page.lead or any(page.written().values())), (
+    assert not (page.lead or any(page.get_texts().values())), (
         "nothing that the engine wrote is broken off or taken for an edit"
     )
     with opened(tmp_path, found.id) as session:

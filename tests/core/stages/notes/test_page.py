@@ -28,7 +28,7 @@ def test_a_template_has_sections_with_their_fixed_lines():
         NotesSection(heading="Title", description="_What it is about._"),
         NotesSection(heading="Worklog", description="_What was done._"),
     )
-    assert not any(TEMPLATE.written().values())
+    assert not any(TEMPLATE.get_texts().values())
 
 
 def test_what_was_written_is_read_back():
@@ -45,7 +45,7 @@ def test_the_engines_lines_are_replaced_and_a_persons_are_not():
 def test_an_edit_between_the_engines_lines_is_kept():
     shown = page().with_logs({"Worklog": "- T1: fixed\n- T2: tested"}).render()
     edited = read_page(shown.replace("- T2", "- remember the cookie!\n- T2"), TEMPLATE)
-    assert any(edited.written().values())
+    assert any(edited.get_texts().values())
     again = edited.with_logs({"Worklog": "- T1: fixed\n- T2: tested\n- T3: done"})
     assert again.section("Worklog").text == "- remember the cookie!"
     assert reread(again) == again
@@ -54,7 +54,7 @@ def test_an_edit_between_the_engines_lines_is_kept():
 def test_an_edit_is_seen_again_before_the_engine_writes():
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("fixed", "broken")
     edited = read_page(shown, TEMPLATE)
-    assert reread(edited).section("Worklog").written() == "- T1: broken"
+    assert reread(edited).section("Worklog").get_text() == "- T1: broken"
 
 
 def test_an_edit_that_was_taken_up_stands_there_once():
@@ -73,7 +73,7 @@ def test_what_the_engine_said_before_is_not_taken_for_an_edit():
 
 def test_a_comment_that_was_cut_off_loses_nothing():
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("<!-- to here -->", "x")
-    assert "x" in read_page(shown, TEMPLATE).section("Worklog").written()
+    assert "x" in read_page(shown, TEMPLATE).section("Worklog").get_text()
 
 
 def test_the_engines_part_stands_there_once():

@@ -212,7 +212,7 @@ def take_snapshot(
 
 
 def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
-    """Tell what is cached, from the time that passed and the messages that did not move."""
+    """Infer the cached prefix from the elapsed time and the unchanged messages."""
     model, lifetime = engine.model, engine.frame.lifetime
     if not engine.frame.cached:
         return ReadableCache(NEVER_CACHED)

@@ -322,7 +322,7 @@ class Compaction:
                 return MadeSummary(written=made, way=way)
         except (ModelError, NoSummary, TimeoutError) as failure:
             said = str(failure) or f"nothing came within {seconds:g} seconds"
-            # A limit of the user's is no failure of a model and does not open the breaker.
+            # A limit set by the user is not a model failure and does not open the breaker.
             what = BUDGET if isinstance(failure, BudgetSpent) else way
             engine.record(Failed(what=f"{STAGE}{what}", error=said))
             attempt.failed[way] = said
@@ -345,7 +345,7 @@ class Compaction:
         is_manual = attempt.request.trigger == "manual"
         if is_manual:  # before hooks run for a session that goes on as it is
             check_gain(engine, trim(engine, draft, manner))
-        draft = replace(draft, restored=await self._restored(engine, material.segment, plan))
+        draft = replace(draft, restored=await self._restore(engine, material.segment, plan))
         fit = await asyncio.to_thread(fit_draft, engine, draft, manner, attempt.bounds)
         return trim(engine, fit, manner) if is_manual else fit
 
@@ -362,7 +362,7 @@ class Compaction:
         if before.focus:
             attempt.failed["notes"] = "a hook has special instructions for the summary"
             return None
-        restored = await self._restored(engine, draft.material.segment, plan)
+        restored = await self._restore(engine, draft.material.segment, plan)
         draft, aim = replace(draft, restored=restored), attempt.bounds.aim
         return await asyncio.to_thread(make_room, engine, draft, attempt.manner, aim)
 
@@ -372,7 +372,7 @@ class Compaction:
             raise Blocked(before.blocked)
         return before
 
-    async def _restored(self, engine: Engine, segment: Segment, plan: Compact) -> SpokenContent:
+    async def _restore(self, engine: Engine, segment: Segment, plan: Compact) -> SpokenContent:
         try:
             content = await self.hooks.restore(segment) if plan.restores else ()
             return (*content, *await self.hooks.greet())

@@ -76,7 +76,7 @@ FILLED_RATIO = 0.42
 
 
 SHORT_SUMMARY_TOKENS = 2_000
-"""A short summary by a model, in a 200K window, with what is added to it."""
+"""A short summary by a model in a 200K window, including Longhold's additions."""
 REASON_CHARS = 16
 """Enough to recognise a reason, before figures that differ each time."""
 

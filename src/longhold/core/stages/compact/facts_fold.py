@@ -55,7 +55,7 @@ class FactsFold:
                 self._begin()
                 self._follow(history)
             self._carry_on(fresh)
-            told = self._told(items, fresh)
+            told = self._collect_facts(items, fresh)
             self._view.let_go(self._settled)
             return told
 
@@ -114,7 +114,7 @@ class FactsFold:
         self._said = max((turn.number for turn in facts.turns), default=self._said)
         self._settled, self._first = fresh, self._first or settled[0].order
 
-    def _told(self, items: Sequence[Item], fresh: int) -> KnownFacts:
+    def _collect_facts(self, items: Sequence[Item], fresh: int) -> KnownFacts:
         todos = self._todos.copy()
         new = self._slice_items(max(fresh, self._settled), items[-1].order)
         facts = extract(new, self._said + 1, todos).mask_secrets(self._mask)

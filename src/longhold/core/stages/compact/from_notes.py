@@ -49,7 +49,7 @@ class Judgement:
     states: str = ""
 
     def text(self) -> str:
-        sections = ((each.heading, each.written()) for each in self.page.sections)
+        sections = ((each.heading, each.get_text()) for each in self.page.sections)
         parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
         lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
         return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""

@@ -53,7 +53,7 @@ _OPEN = re.compile(
     r"\b(?:limitation|cannot|remain(?:s|ing)?|pending|not yet|todo|unresolved|next steps?)\b",
     re.IGNORECASE,
 )
-"""States what is left to do or to find out."""
+"""Matches remaining work and open questions."""
 _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
 """A shorter sentence has no content by itself."""

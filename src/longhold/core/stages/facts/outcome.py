@@ -39,11 +39,11 @@ _FAILED = re.compile(
     r"^[^\w\n]{0,20}(?:FAIL(?:ED)?\b|ERROR\b|panic:|fatal:|error(?:\[\w+\])?:)", re.MULTILINE
 )
 _PACKAGE = re.compile(r"FAIL\s+\S+/\S+")
-"""Only names where a failure is."""
+"""Output that names only the place of a failure."""
 _COUNTED = re.compile(
     r"^\[[\w:-]+\] ERROR\b|\b[1-9]\d* (?:tests? )?(?:failures?|failed)\b", re.MULTILINE
 )
-"""Says that something failed, but not what."""
+"""Output that counts failures without naming them."""
 _LOOKING = re.compile(
     r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
     r"|git (?:status|log|diff|show|branch))\b"

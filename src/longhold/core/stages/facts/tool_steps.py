@@ -81,12 +81,12 @@ def _steps_of(
         case "shell" if described.command_input:
             given = use.input.get(described.command_input)
             line = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
-            task = _background(use.input, text)
+            task = _find_background_task(use.input, text)
             yield CommandFact(id=id, text=line.strip(), output=text, is_error=is_error, task=task)
         case "ask" if not is_error or _is_plan(use):
             yield from _read_answers(use, id, text, is_error)
         case _ if not _keeps_list(use):
-            about, task = _describe_input(use.input), _background(use.input, text)
+            about, task = _describe_input(use.input), _find_background_task(use.input, text)
             yield Report(id=id, tool=use.name, about=about, text=text, is_error=is_error, task=task)
 
 
@@ -172,7 +172,7 @@ def _keeps_list(use: ToolUse) -> bool:
     return use.name in ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet") or "todos" in use.input
 
 
-def _background(given: JsonObject, text: str) -> str:
+def _find_background_task(given: JsonObject, text: str) -> str:
     if given.get("run_in_background") is True:
         found = _TASK.search(text[:TASK_CHARS])
         return found[1] if found else ""
@@ -203,7 +203,7 @@ class Todos:
         elif use.name == "TaskUpdate":
             self._update(str(use.input.get("taskId")), use.input.get("status"), id)
 
-    def listed(self) -> tuple[TodoFact, ...]:
+    def list_current(self) -> tuple[TodoFact, ...]:
         return tuple(todo for todo in self._listed.values() if todo.state != "deleted")
 
     def _replace(self, whole: list[Json], id: int) -> None:
@@ -274,7 +274,7 @@ class _Gathering:
             case Spoken(kind="said") if is_summary(item.content):
                 self._carry(item)
             case Spoken(kind="said"):
-                self._said(item)
+                self._add_notices(item)
             case Round():
                 self._round(item)
 
@@ -283,7 +283,7 @@ class _Gathering:
         return Facts(
             turns=tuple(self._turns),
             rounds=tuple(self._rounds),
-            todos=self._todos.listed(),
+            todos=self._todos.list_current(),
             tasks=tuple(self._tasks.values()),
             prior=tuple(self._prior),
         )
@@ -291,7 +291,7 @@ class _Gathering:
     def _carry(self, item: Spoken) -> None:
         self._prior.append(PriorSummary(id=item.id, text=text_of(item.content)))
 
-    def _said(self, item: Spoken) -> None:
+    def _add_notices(self, item: Spoken) -> None:
         for one in notices(item.content):
             about = one.about
             self._steps.append(

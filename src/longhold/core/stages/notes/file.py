@@ -61,7 +61,7 @@ class NotesSection:
             text = "\n".join(filter(None, (text, "\n".join(kept).strip())))
         return replace(self, text=text, log=fresh, is_edited=False)
 
-    def written(self) -> str:
+    def get_text(self) -> str:
         """Return the text by a model or a person, including edits between the engine's lines."""
         return "\n".join(filter(None, (self.text, self.log))) if self.is_edited else self.text
 
@@ -84,8 +84,8 @@ class NotesPage:
             (each for each in self.sections if _is_same_heading(each.heading, heading)), None
         )
 
-    def written(self) -> dict[str, str]:
-        return {each.heading: each.written() for each in self.sections}
+    def get_texts(self) -> dict[str, str]:
+        return {each.heading: each.get_text() for each in self.sections}
 
     def with_logs(
         self, logs: Mapping[str, str], before: Mapping[str, str] | None = None
@@ -102,7 +102,7 @@ class NotesPage:
         sections = [
             replace(
                 each,
-                text=written.get(each.heading, each.written()).strip("\n"),
+                text=written.get(each.heading, each.get_text()).strip("\n"),
                 log="" if each.is_edited else each.log,
                 is_edited=False,
             )
@@ -118,7 +118,7 @@ class NotesPage:
 
     def as_written(self) -> "NotesPage":
         """Drop the engine's lines, but not edits made between them."""
-        kept = (replace(e, text=e.written(), log="", is_edited=False) for e in self.sections)
+        kept = (replace(e, text=e.get_text(), log="", is_edited=False) for e in self.sections)
         return replace(self, sections=tuple(kept))
 
     def render(self) -> str:
@@ -187,7 +187,7 @@ def _section(heading: str, body: str, known: NotesSection | None) -> NotesSectio
 def _add(sections: list[NotesSection], new: NotesSection) -> None:
     for i, each in enumerate(sections):
         if _is_same_heading(each.heading, new.heading):
-            text = "\n\n".join(filter(None, (each.written(), new.written())))
+            text = "\n\n".join(filter(None, (each.get_text(), new.get_text())))
             log = "" if each.is_edited else each.log
             sections[i] = replace(each, text=text, log=log, is_edited=False)
             return
@@ -391,7 +391,7 @@ def merge_edits(
     if found.text == before.text:
         return theirs
     settled = theirs.with_logs(_logs(found.page), _logs(base))
-    written = merge_texts(base.written(), found.page.written(), settled.written())
+    written = merge_texts(base.get_texts(), found.page.get_texts(), settled.get_texts())
     lead = found.page.lead if theirs.lead == base.lead else theirs.lead
     return replace(found.page.with_written(written), lead=lead)
 

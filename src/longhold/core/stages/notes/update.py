@@ -101,8 +101,8 @@ class PageWriter:
         if reply.reason == "aborted":
             self.file.drop_draft()
             return None
-        mine = {h: mask_secrets(text) for h, text in self.file.end_draft().written().items()}
-        before = base.written()
+        mine = {h: mask_secrets(text) for h, text in self.file.end_draft().get_texts().items()}
+        before = base.get_texts()
         if mine == before:
             is_current = reply.reason == "completed" and any(map(str.strip, before.values()))
             return reply.usage if is_current else None  # an empty page says nothing of the work
@@ -110,7 +110,7 @@ class PageWriter:
 
         def merge(found: NotesOnDisk) -> NotesPage:
             page = _separate(found.page, lines, last_lines)
-            return page.with_written(merge_texts(before, mine, page.written()))
+            return page.with_written(merge_texts(before, mine, page.get_texts()))
 
         await asyncio.to_thread(self.file.change, merge)
         return reply.usage
@@ -192,7 +192,7 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
 
 
 def reminders(page: NotesPage) -> list[str]:
-    sizes = {heading: estimate_tokens(text) for heading, text in page.written().items() if text}
+    sizes = {heading: estimate_tokens(text) for heading, text in page.get_texts().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
         for heading, tokens in sizes.items()

@@ -124,7 +124,7 @@ class Budgets:
     declared: Mapping[str, int | None]
 
     def limit_chars(self, tool: str) -> int | None:
-        wanted = self._wanted(tool)
+        wanted = self._choose_limit(tool)
         return None if wanted is None else self._scale(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
@@ -150,7 +150,7 @@ class Budgets:
     def _scale(self, constant: int, least: int) -> int:
         return max(least, scale_tokens(constant, self.window_tokens))
 
-    def _wanted(self, tool: str) -> int | None:
+    def _choose_limit(self, tool: str) -> int | None:
         """Choose a tool's limit: its own "never", then the user's setting, declaration and name.
 
         A read tool known only by name may be unable to show a file in parts: it gets the ceiling.

@@ -176,9 +176,9 @@ class Own:
     def messages(self) -> list[JsonObject]:
         return self._wire.messages(self._view.messages())
 
-    async def committed(self) -> None:
+    async def wait_for_commit(self) -> None:
         if self._log is not None:
-            await self._log.committed()
+            await self._log.wait_for_commit()
 
     def close(self) -> None:
         if self._log is not None:
@@ -261,8 +261,8 @@ class Fork:
 
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
         forks = self.forks
-        await forks.parent.log.committed()
-        await self.own.committed()
+        await forks.parent.log.wait_for_commit()
+        await self.own.wait_for_commit()
         ahead = await forks.leader.wait(key) if key else None
         self._called = time.monotonic()
         answer = stream_with_retries(
@@ -274,7 +274,7 @@ class Fork:
         )
         try:
             async with aclosing(
-                run_round(answer, self.toolbox, self.own.record, self.own.committed)
+                run_round(answer, self.toolbox, self.own.record, self.own.wait_for_commit)
             ) as events:
                 async for event in events:
                     if isinstance(event, Started) and key:

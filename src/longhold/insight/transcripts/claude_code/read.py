@@ -310,7 +310,7 @@ class _Reader:
     def end(self) -> Iterator[AnyEntry]:
         """Write entries that are only known at the end: unanswered messages and the title."""
         for words in self._queue.list_undelivered():
-            yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
+            yield self._put(self._writer.write_message((Text(text=words.text),), at=words.at))
         yield from self._side_calls.write(math.inf)
         if self._boundary is not None:
             self._mend("boundaries without a summary")
@@ -379,7 +379,7 @@ class _Reader:
             yield from self._side_calls.write(_time(record))
             yield from self._write_delivered()
         self._remember_calls(response, {b.id: b.name for b in content if isinstance(b, ToolUse)})
-        entry = self._writer.replied(
+        entry = self._writer.write_answer(
             response,
             content,
             at=_time(record),
@@ -435,7 +435,7 @@ class _Reader:
 
     def _write_delivered(self) -> Iterator[AnyEntry]:
         for words in self._queue.take_delivered():
-            said = self._writer.said(
+            said = self._writer.write_message(
                 (Text(text=words.text),), at=words.at, hidden=not words.is_users
             )
             yield self._put(said)
@@ -445,7 +445,7 @@ class _Reader:
         return entry
 
     def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
-        entry = self._writer.said(
+        entry = self._writer.write_message(
             content,
             at=_time(record),
             origin=str(record.get("uuid") or ""),
@@ -506,7 +506,7 @@ class _Reader:
             )
 
     def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
-        """Write a compaction once its summary is read; one that covers nothing is a message."""
+        """Write a compaction once its summary is read; a summary that covers nothing becomes a message."""
         yield from self._write_delivered()
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")

@@ -20,7 +20,7 @@ from longhold.core.settings.installation import explain_missing
 from longhold.errors import ConfigError, StoreError
 
 MARK = b"\x00sealed1"
-"""No JSON begins like this, so that sealed and plain rows can be told apart."""
+"""No JSON begins like this, which distinguishes sealed rows from plain ones."""
 KEY_BYTES = 64
 
 

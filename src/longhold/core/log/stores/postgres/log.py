@@ -71,7 +71,7 @@ class PostgresLog(Closing):
         self._next += 1
         return numbered
 
-    async def committed(self) -> None:
+    async def wait_for_commit(self) -> None:
         done = self._writer.find_pending(self._lease)
         if done is not None:
             await asyncio.shield(asyncio.wrap_future(done))

@@ -78,7 +78,7 @@ def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Document]]:
-    """Find the documents that the user or another such document names, each as it was last read."""
+    """Find documents named by the user or by a document found before, as they were last read."""
     said = deque(context.facts.words())
     found: dict[str, tuple[int, StepFact, _Document]] = {}
     written, heard, read = set[str](), "", ""
