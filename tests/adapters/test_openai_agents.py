@@ -36,7 +36,7 @@ async def made():
     """Make agents over a simulator, and close what they hold."""
     held, clients = [], []
 
-    def make(simulator, *, tools=(lookup,), id="books", name=MODEL, **options):
+    def make(simulator, *, tools=(lookup,), id="books", name=MODEL, api=None, **options):
         clients.append(
             openai.AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any", max_retries=0)
         )
@@ -45,7 +45,7 @@ async def made():
             name="clerk",
             instructions=SYSTEM,
             tools=[*map(agents.function_tool, tools)],
-            model=agents.OpenAIChatCompletionsModel(name, clients[-1]),
+            model=(api or agents.OpenAIChatCompletionsModel)(name, clients[-1]),
         )
         return agent, held[-1]
 
@@ -69,6 +69,15 @@ async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
         for turn in range(TURNS):
             items = await run(agent, longhold, items, question(turn))
         assert len(items) == TURNS * 4
+        assert_managed(simulator, "books")
+
+
+async def test_the_responses_api_is_managed_as_chat_completions_are(made):
+    with run_simulator(Clerk()) as simulator:
+        agent, longhold = made(simulator, api=agents.OpenAIResponsesModel)
+        items = []
+        for turn in range(TURNS):
+            items = await run(agent, longhold, items, question(turn))
         assert_managed(simulator, "books")
 
 

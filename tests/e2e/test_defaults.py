@@ -11,10 +11,11 @@ import pytest
 
 from longhold import Tool
 from longhold.agent.build import build_agent
-from longhold.core.log.entries import Cleared, Compacted, Failed, Forked, Framed, Pinned
+from longhold.core.log.entries import Cleared, Compacted, Failed, Forked, Framed, Pinned, Withheld
 from longhold.core.models.registry import open_model
 from longhold.core.settings import Settings
 from longhold.errors import LongholdError, RequestRejected
+from longhold.insight.explain import explain
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
@@ -515,8 +516,11 @@ async def test_a_refusal_by_the_budget_is_no_failure_of_the_model_and_its_reason
         while len(of(session, Compacted)) < 4:
             _, response = await call(session, client)
             give_results(session, response, lambda _: prose("x", 900))
-        failed = {entry.what for entry in of(session, Failed)}
-        assert "compact: fork" not in failed
+        assert of(session, Failed) == []
+        (refused, *_) = of(session, Withheld)
+        assert refused.what.startswith("compact: ") and "budget.own_share" in refused.why
+        acts = [act for turn in explain(session.view.history) for act in turn.acts]
+        assert "withheld" in {act.kind for act in acts}
         assert sum("budget.own_share" in line for line in told) == 1
         session._engine.reconfigure(replace(settings, window=window))
         while len(of(session, Compacted)) < 5:

@@ -146,7 +146,7 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     sources: dict[str, CostItem] = {}
     for at, entry in enumerate(history):
         if not turns or begins_turn(entry):
-            number = number_turn(entry, turns[-1].number if turns else 0)
+            number = turns[-1].number + 1 if turns else int(begins_turn(entry))
             turns.append(TurnItem(number=number, n=entry.n, said=words_of(entry)))
         source = MAIN
         if at in answers:
@@ -184,11 +184,6 @@ def _sort_by_cost(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
 def begins_turn(entry: AnyEntry) -> bool:
     """Return whether the user asks for something. Client commands and notices do not count."""
     return isinstance(entry, Said) and not entry.hidden and read_typed(entry.content) is not None
-
-
-def number_turn(entry: AnyEntry, last: int) -> int:
-    """Number the turn that an entry begins, as summaries do: work before the first message is 0."""
-    return last + begins_turn(entry)
 
 
 def words_of(entry: AnyEntry) -> str:

@@ -24,6 +24,7 @@ from longhold.core.log.entries import (
     Switched,
     Undone,
     ViewChange,
+    Withheld,
 )
 from longhold.core.log.entry_lines import describe_entry, kind_of
 from longhold.core.log.spending import price
@@ -32,7 +33,7 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.usage import Tally
 from longhold.core.view import View
 from longhold.core.view.gauge import Follower
-from longhold.insight.cost import begins_turn, number_turn, words_of
+from longhold.insight.cost import begins_turn, words_of
 
 _MOVES = (ViewChange, Undone, Redone)
 
@@ -44,7 +45,7 @@ class Act:
     text: str
     saved_tokens: int = 0
     times: int = 1
-    """Number of equal failures in a row; `n` is the first."""
+    """Number of equal failures or refusals in a row; `n` is the first."""
     rule: str = ""
     """The rule that decided it; "" in logs of earlier versions."""
     lost: tuple[str, ...] = ()
@@ -92,7 +93,7 @@ class _Reader:
         if not self.turns or begins_turn(entry):
             self.turns.append(
                 ExplainedTurn(
-                    number=number_turn(entry, self.turns[-1].number if self.turns else 0),
+                    number=self.turns[-1].number + 1 if self.turns else int(begins_turn(entry)),
                     n=entry.n,
                     at=entry.at,
                     said=words_of(entry),
@@ -136,7 +137,7 @@ class _Reader:
 
 def _with_act(acts: list[Act], act: Act) -> list[Act]:
     last = acts[-1] if acts else None
-    is_same = last and last.kind == act.kind == "failed" and last.text == act.text
+    is_same = last and last.kind == act.kind in ("failed", "withheld") and last.text == act.text
     if last and is_same:
         return [*acts[:-1], replace(last, times=last.times + 1)]
     return [*acts, act]
@@ -147,4 +148,4 @@ def _is_act(entry: AnyEntry) -> bool:
         return not entry.source.startswith("agent:")  # an agent's calls are in its own log
     changes = ViewChange | Undone | Redone | Switched | CacheBroke | Dropped
     beside = Spawned | Ended | Noted | Remembered | Recalled | Dreamt
-    return isinstance(entry, changes | Failed | Swept | beside)
+    return isinstance(entry, changes | Failed | Withheld | Swept | beside)

@@ -3,7 +3,7 @@
 import pytest
 
 from longhold.core.log import outbox
-from longhold.core.log.entries import Dreamt, Failed, Remembered, Said
+from longhold.core.log.entries import Dreamt, Failed, Remembered, Said, Withheld
 from longhold.core.messages import Text
 from longhold.session.session import Session
 
@@ -27,9 +27,10 @@ def left(session, *entries):
 
 def test_what_was_left_is_taken_in_order_and_once(session):
     left(session, Remembered(cursor=4), Failed(what="dream", error="no"), Dreamt(why="in order"))
+    left(session, Withheld(what="notes", why="over its share"))
     taken = take(session)
-    assert [type(entry) for entry in taken] == [Remembered, Failed, Dreamt]
-    assert session.view.history[-3:] == taken
+    assert [type(entry) for entry in taken] == [Remembered, Failed, Dreamt, Withheld]
+    assert session.view.history[-4:] == taken
     assert take(session) == []
 
 

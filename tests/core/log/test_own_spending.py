@@ -3,14 +3,16 @@
 import pytest
 from msgspec import structs
 
-from longhold.core.log.entries import Asked, Forked, Replied
-from longhold.core.log.spending import OwnSpending, sum_spending
+from longhold.core.log.entries import Asked, Failed, Forked, Replied, Withheld
+from longhold.core.log.queued_job import SessionJob
+from longhold.core.log.spending import OwnSpending, make_failure, sum_spending
 from longhold.core.log.stores import default_store
 from longhold.core.messages import Usage
 from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings, Settings
 from longhold.core.turn.answering import SUGGESTION, own_refusal
 from longhold.core.turn.engine import Engine
+from longhold.errors import BudgetSpent
 
 MODEL = "claude-opus-5"
 CALL = Usage(cache_read_tokens=100_000, output_tokens=1_000)
@@ -94,3 +96,12 @@ def test_own_calls_never_outnumber_the_sessions():
 def test_without_a_share_there_is_no_bound():
     found = OwnSpending().follow(session(1, ("notes",) * 9))
     assert found.refusal(BudgetSettings(own_share=0.0), "notes", 9.0) == ""
+
+
+def test_a_job_that_a_budget_refused_is_told_as_one_that_failed():
+    job = SessionJob(kind="notes", session="s", position=3)
+    told = make_failure("notes", BudgetSpent("over its share"))
+    assert told == Withheld(what="notes", why="over its share")
+    assert job.failure([structs.replace(told, n=4)]) == "over its share"
+    assert job.failure([structs.replace(told, n=3)]) == ""
+    assert make_failure("notes", TimeoutError()) == Failed(what="notes", error="TimeoutError")

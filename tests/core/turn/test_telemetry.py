@@ -21,6 +21,7 @@ from longhold.core.log.entries import (
     Replied,
     Said,
     Switched,
+    Withheld,
 )
 from longhold.core.messages import Text
 from longhold.core.models.scripted import ScriptedModel
@@ -108,6 +109,11 @@ def events(entries):
             Failed(n=2, what="compact: fork", error="in /home/me/secret"),
             "longhold.failure",
             {"longhold.what": "compact: fork"},
+        ),
+        (
+            Withheld(n=2, what="notes", why="in /home/me/secret"),
+            "longhold.refusal",
+            {"longhold.what": "notes"},
         ),
         (
             Switched(n=2, model="claude-opus-4-6"),

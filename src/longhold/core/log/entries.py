@@ -322,6 +322,13 @@ class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
     detail: Json = None
 
 
+class Withheld(Entry, frozen=True, kw_only=True, tag="withheld"):
+    """A budget did not allow a call, which is no failure. Earlier versions wrote `Failed`."""
+
+    what: str
+    why: str
+
+
 class Titled(Entry, frozen=True, kw_only=True, tag="titled"):
     title: str
 
@@ -520,6 +527,7 @@ AnyEntry: TypeAlias = (
     | Asked
     | CacheBroke
     | Failed
+    | Withheld
     | Titled
     | Configured
     | Followed

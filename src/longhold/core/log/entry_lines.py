@@ -27,6 +27,7 @@ from longhold.core.log.entries import (
     Switched,
     Undone,
     ViewChange,
+    Withheld,
 )
 from longhold.core.messages import ToolUse
 from longhold.core.messages.text import clean_line, exact_dollars, list_some, pluralize
@@ -140,7 +141,7 @@ def _describe_other(entry: AnyEntry) -> str:
         case CacheBroke(detail=detail, lost_tokens=lost, usd=usd, expected=expected):
             said = f"{lost:,} tokens were not read from the cache ({exact_dollars(usd)}): {detail}"
             return f"{said} (expected: {expected})" if expected else said
-        case Failed(what=what, error=error):
+        case Failed(what=what, error=error) | Withheld(what=what, why=error):
             return f"{what}: {' '.join(error.split())[:200]}"
     return ""
 

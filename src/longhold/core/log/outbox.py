@@ -23,6 +23,7 @@ from longhold.core.log.entries import (
     Noted,
     Recalled,
     Remembered,
+    Withheld,
 )
 from longhold.core.settings.private_files import write_private
 
@@ -30,7 +31,7 @@ NAME = "outbox"
 UNREADABLE = ".unreadable"
 """Added to the name of an invalid file, so that it is examined only once."""
 
-LEFT = (Noted, Remembered, Recalled, Dreamt, Forked, Failed, Ended)
+LEFT = (Noted, Remembered, Recalled, Dreamt, Forked, Failed, Withheld, Ended)
 """Allowed entries: reports that do not change the model's view."""
 
 _encode = msgspec.json.Encoder().encode

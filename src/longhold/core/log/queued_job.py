@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from longhold.core.log.entries import AnyEntry, Dreamt, Failed, Noted, Remembered, Replied
+from longhold.core.log.entries import AnyEntry, Dreamt, Failed, Noted, Remembered, Replied, Withheld
 from longhold.errors import ConfigError
 
 JobKind: TypeAlias = Literal["resume", "extract", "dream", "notes"]
@@ -48,5 +48,6 @@ class SessionJob:
     def failure(self, later: Iterable[AnyEntry]) -> str:
         if self.kind == "resume":
             return ""
-        failed = [one for one in later if isinstance(one, Failed) and one.n > self.position]
-        return next((one.error for one in failed if one.what == LEAVES[self.kind][1]), "")
+        told = (o for o in later if isinstance(o, Failed | Withheld) and o.n > self.position)
+        ours = (one for one in told if one.what == LEAVES[self.kind][1])
+        return next((one.error if isinstance(one, Failed) else one.why for one in ours), "")

@@ -16,7 +16,7 @@ from typing import Protocol, Self
 import msgspec
 
 from longhold.core.log.cursor import LogCursor
-from longhold.core.log.entries import AnyEntry, Asked, Forked, Replied
+from longhold.core.log.entries import AnyEntry, Asked, Failed, Forked, Replied, Withheld
 from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_calls
 from longhold.core.messages import Usage
 from longhold.core.messages.text import dollars, exact_dollars
@@ -24,11 +24,18 @@ from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings, home
 from longhold.core.settings.private_files import PRIVATE_FILE, private_directory
-from longhold.errors import StoreError
+from longhold.errors import BudgetSpent, StoreError
 
 
 def price(call: UniqueAnswer | Forked) -> Tally:
     return price_call(call.model, call.usage, day_of(call.at))
+
+
+def make_failure(what: str, error: BaseException, said: str = "") -> Failed | Withheld:
+    """Make the entry for work that was not done: a limit of the user's is no failure."""
+    if isinstance(error, BudgetSpent):
+        return Withheld(what=what, why=str(error))
+    return Failed(what=what, error=said or str(error) or type(error).__name__)
 
 
 def sum_spending(entries: Iterable[AnyEntry]) -> Tally:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from longhold.core.log.cursor import last_n
-from longhold.core.log.entries import AnyEntry, Failed, Framed, Recalled, Said, Section
+from longhold.core.log.entries import AnyEntry, Framed, Recalled, Said, Section
+from longhold.core.log.spending import make_failure
 from longhold.core.memory.index import IndexLine
 from longhold.core.memory.memory import Memory, MemoryBusy, NoSuchMemory, stamp
 from longhold.core.memory.memory_tool import Shown
@@ -244,7 +245,7 @@ class RecallStage:
             if done.cancelled():
                 continue
             if error := done.exception():
-                engine.record(Failed(what="recall", error=f"{type(error).__name__}: {error}"))
+                engine.record(make_failure("recall", error, f"{type(error).__name__}: {error}"))
             elif found := done.result():
                 said = engine.say(found.text, hidden=True)
                 engine.record(Recalled(names=found.names, said=said.n, bytes=found.bytes))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
-from longhold.core.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
+from longhold.core.log.entries import AnyEntry, Collapsed, Failed, Said, Undone, Withheld
+from longhold.core.log.spending import make_failure
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
@@ -264,7 +265,7 @@ async def write_lines(engine: Engine, ask: AskFork) -> None:
     try:
         reply = await ask(ForkRequest(say=_ask_for_lines(spans), source=WHAT))
     except ModelError as error:
-        engine.record(Failed(what=WHAT, error=str(error)))
+        engine.record(make_failure(WHAT, error))
         return
     written = read_lines(reply.text, len(spans))
     lines = [
@@ -295,7 +296,7 @@ def read_lines(text: str, count: int) -> dict[int, str]:
 def _has_failed(history: Sequence[AnyEntry]) -> bool:
     """True if this failed since the user last spoke. One attempt per turn is enough."""
     for entry in reversed(history):
-        if isinstance(entry, Failed) and entry.what == WHAT:
+        if isinstance(entry, Failed | Withheld) and entry.what == WHAT:
             return True
         if isinstance(entry, Said) and not entry.hidden:
             return False

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from longhold.core.log.cursor import last_n
-from longhold.core.log.entries import Failed
 from longhold.core.log.queued_job import LEAVES
+from longhold.core.log.spending import make_failure
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.text import exact_dollars, one_line
 from longhold.core.messages.usage import Tally
@@ -194,7 +194,7 @@ def background_of(engine: Engine) -> Background:
 
     def report(name: str, error: Exception) -> None:
         said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
-        engine.report(Failed(what=name, error=said))
+        engine.report(make_failure(name, error, said))
 
     def hand_over(name: str) -> Work | None:
         queue, kind = engine.log.queue, _KINDS.get(name)

@@ -29,6 +29,7 @@ from longhold.core.log.entries import (
     Spilled,
     Switched,
     ViewChange,
+    Withheld,
 )
 from longhold.core.log.spending import OwnSpending
 from longhold.core.messages import Content, JsonObject, ResultContent, Text
@@ -130,7 +131,7 @@ class Engine:
         written = self.log.append(entry)
         misfits = len(self.view.damage)
         self.view.apply(written)
-        if isinstance(written, Failed | ViewChange):
+        if isinstance(written, Failed | Withheld | ViewChange):
             self._announce(written)
         # Not for `Failed` itself, which would report its own failure without end.
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):
@@ -151,7 +152,7 @@ class Engine:
         told = {"session": id, "entry": entry.n, "kind": type(entry).__name__}
         if isinstance(entry, Failed):
             LOG.warning("session %s: %s: %s", id, entry.what, entry.error, extra=told)
-        elif isinstance(entry, ViewChange) and entry.why:
+        elif isinstance(entry, Withheld | ViewChange) and entry.why:
             LOG.info("session %s: %s", id, entry.why, extra=told)
 
     def take_reports(self) -> None:

@@ -49,6 +49,7 @@ EVENTS: dict[type, tuple[str, str]] = {
     log.Noted: ("notes", "by after_tokens=tokens"),
     log.CacheBroke: ("cache_break", "by=cause expected lost_tokens usd source"),
     log.Failed: ("failure", "what"),
+    log.Withheld: ("refusal", "what"),
 }
 """By entry: the event's name, and its attributes as fields. A tuple gives its length."""
 
@@ -271,9 +272,9 @@ def _measure_cleared(entry: log.Cleared, view: View) -> dict[str, Value]:
 
 
 def _counts(change: str, given: Attributes) -> Iterator[Count]:
-    if change == "failure":
+    if change in ("failure", "refusal"):
         what = {"longhold.what": given["longhold.what"]}
-        yield Count(name="longhold.failures", value=1, attributes=what)
+        yield Count(name=f"longhold.{change}s", value=1, attributes=what)
         return
     kind: dict[str, Value] = {"longhold.change": change}
     if "longhold.by" in given:

@@ -6,7 +6,16 @@ import pytest
 from msgspec import structs
 
 from longhold.core.log import Header, Log
-from longhold.core.log.entries import Collapsed, Failed, Pinned, Redone, Replied, Switched, Undone
+from longhold.core.log.entries import (
+    Collapsed,
+    Failed,
+    Pinned,
+    Redone,
+    Replied,
+    Switched,
+    Undone,
+    Withheld,
+)
 from longhold.core.log.shared import FileRecords
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.messages.rules import violations
@@ -20,7 +29,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import ForkReply
 from longhold.core.view.gauge import save_calibration
 from longhold.core.view.tokens import Calibration
-from longhold.errors import LongholdError, ModelUnavailable, NotInHistory
+from longhold.errors import BudgetSpent, LongholdError, ModelUnavailable, NotInHistory
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 LIMIT_TOKENS = 20_000
@@ -354,6 +363,17 @@ async def test_a_written_line_may_cover_counted_ones(make):
     assert "work3x0 result" in shown and "what now?" not in shown
     open_span(engine, written.n)
     assert "collapsed to make room: 2 rounds" in sent(engine)
+
+
+async def test_a_refusal_by_the_budget_is_no_failure_and_not_asked_for_again_this_turn(make):
+    engine, calls = talkative(make()), []
+    collapsed = Collapsing(asked_with(BudgetSpent("over its share"), calls))
+    await collapsed(engine)
+    await collapsed(engine)
+    assert len(calls) == 1
+    assert not [e for e in engine.view.history if isinstance(e, Failed)]
+    [refused] = [e for e in engine.view.history if isinstance(e, Withheld)]
+    assert (refused.what, refused.why) == ("collapse", "over its share")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from compacting import SUMMARY
-from longhold.core.log.entries import Compacted, Failed
+from longhold.core.log.entries import Compacted, Failed, Withheld
 from longhold.core.messages import Text
 from longhold.core.stages.compact.thrash import is_broken
 from longhold.session.session import Session
@@ -32,6 +32,8 @@ def tried(times, ago=10.0):
         ([*tried(2), failed(), compacted("model"), *tried(2)], False),
         ([compacted()] * 9, False),
         ([*[failed("ahead"), compacted()] * 9], False),
+        ([*[failed("budget"), compacted()] * 9], False),  # as earlier versions told a refusal
+        ([*[Withheld(what="compact: fork", why="over its share"), compacted()] * 9], False),
         (tried(3, ago=1_801), False),
         (tried(3, ago=-1_801), False),  # by a clock that was set back since
         ([*tried(3), *[compacted()] * 4], True),

@@ -20,6 +20,7 @@ from longhold.core.log.entries import (
     Framed,
     SpokenContent,
 )
+from longhold.core.log.spending import make_failure
 from longhold.core.policy.decide import (
     CarryOut,
     Compact,
@@ -98,7 +99,6 @@ FAILURES = (OSError, LongholdError, ValueError)
 """Errors around a summary that must not lose the summary."""
 NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
 """No model answers, so the other ways would only wait."""
-BUDGET = "budget"
 MODEL_RULES = ("compact-fork", "compact-direct")
 PROGRESS_SECONDS = 5.0
 
@@ -322,9 +322,7 @@ class Compaction:
                 return MadeSummary(written=made, way=way)
         except (ModelError, NoSummary, TimeoutError) as failure:
             said = str(failure) or f"nothing came within {seconds:g} seconds"
-            # A limit set by the user is not a model failure and does not open the breaker.
-            what = BUDGET if isinstance(failure, BudgetSpent) else way
-            engine.record(Failed(what=f"{STAGE}{what}", error=said))
+            engine.record(make_failure(f"{STAGE}{way}", failure, said))
             attempt.failed[way] = said
             attempt.no_answer = said if isinstance(failure, NO_ANSWER) else ""
             return None

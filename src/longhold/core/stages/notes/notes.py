@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longhold.core.log.cursor import LogCursor
-from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
+from longhold.core.log.entries import AnyEntry, Asked, Noted, Replied
+from longhold.core.log.spending import make_failure
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.policy.threshold import Fullness
 from longhold.core.request.lifetime import lifetime_seconds
@@ -267,4 +268,4 @@ def last_whole(items: Sequence[Item]) -> Item | None:
 def tell_failure(engine: Engine, error: BaseException) -> None:
     """Record a failure. If the log cannot be written, the conversation continues."""
     with suppress(StoreError, OSError):
-        engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))
+        engine.report(make_failure(WHAT, error))

@@ -1,7 +1,7 @@
 // The page of one session.
 const KINDS = { user: "user", aside: "reminder", answer: "answer", result: "result", summary: "summary", line: "collapsed", restored: "restored" };
 const STATES = { shown: "in view", compacted: "summarised", cleared: "cleared", spilled: "on disk", snipped: "dropped", collapsed: "collapsed" };
-const CHANGES = { compacted: "compaction", cleared: "cleared", spilled: "to disk", snipped: "dropped", collapsed: "collapsed", restored: "restored", cachebroke: "cache break", failed: "failed", undone: "undo", redone: "redo", switched: "model", spawned: "agent", ended: "agent", forked: "side call", noted: "notes", pinned: "pinned", swept: "removed" };
+const CHANGES = { compacted: "compaction", cleared: "cleared", spilled: "to disk", snipped: "dropped", collapsed: "collapsed", restored: "restored", cachebroke: "cache break", failed: "failed", withheld: "budget", undone: "undo", redone: "redo", switched: "model", spawned: "agent", ended: "agent", forked: "side call", noted: "notes", pinned: "pinned", swept: "removed" };
 const SECTIONS = [["context", "Context"], ["cache", "Cache"], ["money", "Money"], ["compactions", "Compactions"], ["changes", "Changes"], ["calls", "Calls"], ["words", "Your words"], ["messages", "Messages"]];
 
 const UNDOABLE = ["compacted", "cleared", "spilled", "snipped", "collapsed"];
