@@ -388,7 +388,7 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
     if written is None:
         body = _write_digest(material, tokens - index_tokens, manner)
     else:  # a model's summary has fewer names than a digest
-        index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 8))
+        index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 3))
         body = _write_beside(material, tokens - index_tokens, written, manner)
     survival = check_survival(body, material.parts.names, index_tokens)
     parts = (prompt("lead"), body, mask_secrets(survival.index), *_end(material, manner))

@@ -63,7 +63,7 @@ class DigestLimits:
     """The user's words cannot be recovered later. Recorded sessions have up to 6,900 tokens."""
     index_ratio: float = 0.02
     """The index of names gets this share of the budget left after the user's words."""
-    index_tokens: int = 800
+    index_tokens: int = 1_500
     """At most this with a model's summary, which has fewer names than a digest."""
     message_tokens: int = 24
     """The size of a message's first words. It limits how many of the newest messages are read."""
