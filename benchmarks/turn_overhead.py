@@ -11,9 +11,12 @@ that clearing pays included; `pass_ms` when the cache expired and all but the ne
 are cleared at once, entry and view included; `first_pass_ms` the same in a process that has just
 taken the session up and has counted nothing yet. All in CPU time.
 
+`full_window` is the CPU time of a request, from `prepare` to `record`, in a full window of 32K.
+
     python benchmarks/turn_overhead.py [--sizes 100 1000 10000 100000] [--json]
 """
 
+import asyncio
 import gc
 import itertools
 import math
@@ -29,7 +32,18 @@ from msgspec import structs
 
 from harness import make_parser, percentile, print_result
 from longhold.core.log import Header, Log
-from longhold.core.log.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    Cleared,
+    Compacted,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Switched,
+)
+from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_content
 from longhold.core.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
@@ -37,6 +51,7 @@ from longhold.core.stages.clear.clear import Clearing
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.gauge import Follower
+from longhold.session.session import Session
 
 MEAN_BYTES = 5_000
 APPENDS = 2_000
@@ -45,6 +60,7 @@ CROWDED_TOKENS = 1_000_000
 CHECKS = 500
 """Timed checks, enough for a p99 of five."""
 PASSES = 5
+FULL, FULL_TOKENS, FULL_TURNS = "claude-sonnet-4-6", 32_000, 230
 WORDS = Path(__file__).read_text(encoding="utf-8").split()
 
 
@@ -207,6 +223,38 @@ def full_pass(directory: Path, name: str, *, is_known: bool) -> tuple[float, int
     return took, len(entry.ids)
 
 
+async def full_window(directory: Path) -> dict:
+    """Time the requests of a session whose window is full, compactions without a model included."""
+    rows = "\n".join(f"row {n}: paid {n * 7} to the bakery on time" for n in range(70))
+    spent: list[float] = []
+
+    async def ask(session: Session, content: list[dict], stop: str) -> None:
+        began = time.process_time()
+        await session.prepare()
+        used = session.fullness().used_tokens
+        usage = {"input_tokens": 10, "cache_read_input_tokens": used - 10, "output_tokens": 30}
+        answer = {"id": f"m{len(spent)}", "type": "message", "role": "assistant", "model": FULL}
+        await session.record({**answer, "content": content, "stop_reason": stop, "usage": usage})
+        spent.append(1_000 * (time.process_time() - began))
+
+    store = FileStore(directory / "full")
+    with Session.open(FULL, window=FULL_TOKENS, directory=directory, store=store) as session:
+        for turn in range(FULL_TURNS):
+            session.user(f"turn {turn}: what do the books say?")
+            call = {"type": "tool_use", "id": f"u{turn}", "name": "lookup", "input": {"n": turn}}
+            await ask(session, [call], "tool_use")
+            session.tool_result(f"u{turn}", f"entry {turn}\n{rows}")
+            await ask(session, [{"type": "text", "text": f"Turn {turn} is there."}], "end_turn")
+        compactions = sum(isinstance(entry, Compacted) for entry in session.view.history)
+    return {
+        "requests": len(spent),
+        "compactions": compactions,
+        "mean_ms": round(statistics.mean(spent), 2),
+        "p50_ms": round(statistics.median(spent), 2),
+        "p99_ms": round(percentile(spent, 0.99), 1),
+    }
+
+
 def exponent(sizes: dict[int, dict]) -> float:
     """Fit p50 = c · size^k and give k."""
     xs = [math.log(size) for size in sizes]
@@ -222,7 +270,9 @@ def main() -> None:
         run(100, Path(name))  # warm up
         sizes = {size: run(size, Path(name)) for size in options.sizes}
         cleared = clearing(Path(name))
+        full = asyncio.run(full_window(Path(name)))
     found = {"sizes": sizes, "growth_exponent": exponent(sizes), "clearing": cleared}
+    found["full_window"] = full
     print_result(found, options.json)
 
 

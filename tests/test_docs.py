@@ -340,6 +340,14 @@ FILES = ("py", "md", "toml", "json", "jsonl", "sqlite")
 """Endings of file names, which are no settings."""
 
 
+@pytest.mark.parametrize("name", ["window.auto_line", "budget.own_share"])
+def test_the_page_for_operators_has_the_defaults_that_cost_or_surprise(name):
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    section, key = name.split(".")
+    default = getattr(getattr(Settings(), section), key)
+    assert f"`{name} = {json.dumps(default)}`" in page
+
+
 @every_page
 def test_every_setting_named_exists(page):
     settings = Settings()
