@@ -375,7 +375,7 @@ def test_many_parts_outside_the_messages_are_not_managed_either(quick, kind):
     with gateway_process(quick) as (url, _, _):
         answer, worst = delays(url, ASKED | MANY_PARTS[kind])
     assert answer.status_code == 200 and "x-longhold-passed" in answer.headers
-    assert worst < 0.5  # where nothing else runs 60 ms; system blocks and keys took a second
+    assert worst < 0.5  # system blocks and keys took a second and more
 
 
 async def test_what_is_planned_too_late_goes_as_the_client_wrote_it(tmp_path):

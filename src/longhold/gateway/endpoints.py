@@ -59,7 +59,7 @@ many delayed other clients by more than 100 ms."""
 MOST_VALUES = 1_000_000
 """Commas in a request, which bound the values in it: decoding many more would hold up others."""
 MOST_QUOTES = 400_000
-"""Quotes that begin or end a string: 20 for each key and value of the most blocks. Decoding holds
+"""Quotes that begin or end a string: 20 strings for each of the most blocks. Decoding holds
 the interpreter's lock, so a request with a million keys delays every other client by a second."""
 
 
