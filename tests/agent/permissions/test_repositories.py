@@ -175,7 +175,17 @@ def test_links_are_found_in_directories_that_are_named_like_gits_own(tmp_path, n
         state.mkdir()
     (state / "locked").symlink_to(tmp_path / "secret")
     found = suspect(place, frozenset({"status"}), Places(roots=(place,), cwd=place))
-    assert found is not None
+    assert found
+
+
+def test_git_does_not_wait_for_a_pipe_unprompted(tools, tmp_path):
+    place = make_repository(tmp_path / "project")
+    exclude = place / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.unlink(missing_ok=True)
+    os.mkfifo(exclude)
+    places = Places(roots=(place,), cwd=place)
+    assert _judge(tools, "git status", places, mode="ask").outcome == "ask"
 
 
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
@@ -194,10 +204,10 @@ def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
     (place / ".git" / "hooks" / "pre-commit").symlink_to("../../one.txt")
     git(place, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "other")
     verbs = frozenset({"status"})
-    assert suspect(place, verbs, Places(roots=(place,), cwd=place)) is None
+    assert suspect(place, verbs, Places(roots=(place,), cwd=place)) == ""
     beside = tmp_path / "beside"
-    assert suspect(beside, verbs, Places(roots=(beside,), cwd=beside)) is None
-    assert suspect(tmp_path, verbs, Places(roots=(tmp_path,), cwd=tmp_path)) is None
+    assert suspect(beside, verbs, Places(roots=(beside,), cwd=beside)) == ""
+    assert suspect(tmp_path, verbs, Places(roots=(tmp_path,), cwd=tmp_path)) == ""
 
 
 def _secret_repository(tmp_path):

@@ -15,7 +15,7 @@ from typing import Literal
 
 from longhold.agent.permissions.places import Located, Places, is_below, locate, locate_glob
 from longhold.agent.permissions.readonly import is_read_only_script
-from longhold.agent.permissions.repositories import Suspicion, suspect
+from longhold.agent.permissions.repositories import suspect
 from longhold.core.messages import JsonObject
 from longhold.core.tools.environment import absolute_path
 from longhold.core.tools.protocol import Tool, ToolKind
@@ -475,8 +475,8 @@ def _examine_shell(text: str, places: Places) -> ShellCall:
     reach = find_reach(script, places)
     found = _suspicion(script, reach, places)
     # Only a rule for exactly this command lifts it: `git diff:*` was not meant for such a repository.
-    trap = Danger(level="risk", reason=found.reason) if found else None
-    objection = found.reason if found else _objection(script, reach, places)
+    trap = Danger(level="risk", reason=found) if found else None
+    objection = found or _objection(script, reach, places)
     return ShellCall(
         text=text,
         script=script,
@@ -488,13 +488,13 @@ def _examine_shell(text: str, places: Places) -> ShellCall:
     )
 
 
-def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion | None:
+def _suspicion(script: Script, reach: CommandReach, places: Places) -> str:
     runs = [command for command in script.commands if program(command.name) == "git"]
     if not any(command.arguments[:1] != ("--version",) for command in runs):
-        return None
+        return ""
     verbs = frozenset(text for command in runs for text in command.arguments)
     found = (suspect(base, verbs, places) for base in dict.fromkeys(reach.bases))
-    return next((each for each in found if each is not None), None)
+    return next(filter(None, found), "")
 
 
 _SCRIPTS_RUNNING = {"egrep": ("grep",), "fgrep": ("grep",)}

@@ -6,8 +6,8 @@ Unknown settings and files in unusual places make a repository untrusted.
 
 import os
 import re
+import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from longhold.agent.permissions.places import Places, is_below
@@ -42,52 +42,46 @@ _OPENING = _COMPARING | {"grep"}
 """These open the files in the index, wherever they are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspicion:
-    reason: str
-
-
-def suspect(directory: Path, verbs: frozenset[str], places: Places) -> Suspicion | None:
+def suspect(directory: Path, verbs: frozenset[str], places: Places) -> str:
+    """Return why git must not run here without a prompt, or ""."""
     if not directory.is_dir():
-        return None
+        return ""
     try:
         return _suspect(directory, verbs, places, depth=0)
     except StoreError:
-        return Suspicion(reason="git does not report where its settings come from")
+        return "git does not report where its settings come from"
 
 
-def _suspect(
-    directory: Path, verbs: frozenset[str], places: Places, *, depth: int
-) -> Suspicion | None:
+def _suspect(directory: Path, verbs: frozenset[str], places: Places, *, depth: int) -> str:
     asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
     found = run_git(directory, "rev-parse", *asked, timeout_seconds=INSPECT_SECONDS)
     paths = [Path(line) for line in found.stdout.decode("utf-8", "surrogateescape").splitlines()]
     if not paths and found.returncode:
         return _no_repository(directory)
     if found.returncode or len(paths) != 3:
-        return Suspicion(reason="this directory is a bare repository")
+        return "this directory is a bare repository"
     git, common, top = (path.resolve() for path in paths)
-    if not _is_usual(git, common, top, places) or _has_links({git, common}):
-        return Suspicion(reason="git would read its files from an unusual place")
+    if not _is_usual(git, common, top, places) or _has_special_files({git, common}):
+        return "git would read its files from an unusual place"
     for is_own, key, value in list_settings(directory, timeout_seconds=INSPECT_SECONDS):
         is_switch = key == "core.fsmonitor" and value in ("true", "false")
         if is_own and not is_switch and not _HARMLESS.fullmatch(key):
-            return Suspicion(reason=f"the repository sets {key!r}, which could run a program")
+            return f"the repository sets {key!r}, which could run a program"
         if key.endswith(".insteadof") and "remote" in verbs:
-            return Suspicion(reason="addresses are rewritten, which can put a password in them")
-    return _suspect_index(top, verbs, places, depth) if verbs & _OPENING else None
+            return "addresses are rewritten, which can put a password in them"
+    return _suspect_index(top, verbs, places, depth) if verbs & _OPENING else ""
 
 
-def _no_repository(directory: Path) -> Suspicion | None:
+def _no_repository(directory: Path) -> str:
     """Check for a directory that another version of git would accept as a repository."""
     for place in (directory, *directory.parents):
         if (place / "HEAD").exists() and (
             (place / "objects").exists() or (place / "commondir").exists()
         ):
-            return Suspicion(reason="git would read its settings from a plain directory")
+            return "git would read its settings from a plain directory"
         if (place / ".git").exists():
             break
-    return None
+    return ""
 
 
 def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
@@ -104,10 +98,10 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
         return False
 
 
-def _has_links(directories: set[Path]) -> bool:
-    """Return whether a repository contains symlinks or borrows objects.
+def _has_special_files(directories: set[Path]) -> bool:
+    """Return whether a repository contains symlinks or pipes, or borrows objects.
 
-    Git prints parts of the files that hold the state of a rebase or worktree.
+    Git prints parts of the files that hold the state of a rebase or worktree, and waits for pipes.
     """
     seen = 0
     for git in directories:
@@ -116,7 +110,7 @@ def _has_links(directories: set[Path]) -> bool:
         for place, below, files in os.walk(git):
             seen += len(files)
             names = (Path(place, name) for name in (*below, *files))
-            if seen > MAX_GIT_FILES or any(path.is_symlink() for path in names):
+            if seen > MAX_GIT_FILES or any(map(_is_special, names)):
                 return True
             # By path, not by name, because git also reads directories that others named so.
             if Path(place) == git:
@@ -126,22 +120,28 @@ def _has_links(directories: set[Path]) -> bool:
     return False
 
 
-def _suspect_index(
-    top: Path, verbs: frozenset[str], places: Places, depth: int
-) -> Suspicion | None:
+def _is_special(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # a lock file that git has just removed
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _suspect_index(top: Path, verbs: frozenset[str], places: Places, depth: int) -> str:
     staged = run_git(top, "ls-files", "--stage", "-z", timeout_seconds=INSPECT_SECONDS)
     rows = staged.stdout.decode("utf-8", "surrogateescape").split("\0")
     if _leads_out((row.partition("\t")[2] for row in rows), top, places):
-        return Suspicion(reason="git would open files outside, which its index names")
+        return "git would open files outside, which its index names"
     modules = [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
     if len(modules) > MAX_SUBMODULES or (modules and depth > 3):
-        return Suspicion(reason="there are too many submodules to look at")
+        return "there are too many submodules to look at"
     for module in modules if verbs & _COMPARING else ():
         if (top / module / ".git").exists():
             found = _suspect(top / module, verbs, places, depth=depth + 1)
-            if found is not None:
+            if found:
                 return found
-    return None
+    return ""
 
 
 def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
