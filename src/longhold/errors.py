@@ -1,29 +1,29 @@
 """All exceptions that Longhold raises.
 
     LongholdError
-    ├─ ConfigError (ValueError)     which key, which file, what is allowed
-    │   └─ InvalidArgument          which argument, what is wrong with it, what is accepted
-    ├─ SessionBusy                  two callers at once, or an answer without a request
+    ├─ ConfigError (ValueError)     a setting is unknown or its value is not allowed
+    │   └─ InvalidArgument          an argument of a call is invalid
+    ├─ SessionBusy                  two callers at once, or an answer that matches no request
     ├─ SessionClosed                a session was used after it was closed
-    ├─ TranscriptError              a log or a foreign transcript that cannot be read
-    │   └─ NewerFormat              written by a newer version than this one
+    ├─ TranscriptError              a log or a foreign transcript cannot be read
+    │   └─ NewerFormat              written by a newer version of Longhold
     ├─ StoreError (OSError)         a file could not be read, written or locked
     │   ├─ LogLocked                another process is writing this log
     │   ├─ LeaseLost                another process has taken over this log
     │   └─ SessionExists            the id is taken
     ├─ SessionNotFound (LookupError)
     ├─ NotInHistory (LookupError)   no such message, tool use, line or span
-    ├─ ContextOverflow              needed, allowed, what was tried
+    ├─ ContextOverflow              the fixed parts of a request exceed the context window
     ├─ Aborted                      the work was stopped; nothing was changed
     ├─ PrefixMoved                  a request does not extend the last one: a bug in Longhold
     └─ ModelError
-        ├─ PromptTooLong            by how many tokens, if the provider reports it
-        ├─ ModelUnavailable         overloaded or rate limited; retry after
+        ├─ PromptTooLong            the prompt exceeds the context window
+        ├─ ModelUnavailable         the provider is overloaded, rate limiting or down
         ├─ ModelRefused             the model declined to answer
         ├─ AuthenticationFailed     the key is missing or wrong
         ├─ StreamBroken             the answer stopped midway
         ├─ RequestRejected          the provider considers the request malformed
-        └─ BudgetSpent              no call was made: a limit is reached
+        └─ BudgetSpent              a spending limit is reached; no call was made
 
 A problem that a session survives is an entry in its log, not an exception.
 Each message ends with what to do.
@@ -60,7 +60,7 @@ class SessionClosed(LongholdError):
 
 
 class SessionBusy(LongholdError):
-    """Two callers used a session at the same time, or an answer belongs to none of its requests."""
+    """Two callers used a session at the same time, or an answer matches no request."""
 
     exit_code = 4
 
@@ -79,7 +79,7 @@ class TranscriptError(LongholdError):
 
 
 class NewerFormat(TranscriptError):
-    """The file was written by a newer version than this one."""
+    """A newer version of Longhold wrote the file."""
 
 
 class StoreError(LongholdError, OSError):
@@ -89,7 +89,7 @@ class StoreError(LongholdError, OSError):
 
 
 class LogLocked(StoreError):
-    """Another process is this log's writer; a log has only one at a time."""
+    """Another process is writing this log. A log has one writer at a time."""
 
     def __init__(self, path: Path, holder: str) -> None:
         self.path = path

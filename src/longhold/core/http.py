@@ -31,11 +31,11 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)  # clients that connect before the server runs wait
+        listener.listen(BACKLOG)  # so that early clients wait for the server
     except OSError as error:
         listener.close()
         raise ConfigError(
-            f"port {port} of {host} cannot be used: {error.strerror}; --port 0 picks one"
+            f"port {port} of {host} cannot be used: {error.strerror}; --port 0 picks a free one"
         ) from None
     return listener
 
@@ -56,7 +56,7 @@ def server_of(
         ws="none",
         lifespan="on" if has_lifespan else "off",
         access_log=False,
-        log_level="critical",  # a connection broken on purpose is not an error worth a traceback
+        log_level="critical",  # no traceback if a connection breaks on purpose
         timeout_graceful_shutdown=ending_seconds,
         server_header=False,
         date_header=False,
@@ -98,7 +98,7 @@ def is_loopback(host: str) -> bool:
 def find_foreign_host(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Return a Host header that does not name this machine, or "".
 
-    Frameworks take the server's own address for a header that they cannot parse.
+    Frameworks replace a header that they cannot parse with the server's own address.
     """
     for name, value in headers:
         if name.lower() == b"host":
@@ -110,10 +110,10 @@ def find_foreign_host(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def find_foreign_page(headers: Iterable[tuple[bytes, bytes]], own: str = "") -> str:
-    """Return the header that shows that a browser page of another site sent a request, or "".
+    """Return the header which reveals that a page of another site sent a request, or "".
 
-    Pages of this machine may ask, or only those of the origin `own`. A sandboxed frame has the
-    origin `null`, so anything that is not an address of this machine is foreign.
+    Pages on this machine are allowed, or only those of the origin `own` if it is given. A sandboxed
+    frame has the origin `null`, so any origin that is not on this machine is foreign.
     """
     for name, value in headers:
         text = value.decode("latin-1").strip()

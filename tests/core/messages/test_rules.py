@@ -83,17 +83,17 @@ def test_a_good_list_breaks_nothing():
         ([assistant("hi")], "message 0: the first message must be the user's"),
         ([user("a"), user("b")], "message 1: two user messages in a row"),
         ([user("a"), assistant("b"), assistant("c")], "message 2: two assistant messages in a row"),
-        ([user(use("a"))], "message 0: ToolUse in a message of the user"),
-        ([user(Thinking(thinking=""), "x")], "message 0: Thinking in a message of the user"),
+        ([user(use("a"))], "message 0: ToolUse in a message with role user"),
+        ([user(Thinking(thinking=""), "x")], "message 0: Thinking in a message with role user"),
         (
             [user("x"), assistant(result("a"))],
-            "message 1: ToolResult in a message of the assistant",
+            "message 1: ToolResult in a message with role assistant",
         ),
         ([user()], "message 0: no content"),
         ([user("x", " ")], "message 0: an empty text block"),
         (
             [user("x"), assistant(RedactedThinking(data="b"))],
-            "message 1: thinking without anything it led to",
+            "message 1: contains only thinking",
         ),
     ],
 )
@@ -106,11 +106,11 @@ def test_each_demand_is_noticed_when_it_is_broken(messages, says):
     [
         ([user("hi"), assistant(held(use("a")))], "tool uses ['a'] are answered by []"),
         ([user(held(result("a")))], "message 0: tool results without a tool use before them"),
-        ([user(held(use("a")))], "message 0: ToolUse in a message of the user"),
-        ([user(held(Thinking(thinking="hm")))], "message 0: Thinking in a message of the user"),
+        ([user(held(use("a")))], "message 0: ToolUse in a message with role user"),
+        ([user(held(Thinking(thinking="hm")))], "message 0: Thinking in a message with role user"),
         (
             [user("x"), assistant(held(RedactedThinking(data="b")))],
-            "message 1: thinking without anything it led to",
+            "message 1: contains only thinking",
         ),
         (
             [
@@ -122,16 +122,19 @@ def test_each_demand_is_noticed_when_it_is_broken(messages, says):
         ),
         (
             [user("hi"), assistant(Opaque(raw={"type": "tool_use", "id": 1, "name": "read"}))],
-            "message 1: tool_use block of another shape",
+            "message 1: tool_use block with an unexpected shape",
         ),
-        ([user(Opaque(raw={"type": "text", "text": 5}))], "message 0: text block of another shape"),
+        (
+            [user(Opaque(raw={"type": "text", "text": 5}))],
+            "message 0: text block with an unexpected shape",
+        ),
         (
             [
                 user("hi"),
                 assistant(use("a")),
                 user(ToolResult(tool_use_id="a", content=(Opaque(raw={"type": "image"}),))),
             ],
-            "message 2: image block of another shape",
+            "message 2: image block with an unexpected shape",
         ),
     ],
 )

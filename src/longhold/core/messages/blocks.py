@@ -88,14 +88,14 @@ _KNOWN: dict[str, type[_Block]] = {
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
 INVALID_INPUT = "INVALID_JSON"
-"""Key that wraps a tool input which is not a JSON object, as the API requires one."""
+"""Wraps a tool input that is not a JSON object, because the API requires an object."""
 
 CLIENT_MARKS = frozenset({"cache_control"})
 """Fields that steer a single request. They are not content and never enter the log."""
 
 
 def block_from_wire(raw: Json) -> Block:
-    """Convert a provider's JSON to a block, to `Opaque` if its type or shape is unknown."""
+    """Convert a provider's JSON to a block, or to `Opaque` if its type or shape is unknown."""
     if isinstance(raw, str):
         return Text(text=raw)
     if not isinstance(raw, dict):

@@ -1,8 +1,8 @@
 """Count the features of a text from which any model's token count can be estimated.
 
-A `Measure` is a few integers that add up, small enough for every log entry. The weights per model
-are in `view.tokens`. Counting runs in C: each character becomes its class bit, the text becomes one
-large integer, and a run starts where the left neighbour lacks the bit.
+A `Measure` is a tuple of counts that can be added, small enough to store in every log entry. The
+weights per model are in `view.tokens`. Counting runs in C: each character becomes the bit of its
+class, and the text becomes one large integer. A run starts where the left neighbour lacks the bit.
 """
 
 import re
@@ -29,21 +29,21 @@ from longhold.core.messages import (
 )
 
 IMAGE_TOKENS = 1_600
-"""Cost of the largest image an API keeps: 1.15 megapixels at 750 pixels per token."""
+"""Tokens of the largest image an API does not shrink: 1.15 megapixels, 750 pixels per token."""
 PAGE_TOKENS = 2_000
-"""A typical page of a PDF, which is sent as text and as an image."""
+"""Tokens of a typical PDF page, which is sent as text and as an image."""
 PDF_CHARS = 48 << 20
 """A longer PDF counts as one page: providers refuse it, and reading it would take seconds."""
 SIGNATURE_FRAME_CHARS = 240
-"""Length of the signature of empty thinking. Anything longer is thinking in base64."""
+"""Length of the signature of empty thinking. Everything beyond it is thinking in base64."""
 CHUNK_BYTES = 1 << 18
 """Longer texts are counted in chunks to bound memory. A run cut by a chunk edge counts twice."""
 
 LETTER, HUMP, DIGIT, MARK, SPACE, LINE, WIDE, FOREIGN = (bytes((1 << bit,)) for bit in range(8))
 CAPITAL = bytes((LETTER[0] | HUMP[0],))
-"""After a lowercase letter only the second bit remains, after another capital none."""
+"""After a lowercase letter only the second bit starts a run, after a capital neither does."""
 SYMBOL = bytes((WIDE[0] | FOREIGN[0],))
-"""Both bits always remain, because a non-ASCII character's left neighbour has neither."""
+"""Both bits always start a run: the byte before a non-ASCII character's first byte has neither."""
 
 
 def _class_of(byte: int) -> int:
@@ -127,7 +127,7 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def __sub__(self, other: "Measure") -> "Measure":
-        # Slower than spelling it out as above, which matters only for sums.
+        # Slower than the addition above, but differences are rare.
         return Measure(*map(sub, structs.astuple(self), structs.astuple(other)))
 
 
@@ -168,7 +168,7 @@ def _count(classes: bytes, is_ascii: bool) -> Measure:
 
 
 def measure_thinking(text: str, signature_chars: int = 0) -> Measure:
-    """Count thinking at its real size: if the text is a summary, the signature reveals the size."""
+    """Measure thinking at its real size, which the signature reveals if the text is a summary."""
     kept_bytes = (signature_chars - SIGNATURE_FRAME_CHARS) * 3 // 4
     unseen = max(0, kept_bytes - len(text.encode("utf-8", "surrogatepass")))
     return measure_text(text) + Measure(unseen=unseen, blocks=1)

@@ -1,7 +1,8 @@
 """The Messages API's rules for a list of messages.
 
 Opaque blocks are checked by the type in their JSON. Requests are not checked at run time: views are
-cut only between items and a round keeps tool uses with their results. The tests check every view.
+cut only between items, and each round keeps tool uses with their results. The tests check every
+view.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,7 @@ def _find_misplaced(messages: Messages) -> Iterator[str]:
             if (theirs and message.role == "user") or (
                 isinstance(block, ToolResult) and message.role == "assistant"
             ):
-                yield f"message {i}: {type(block).__name__} in a message of the {message.role}"
+                yield f"message {i}: {type(block).__name__} in a message with role {message.role}"
             for inner in _list_inner(block):
                 if is_thought(inner) or isinstance(inner, ToolUse | ToolResult):
                     yield f"message {i}: {type(inner).__name__} in a tool result"
@@ -102,7 +103,7 @@ def _find_malformed(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         inside = [inner for block in message.content for inner in _list_inner(block)]
         for block in filter(is_malformed, (*message.content, *inside)):
-            yield f"message {i}: {block_to_wire(block)['type']} block of another shape"
+            yield f"message {i}: {block_to_wire(block)['type']} block with an unexpected shape"
 
 
 def _find_empty(messages: Messages) -> Iterator[str]:
@@ -116,18 +117,18 @@ def _find_empty(messages: Messages) -> Iterator[str]:
 def _find_bare_thinking(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         if message.content and all(is_thought(block) for block in message.content):
-            yield f"message {i}: thinking without anything it led to"
+            yield f"message {i}: contains only thinking"
 
 
 RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
-    "tool uses are answered at once": _find_unpaired,
+    "results follow their tool uses": _find_unpaired,
     "tool results come first": _find_late_results,
     "tool use ids are unique": _find_same_ids,
     "roles alternate, the user first": _find_wrong_roles,
-    "blocks stand with their role": _find_misplaced,
-    "blocks are what they are called": _find_malformed,
+    "blocks fit the role": _find_misplaced,
+    "blocks have the shape of their type": _find_malformed,
     "nothing is empty": _find_empty,
-    "thinking leads to something": _find_bare_thinking,
+    "thinking is not alone": _find_bare_thinking,
 }
 
 

@@ -79,7 +79,7 @@ _TOKENS = (
 )
 """Forms the gitleaks rules miss: name, required substring, pattern. A group holds the secret."""
 _NAMED = {"netrc-password": 0.0, "command-password": 2.0, "json-password": 2.0}
-"""Their position marks them as passwords, so even a plain word with a digit counts."""
+"""Minimum entropy by rule. The position shows that these are passwords, so even words may match."""
 LEAST_TOKEN_ENTROPY = 3.0
 """Bits per character. `your-token-goes-here` has less than a real token of that length."""
 
@@ -288,7 +288,7 @@ def _load() -> _Rules:
 
 
 def _rule(listed: Mapping[str, Any]) -> _Rule:
-    """Convert a rule without `LEAD`; `lets_pass` looks for the name again where it matters."""
+    """Convert a rule and drop its `LEAD`. If necessary, `lets_pass` checks the name again."""
     source = listed["regex"].replace(LEAD, "", 1)
     return _Rule(
         name=listed["id"],
@@ -313,7 +313,7 @@ def _allow(listed: Mapping[str, Any]) -> _Allowed:
 def _compile(source: str) -> re.Pattern[str]:
     """Compile a Go pattern, whose classes, end-of-text anchor and inline flags differ from Python.
 
-    On first use only, because compiling all patterns takes 0.1 s and few texts contain a keyword.
+    Patterns are compiled on first use: compiling all takes 0.1 s, and few texts contain a keyword.
     """
     return re.compile(_scope_flags(source.replace(r"\z", r"\Z")), re.ASCII)
 

@@ -1,8 +1,8 @@
 """Shorten text, make it safe to print, and format numbers for people.
 
 All outside text shown in a terminal or list passes through `clean_text`, `clean_document` (keeps
-lines) or `clean_line` (one bounded line). Outside text shown to a model among text of Longhold's
-own passes through `quote_lines` or `quote_rest`. `cut` stops at the end of a sentence or line, so a
+lines) or `clean_line` (one bounded line). Outside text that a model sees within Longhold's own text
+passes through `quote_lines` or `quote_rest`. `cut` stops at the end of a sentence or line, so a
 pair such as `id: thing` is never split.
 """
 
@@ -17,7 +17,7 @@ CUT = "…"
 SAID_CHARS = 76
 
 LEAST_SHARE = 0.5
-"""Minimum share of the length to keep when cutting at a sentence end, else cut between words."""
+"""If cutting at a sentence end keeps less than this share of the length, cut between words."""
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
@@ -76,7 +76,7 @@ def quote_rest(text: str) -> str:
 
 
 def strip_hidden(line: str) -> str:
-    """Drop characters that could hide, reverse or end a line, and escape the tags of our frames."""
+    """Drop characters that could hide, reverse or end a line, and escape Longhold's tags."""
     if not line.replace("\t", " ").isprintable():
         line = "".join(char for char in line if char == "\t" or not _is_hidden(char))
     return escape_frames(line)
@@ -123,7 +123,7 @@ def sentences(text: str) -> list[str]:
     parts, start = [], 0
     for end in _ENDS.finditer(text):
         part = text[start : end.end()].strip()
-        if _LIST_NUMBER.fullmatch(part):  # it numbers what follows
+        if _LIST_NUMBER.fullmatch(part):  # a list number belongs to the next part
             continue
         parts.append(part)
         start = end.end()

@@ -91,11 +91,11 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Tokens that missed the cache although they could have been read from it."""
     lost_usd: float = 0.0
     unrecorded_output: int = 0
-    """Estimated output beyond the usage of answers whose usage was recorded mid-stream."""
+    """Estimated output tokens missing from usage that was recorded mid-stream."""
     unrecorded_calls: int = 0
     """Summaries that a client requested without recording the call."""
     unrecorded_usd: float = 0.0
-    """Estimated cost of both, not part of `usd`."""
+    """Estimated cost of the unrecorded output and calls, not part of `usd`."""
 
     @property
     def estimated_usd(self) -> float:

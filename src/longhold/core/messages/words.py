@@ -25,7 +25,7 @@ _IDEOGRAPH = re.compile(f"[{_HAN}]")
 def split_unspaced(text: str) -> str:
     """Write Chinese, Japanese and Korean as overlapping pairs of characters, and ideographs alone.
 
-    They have no spaces that a search could use, or particles at the end of every word.
+    Chinese and Japanese have no spaces between words, and Korean words end in particles.
     """
     if text.isascii():
         return text
@@ -33,7 +33,7 @@ def split_unspaced(text: str) -> str:
 
 
 def unspaced_words(text: str) -> str:
-    """Return only the pairs and ideographs of such runs, to be searched next to the text."""
+    """Return only the pairs and ideographs, to be searched in addition to the text."""
     if text.isascii():
         return ""
     return " ".join(word for run in _UNSPACED.findall(text) for word in _pairs(run))

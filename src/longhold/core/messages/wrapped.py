@@ -1,7 +1,7 @@
 """Separate text that a harness adds in tags to user messages from the user's own words.
 
 Harnesses put raw files and output into these tags, and that text may contain the same tags. So a
-tag reaches from its first opening to its last closing in a block, across everything between.
+wrapper extends from its first opening tag to its last closing tag in a block.
 """
 
 import re
@@ -34,7 +34,7 @@ _TAGS = [
 _TAG = "|".join((*_TAGS, "permissions instructions"))
 _WRAPPED = re.compile(rf"<({_TAG})(?:\s[^<>]{{0,1000}})?>")
 _FILE = re.compile(r"# \S{1,255}\.md instructions for ")
-"""How a client begins a message that has only the text of an instruction file."""
+"""Start of a message that contains only an instruction file."""
 _SPACE = re.compile(r"\s*")
 
 
@@ -47,7 +47,7 @@ def between_tags(tag: str, text: str) -> str | None:
 def strip_wrapped(text: str) -> str:
     """Return the text outside all wrappers of one block. Takes linear time.
 
-    A block that begins with a wrapper without an end is all the harness's.
+    A block that begins with an unclosed wrapper is entirely the harness's.
     """
     text = text.strip()
     if _FILE.match(text):

@@ -22,7 +22,10 @@ from longhold.core.view.window import scale_tokens, window_for
 LESSONS = 1_000
 """Answers to learn from. The weights settle long before, and each answer takes 0.1 ms."""
 BELIEVED_RATIO = 3.0
-"""A report beyond this ratio to the estimate is an error. Tokenizers differ up to 2.5 times."""
+"""A reported size off by more than this factor is wrong.
+
+Tokenizers differ by a factor of 2.5 at most.
+"""
 BELIEVED_TOKENS = 20_000
 """Additional tolerance, because providers add their own prompts for tools and safety."""
 CONFIRMED_SHARE = 0.2
@@ -56,7 +59,7 @@ class Follower:
         self.calibrations: dict[str, Calibration] = {}
         self._reported: ReportedSize | None = None
         self._before: Gauge | None = None
-        """The gauge before the last answer, from which each part of that answer is judged."""
+        """The gauge before the last answer. Each part of that answer is compared with it."""
         self._gauge: Gauge | None = None
         self._recalled: dict[str, Calibration] = {}
 
@@ -118,7 +121,7 @@ class Follower:
         )
 
     def _is_believed(self, reported: ReportedSize, calibration: Calibration) -> bool:
-        """True if there is media, which nothing here can weigh, or the last report agrees."""
+        """True if the view has media, whose size is unknown, or if the previous report agrees."""
         before = self._earlier
         if reported.then.media_tokens:
             return True
@@ -134,7 +137,8 @@ class Follower:
     ) -> int:
         """Limit a reported size by the estimate, because a provider may report anything.
 
-        A believed one is limited by the window only: a longer prompt would not have been answered.
+        A believed size is limited only by the window: the provider would have refused a longer
+        prompt.
         """
         limit = window_for(calibration.model, self._window).limit_tokens
         slack = scale_tokens(BELIEVED_TOKENS, limit)

@@ -1,7 +1,8 @@
 """Items in order, with a running measure and incremental rendering.
 
-The view decides what an entry does; the list does it. An item's `order` is the first entry it
-represents, so it is found by bisection. The cost of a change depends only on what it touches.
+The view decides what an entry changes; the list makes the change. An item's `order` is the first
+entry it represents, so it is found by bisection. The cost of a change depends only on what it
+touches.
 """
 
 from bisect import bisect_left, bisect_right
@@ -31,7 +32,7 @@ class ItemList:
         self._orders: list[int] = []
         self._messages: list[Message] = []
         self._before: list[tuple[int, int]] = []
-        """For each rendered item: the number of messages before it, and the length of the last."""
+        """For each rendered item: how many messages precede it, and the last one's block count."""
 
     def item_of(self, n: int) -> Item | None:
         i = self.index_of(n)
@@ -74,7 +75,7 @@ class ItemList:
 
     def replace(self, item: Item) -> int:
         i = self.index(item.order)
-        assert i is not None, "only what is in the row can be replaced"
+        assert i is not None, "only an item of the list can be replaced"
         self.put(i, item)
         return i
 
@@ -102,7 +103,7 @@ class ItemList:
     def count_compactable(self) -> int:
         """Count the leading items a compaction may cover.
 
-        Not covered are messages and results that no answer has followed yet.
+        Messages and results that the model has not answered yet are not covered.
         """
         items, end = self.items, len(self.items)
         while end and isinstance(items[end - 1], Spoken):
@@ -125,7 +126,7 @@ class ItemList:
     def end_turn(self, ended: int) -> int:
         """Hide the ending turn's thinking from a model that does not keep it.
 
-        `ended` is the order at which the previous turn ended. Return that of this turn.
+        `ended` is the last order of the previous turn. Return the last order of this turn.
         """
         last = ended
         for i in range(len(self.items) - 1, -1, -1):

@@ -52,7 +52,7 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     measure: Measure = NOTHING
 
     def is_asked(self) -> bool:
-        """True if this is a message of the user that may expect an answer."""
+        """True if this is a user message, which may expect an answer."""
         return self.kind == "said" and not self.hidden
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
@@ -104,7 +104,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, spilled=shown)
 
     def clear(self, shown: StandIn) -> "Result":
-        """Clear the result. If it is already rewritten, clearing by the provider is ignored."""
+        """Clear the result. If Longhold already rewrote it, clearing by the provider is ignored."""
         if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
             return self
         return structs.replace(self, cleared=shown)
@@ -137,7 +137,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ResultList(Sequence[Result]):
-    """Results in order. `add` shares the storage, so a round with many results stays linear."""
+    """Results in order. `add` shares the storage, so adding many takes linear time."""
 
     __slots__ = ("_all", "_count", "_places")
 
@@ -149,7 +149,7 @@ class ResultList(Sequence[Result]):
             self._places.setdefault(result.tool_use_id, i)
 
     def add(self, result: Result) -> "ResultList":
-        if len(self._all) != self._count:  # another list already continues this storage
+        if len(self._all) != self._count:  # another list has added to the shared storage
             return ResultList((*self, result))
         longer = ResultList()
         longer._all, longer._places, longer._count = self._all, self._places, self._count + 1
@@ -205,9 +205,9 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     answer_measure: Measure = NOTHING
     results_measure: Measure = NOTHING
     drops_thinking: bool = False
-    """Its thinking is no longer sent, because the prefix it was bound to changed."""
+    """The round's thinking is no longer sent, because the prefix it was bound to changed."""
     is_past: bool = False
-    """It belongs to an earlier turn, and the model does not keep that thinking."""
+    """The round belongs to an earlier turn, whose thinking the model does not keep."""
     inputs: dict[str, JsonObject] = {}
 
     def __post_init__(self) -> None:

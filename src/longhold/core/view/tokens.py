@@ -60,7 +60,7 @@ SETTLED_LESSONS = 500  # from here on growth within the noise is ignored
 MARGIN_RATIO = 0.05  # the margin's shape: a share of the estimate
 MARGIN_TOKENS = 50.0  # plus the cost of hidden reminders
 BOUND = 0.95  # share of growths to keep below estimate plus margin
-BOUND_DEVIATIONS = 1.65  # the same for a normal error
+BOUND_DEVIATIONS = 1.65  # the same bound in standard deviations, for a normal error
 FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
 SPREAD_STEP = 0.1  # a growth past the margin widens it by 10 %; twenty within it undo that
 SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that no session spoils the next
@@ -194,7 +194,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
     then: Measure = NOTHING
     is_reported: bool = False
     is_framed: bool = False
-    """The measure covers the whole request, so the error concerns only what is in it."""
+    """The measure includes the frame. An imported log lacks system prompt and tools."""
 
     @classmethod
     def create(cls, model: str) -> "Gauge":
@@ -203,8 +203,9 @@ class Gauge(Struct, frozen=True, kw_only=True):
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by the error of its weight at the last report.
 
-        The correction fades as content leaves the view, because it was about that content. In full
-        it would make a short summary look empty or too large. An imported log's frame never leaves.
+        The correction shrinks as content leaves the view, because it belongs to that content. In
+        full it would distort a short summary. For an imported log it also covers the unmeasured
+        frame, which stays.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))

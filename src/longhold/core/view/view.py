@@ -88,7 +88,7 @@ class View:
         self._waiting: set[str] = set()
         """Tool uses of the last round that have no result."""
         self._renamed: dict[str, deque[str]] = {}
-        """The last round's own ids, by the ids that the provider gave."""
+        """The last round's ids in the log, by the provider's ids."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -108,7 +108,7 @@ class View:
         return self._list.messages()
 
     def message_from(self, order: int) -> int:
-        """Return the index of the message where the first item from `order` on ends."""
+        """Return the index of the last message of the first item at or after `order`."""
         self._list.messages()
         return self._list.message_from(order)
 
@@ -174,7 +174,7 @@ class View:
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
         if isinstance(entry, Undone | Redone | Rewound):
-            # Folding again is right by definition; it is affordable because undo is rare.
+            # Folding everything again is always correct, and affordable because undo is rare.
             entries = list(self.history)
             self._begin(find_in_force(entries))
             for earlier in entries:
@@ -190,11 +190,11 @@ class View:
         self._list.drop_before(before)
 
     def _take(self, entry: AnyEntry) -> None:
-        """Apply an entry. One that fails is recorded as damage and changes nothing shown."""
+        """Apply an entry. An entry that fails is recorded as damage and changes no item."""
         act = _ACTS.get(type(entry))
         if act is None or entry.n in self.in_force.dead:
             return
-        # Items are found by bisection on their order, so a number that goes back cannot be placed.
+        # Items are found by bisection on their order, so a decreasing number cannot be placed.
         if 0 < entry.n <= self._newest:
             self.damage.append((entry.n, f"it comes after entry {self._newest}"))
             return
@@ -234,7 +234,7 @@ class View:
             self._begin_round(entry)
 
     def _is_piece_of(self, last: Round, entry: Replied) -> bool:
-        """Return whether an entry continues an answer. A request in between separates same ids."""
+        """Return whether an entry continues an answer: same id, with no request in between."""
         is_same = entry.response_id == last.response_id and not self.has_asked_since(last)
         is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
         return is_same and is_named and last.order != self._sealed
@@ -288,7 +288,7 @@ class View:
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
-        """Register an answer's tool uses. Only foreign logs have taken ids, which are dropped."""
+        """Register an answer's tool uses. Drop reused ids, which only foreign logs have."""
         fresh = []
         for block in entry.content:
             if isinstance(block, ToolUse):
@@ -370,13 +370,13 @@ class View:
     def _stand_for_span(
         self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
     ) -> None:
-        """Replace a span with one item, except pinned items and anything from an open round on."""
+        """Replace a span with one item, except pinned items and all from an open round on."""
         lo, hi = self._list.span(entry.first, entry.last)
         while lo < hi and self.is_pinned(self.items[lo]):
             lo += 1
         still_open = self.open_round()
         if still_open is not None:
-            # A result that arrives for a covered round would have no place.
+            # A result that arrives for a replaced round would have no place.
             hi = min(hi, self._list.span(still_open.id, still_open.id)[0])
         if lo >= hi:
             return
@@ -405,7 +405,7 @@ class View:
     def _apply_asked(self, entry: Asked) -> None:
         self.asked = entry
         if entry.source == "main" and self.open_round():
-            # The missing results were sent as interrupted; filling them in later would move the
+            # The missing results were sent as interrupted; filling them in later would change the
             # prefix.
             self._sealed = self._last_round
 

@@ -28,10 +28,10 @@ Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
 COST = "cost"
-"""Places the compaction threshold where it costs least. Another module knows the prices."""
+"""Places the compaction threshold where it costs least. `core.policy.threshold` computes it."""
 
 WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
-"""Common window sizes, to guess that of a client from the size of its requests."""
+"""Common window sizes, used to guess a client's window from its requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
