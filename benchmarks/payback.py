@@ -237,6 +237,8 @@ def by_payback(forecast: Callable[[Moment], Forecast]) -> Decide:
         kept = round(session.kept(cleared))
         warm = 0 if moment.is_cold else round(session.prompt(t - 1, cleared))
         edit = HistoryEdit(
+            prompt_tokens=round(session.prompt(t, cleared)),
+            cache=CacheState(tokens=warm, marked=() if moment.is_cold else (kept,)),
             at_tokens=round(
                 session.settled(cleared) + session.said[cleared + 1] - session.said[cleared]
             ),
@@ -248,19 +250,11 @@ def by_payback(forecast: Callable[[Moment], Forecast]) -> Decide:
             removed_tokens=round(cleared_tokens),
             added_tokens=PLACEHOLDER_TOKENS * (clearable - cleared),
         )
-        found = payback(
-            edit,
-            prompt_tokens=round(session.prompt(t, cleared)),
-            cache=CacheState(
-                tokens=warm,
-                marked=() if moment.is_cold else (kept,),
-                lifetime=session.scenario.lifetime,
-            ),
-            model=session.scenario.listed,
-            forecast=forecast(moment),
+        scenario = session.scenario
+        costs = CostModel(
+            listed=scenario.listed, forecast=forecast(moment), lifetime=scenario.lifetime
         )
-        assert found is not None
-        return found.worth_it
+        return payback(costs, edit).worth_it
 
     return decide
 

@@ -14,14 +14,8 @@ from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.text import exact_dollars
 from longhold.core.models.prices import prices
 from longhold.core.policy.candidates import Batch, Candidate, Candidates
-from longhold.core.policy.clearing import (
-    NEVER_CACHED,
-    CacheStanding,
-    ClearingFacts,
-    ReadableCache,
-    Snapshot,
-)
-from longhold.core.policy.cost_model import Forecast
+from longhold.core.policy.clearing import NEVER_CACHED, UNPRICED, ClearingFacts, ReadableCache
+from longhold.core.policy.cost_model import CostModel, Forecast
 from longhold.core.policy.decide import Situation, decide
 from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import ClearSettings, CostSettings, Settings, WindowSettings
@@ -59,7 +53,7 @@ def choose(results, rule):
 RECORDED = Path(__file__).parents[5] / "shared" / "data" / "transcripts"
 THEIRS = ClearRule(keep=3, stop_at=40_000, at_least=20_000)
 """What the recorded clearings were made by."""
-SETTINGS = ClearSettings(line_room=0.1)
+SETTINGS = ClearSettings(line_room=0.1, warm_share=0.0)
 LINE = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)).auto_tokens
 
 
@@ -100,21 +94,23 @@ def moment(**changes):
         "cached_tokens": 59_000,
         "cold": "",
         "is_readable_from": 0.0,
-        "lifetime": "5m",
-        "listed": prices("claude-opus-5"),
-        "outlook": Forecast(),
-        "cost": CostSettings(need_weight=0.0),
     }
-    return Snapshot(**known | changes)
+    outlook, need_weight = changes.pop("outlook", Forecast()), changes.pop("need_weight", 0.0)
+    return ClearingFacts(
+        **known | changes,
+        costs=CostModel(listed=prices("claude-opus-5"), forecast=outlook),
+        settings=Settings(cost=CostSettings(need_weight=need_weight)),
+    )
 
 
 def judge(candidates, now, standing, settings):
     """Decide on clearing alone."""
-    facts = ClearingFacts(candidates=candidates, now=now, standing=standing, settings=settings)
+    whole = replace(now.settings, clear=settings)
+    facts = replace(now, candidates=candidates, settings=whole, **standing)
     situation = Situation(
-        full=now.full,
-        settings=Settings(clear=replace(settings, warm_share=now.warm_share)),
-        cache=lambda: ReadableCache(now.cold),
+        full=facts.full,
+        settings=whole,
+        cache=lambda: ReadableCache(facts.cold),
         clearing=lambda: facts,
     )
     return decide(situation, ("clear",))
@@ -137,16 +133,16 @@ def way(found):
 
 def test_a_dead_cache_comes_first():
     found = plan_clearing(
-        stock(*[1_000] * 20), moment(cold="it died"), CacheStanding(has_edits=True), SETTINGS
+        stock(*[1_000] * 20), moment(cold="it died"), {"has_edits": True}, SETTINGS
     )
     assert way(found) == "cold" and len(found.batch) == 15
 
 
 def test_little_is_not_worth_the_loss():
     few = stock(*[300] * 8)
-    assert plan_clearing(few, moment(cold="it died"), CacheStanding(), SETTINGS) is None
+    assert plan_clearing(few, moment(cold="it died"), {}, SETTINGS) is None
     hiding = stock(*[300] * 8, edited=[(90, 5_000)])
-    found = plan_clearing(hiding, moment(cold="it died"), CacheStanding(), SETTINGS)
+    found = plan_clearing(hiding, moment(cold="it died"), {}, SETTINGS)
     assert [one.id for one in found.batch.results] == ["t90"]
 
 
@@ -155,7 +151,7 @@ def test_little_is_not_worth_the_loss():
 )
 def test_edits_wait_for_a_dozen(count, unread, expected):
     found = plan_clearing(
-        stock(*[1_000] * count, unread=unread), moment(), CacheStanding(has_edits=True), SETTINGS
+        stock(*[1_000] * count, unread=unread), moment(), {"has_edits": True}, SETTINGS
     )
     assert way(found) == expected
 
@@ -163,7 +159,7 @@ def test_edits_wait_for_a_dozen(count, unread, expected):
 @pytest.mark.parametrize("can_move", [True, False])
 def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
-    standing = CacheStanding(has_edits=True, can_move=can_move)
+    standing = {"has_edits": True, "can_move": can_move}
     found = plan_clearing(stock(*[12_000] * 11), full, standing, SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("edits", "edited", 6)
     assert plan_clearing(stock(*[2_000] * 11), full, standing, SETTINGS) is None
@@ -171,7 +167,7 @@ def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
 
 def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
     made = stock(*[8_000] * 8, edited=[(90, 5_000)])
-    inside = CacheStanding(is_stale=True, has_edits=True, can_move=False)
+    inside = {"is_stale": True, "has_edits": True, "can_move": False}
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     found = plan_clearing(made, full, inside, SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("stale", "rewritten", 4)
@@ -180,22 +176,20 @@ def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
 
 def test_what_was_deleted_before_is_not_counted_as_cleared_again():
     made = stock(*[1_000] * 8, edited=[(n, 5_000) for n in range(90, 97)])
-    found = plan_clearing(made, moment(cold="the cache expired"), CacheStanding(), SETTINGS)
+    found = plan_clearing(made, moment(cold="the cache expired"), {}, SETTINGS)
     assert len(found.batch) == 10
     assert found.why.startswith(
         "cleared 3 old results, about 2,820 tokens, "
         "and took 7 results out of the prompt, because the provider ignored a cache edit for free, as "
     )
-    alone = plan_clearing(
-        stock(edited=[(90, 5_000)]), moment(), CacheStanding(is_stale=True), SETTINGS
-    )
+    alone = plan_clearing(stock(edited=[(90, 5_000)]), moment(), {"is_stale": True}, SETTINGS)
     assert alone.why == (
         "took 1 result out of the prompt, because the provider ignored a cache edit: the provider's cache cannot delete them"
     )
 
 
 def test_edits_do_not_move_what_was_sent():
-    standing = CacheStanding(has_edits=True, can_move=False)
+    standing = {"has_edits": True, "can_move": False}
     found = plan_clearing(stock(*[1_000] * 12), moment(), standing, SETTINGS)
     assert (way(found), found.how) == ("edits", "edited")
 
@@ -203,34 +197,43 @@ def test_edits_do_not_move_what_was_sent():
 @pytest.mark.parametrize(("weight", "taken"), [(1_000, 17), (300, 2)])
 def test_stale_edits_are_cut_from_the_text(weight, taken):
     made = stock(*[weight] * (20 if weight > 500 else 8), edited=[(90, 5_000), (91, 5_000)])
-    found = plan_clearing(made, moment(), CacheStanding(is_stale=True, has_edits=True), SETTINGS)
+    found = plan_clearing(made, moment(), {"is_stale": True, "has_edits": True}, SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("stale", "rewritten", taken)
 
 
 def test_a_batch_must_pay():
     made = stock(*[4_000] * 12)
-    assert way(plan_clearing(made, moment(used_tokens=70_000), CacheStanding(), SETTINGS)) == "paid"
+    assert way(plan_clearing(made, moment(used_tokens=70_000), {}, SETTINGS)) == "paid"
     dear = moment(used_tokens=150_000, cached_tokens=149_000)
-    assert plan_clearing(made, dear, CacheStanding(), SETTINGS) is None
+    assert plan_clearing(made, dear, {}, SETTINGS) is None
+
+
+def test_without_a_price_only_space_is_a_reason_to_clear():
+    made, unpriced = stock(*[4_000] * 12), CostModel(listed=UNPRICED)
+    now = replace(moment(used_tokens=70_000), costs=unpriced)
+    found = judge(made, now, {}, SETTINGS)
+    assert found.step is None and "clear-paid: the model has no price" in map(str, found.lost)
+    full = replace(moment(used_tokens=LINE, cached_tokens=LINE - 1_000), costs=unpriced)
+    assert way(plan_clearing(made, full, {}, SETTINGS)) == "threshold"
 
 
 def test_a_price_is_not_asked_for_every_turn():
     made, now = stock(*[4_000] * 12), moment(used_tokens=70_000)
     for standing in (
-        CacheStanding(asks_price=False),
-        CacheStanding(is_served=True),
-        CacheStanding(can_move=False),
+        {"asks_price": False},
+        {"is_served": True},
+        {"can_move": False},
     ):
         assert plan_clearing(made, now, standing, SETTINGS) is None
-    assert plan_clearing(made, now, CacheStanding(), ClearSettings(paid=False)) is None
+    assert plan_clearing(made, now, {}, replace(SETTINGS, paid=False)) is None
 
 
 def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
     now = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     enough, little = stock(*[4_000] * 12), stock(*[3_000] * 8)
-    assert way(plan_clearing(enough, now, CacheStanding(), SETTINGS)) == "threshold"
-    assert plan_clearing(little, now, CacheStanding(), SETTINGS) is None
-    assert way(plan_clearing(enough, now, CacheStanding(can_move=False), SETTINGS)) == "threshold"
+    assert way(plan_clearing(enough, now, {}, SETTINGS)) == "threshold"
+    assert plan_clearing(little, now, {}, SETTINGS) is None
+    assert way(plan_clearing(enough, now, {"can_move": False}, SETTINGS)) == "threshold"
 
 
 class Watched(list):
@@ -246,7 +249,7 @@ class Watched(list):
 def test_while_there_is_room_old_results_are_not_gone_through():
     made = stock(*[4_000] * 12)
     made.newest = Watched(made.newest)
-    unasked = CacheStanding(asks_price=False)
+    unasked = {"asks_price": False}
     assert plan_clearing(made, moment(used_tokens=70_000), unasked, SETTINGS) is None
     assert made.newest.looks == 0
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
@@ -255,18 +258,16 @@ def test_while_there_is_room_old_results_are_not_gone_through():
 
 
 def test_a_cache_that_is_off_is_not_one_that_died():
-    found = plan_clearing(
-        stock(*[1_000] * 12), moment(cold=NEVER_CACHED), CacheStanding(), SETTINGS
-    )
+    found = plan_clearing(stock(*[1_000] * 12), moment(cold=NEVER_CACHED), {}, SETTINGS)
     assert found is None
     more = stock(*[4_000] * 12)
-    assert way(plan_clearing(more, moment(cold=NEVER_CACHED), CacheStanding(), SETTINGS)) == "paid"
+    assert way(plan_clearing(more, moment(cold=NEVER_CACHED), {}, SETTINGS)) == "paid"
 
 
 def test_budgets_shrink_with_small_windows():
     small = window_for("claude-opus-5", WindowSettings(limit_tokens=20_000))
     now = moment(cold="it died", window=small, used_tokens=9_000)
-    assert way(plan_clearing(stock(*[300] * 8), now, CacheStanding(), SETTINGS)) == "cold"
+    assert way(plan_clearing(stock(*[300] * 8), now, {}, SETTINGS)) == "cold"
 
 
 def test_amounts_are_never_nothing():
@@ -367,12 +368,12 @@ def _left_out(live, total):
 def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
     many, settings = stock(*[4_000] * 40), SETTINGS
     known = {"used_tokens": 80_000, "cached_tokens": 20_000, "outlook": Forecast(calls=500)}
-    assert way(plan_clearing(many, moment(**known), CacheStanding(), settings)) == "paid"
-    empty = moment(**known, warm_share=0.5)
-    assert plan_clearing(many, empty, CacheStanding(), settings) is None
-    assert plan_clearing(many, empty, CacheStanding(has_edits=True), settings) is None
-    cold = moment(**known, warm_share=0.5, cold="it died")
-    assert way(plan_clearing(many, cold, CacheStanding(), settings)) == "cold"
+    assert way(plan_clearing(many, moment(**known), {}, settings)) == "paid"
+    half = replace(settings, warm_share=0.5)
+    assert plan_clearing(many, moment(**known), {}, half) is None
+    assert plan_clearing(many, moment(**known), {"has_edits": True}, half) is None
+    cold = moment(**known, cold="it died")
+    assert way(plan_clearing(many, cold, {}, half)) == "cold"
 
 
 def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
@@ -391,8 +392,9 @@ def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
         made._file(one._replace(use=use, tool=description_of(name), round=400 if n > 1 else 0))
     for n in range(5, 10):
         made._file(result(n, 1_000))
-    now = moment(cold="it died", cost=CostSettings(need_weight=12.0), rounds=405)
-    found = plan_clearing(made, now, CacheStanding(), SETTINGS)
+    made.rounds = 405
+    now = moment(cold="it died", need_weight=12.0)
+    found = plan_clearing(made, now, {}, SETTINGS)
     assert [one.id for one in found.batch.results] == ["t0", "t1", "t2"]
 
 
@@ -403,8 +405,9 @@ def test_other_lines_of_a_file_that_was_read_again_are_seldom_needed():
         made._file(result(n, 6_000)._replace(use=use, paths=(path,), round=400))
     for n in range(3, 8):
         made._file(result(n, 1_000))
-    now = moment(cold="it died", cost=CostSettings(need_weight=10.0), rounds=405)
-    found = plan_clearing(made, now, CacheStanding(), SETTINGS)
+    made.rounds = 405
+    now = moment(cold="it died", need_weight=10.0)
+    found = plan_clearing(made, now, {}, SETTINGS)
     assert [one.id for one in found.batch.results] == ["t0"]
 
 

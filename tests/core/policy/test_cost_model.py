@@ -109,9 +109,10 @@ def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
     prompt, _, _ = billed(cache, talk, now)
     for size, idle_seconds, clears in steps:
         now += idle_seconds
-        state = CacheState(
-            tokens=prompt.total_tokens, marked=tuple(talk.ends(prompt.totals)), lifetime=lifetime
-        ).after(idle_seconds)
+        state = CacheState()
+        if idle_seconds < seconds_of(lifetime):
+            marked = tuple(talk.ends(prompt.totals))
+            state = CacheState(tokens=prompt.total_tokens, marked=marked)
         talk.results.append(words(size, len(talk.results)))
         at = state.tokens
         if clears and talk.cleared < len(talk.results) - 1:
@@ -148,15 +149,6 @@ def test_an_edit_keeps_what_is_marked_before_it():
     state = CacheState(tokens=500, marked=(100, 300, 400))
     assert state.count_readable(399) == 300
     assert state.count_readable(99) == 0
-
-
-@pytest.mark.parametrize("lifetime", ["5m", "1h"])
-def test_the_cache_dies_with_its_lifetime(lifetime):
-    state = CacheState(tokens=500, marked=(100,), lifetime=lifetime)
-    limit = seconds_of(lifetime)
-    assert state.after(limit - 1) == state
-    assert state.after(limit).is_cold
-    assert state.after(limit).count_readable(500) == 0
 
 
 def test_the_step_is_found_by_length():

@@ -6,20 +6,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from longhold.core.models.prices import Prices
-from longhold.core.policy.cost_model import CacheState, Forecast, HistoryEdit, payback
+from longhold.core.models.prices import Prices, prices
+from longhold.core.policy.cost_model import CacheState, CostModel, Forecast, HistoryEdit, payback
 
 LISTED = Prices(input=2.0, write_5m=2.5, write_1h=4.0, read=0.1, output=10.0)
 STEADY = Forecast(calls=100.0, cold_share=0.0, growth_tokens=1_000.0)
-EDIT = HistoryEdit(at_tokens=40_000, until_tokens=80_000, removed_tokens=30_000, added_tokens=1_000)
 WARM = CacheState(tokens=100_000, marked=(15_000, 40_000))
+PROMPT = {"prompt_tokens": 101_000, "cache": WARM}
+EDIT = HistoryEdit(
+    **PROMPT, at_tokens=40_000, until_tokens=80_000, removed_tokens=30_000, added_tokens=1_000
+)
 
 
-def weigh(edit=EDIT, *, prompt_tokens=101_000, cache=WARM, model=LISTED, forecast=STEADY):
+def weigh(edit=EDIT, *, listed=LISTED, forecast=STEADY, lifetime="5m"):
     """Ask payback with the values above unless told otherwise."""
-    found = payback(edit, prompt_tokens=prompt_tokens, cache=cache, model=model, forecast=forecast)
-    assert found is not None
-    return found
+    return payback(CostModel(listed=listed, forecast=forecast, lifetime=lifetime), edit)
 
 
 def test_the_cost_is_what_is_written_instead_of_read():
@@ -32,25 +33,31 @@ def test_the_cost_is_what_is_written_instead_of_read():
 
 
 def test_a_marker_before_the_edit_makes_it_cheaper():
-    bare = replace(WARM, marked=(15_000,))
-    more = weigh(cache=bare).cost_now_usd - weigh().cost_now_usd
+    bare = replace(EDIT, cache=replace(WARM, marked=(15_000,)))
+    more = weigh(bare).cost_now_usd - weigh().cost_now_usd
     assert more == pytest.approx(25_000 * (2.5 - 0.1) / 1e6)
 
 
 def test_a_long_lifetime_makes_it_dearer():
-    assert weigh(cache=replace(WARM, lifetime="1h")).cost_now_usd > weigh().cost_now_usd
+    assert weigh(lifetime="1h").cost_now_usd > weigh().cost_now_usd
 
 
 @pytest.mark.parametrize("calls", [0.01, 1.0, 1_000.0])
 def test_a_cold_cache_makes_an_edit_free(calls):
-    found = weigh(cache=CacheState(), forecast=replace(STEADY, calls=calls))
+    found = weigh(replace(EDIT, cache=CacheState()), forecast=replace(STEADY, calls=calls))
     assert found.cost_now_usd == pytest.approx(-29_000 * 2.5 / 1e6)
     assert found.worth_it
 
 
 def test_an_edit_of_what_was_never_sent_is_free():
-    edit = HistoryEdit(at_tokens=100_000, until_tokens=110_000, removed_tokens=8_000)
-    found = weigh(edit, prompt_tokens=110_000)
+    edit = HistoryEdit(
+        prompt_tokens=110_000,
+        cache=WARM,
+        at_tokens=100_000,
+        until_tokens=110_000,
+        removed_tokens=8_000,
+    )
+    found = weigh(edit)
     assert found.cost_now_usd == pytest.approx(-8_000 * 2.5 / 1e6)
     assert found.worth_it
 
@@ -80,28 +87,28 @@ def test_an_edit_waits_for_more_to_remove():
 
 def test_a_price_that_jumps_makes_an_edit_pay():
     forecast = Forecast(calls=6.0, cold_share=0.0, growth_tokens=500.0)
-    above = weigh(model="claude-haiku-5-5", forecast=forecast)
+    above = weigh(listed=prices("claude-haiku-5-5"), forecast=forecast)
     assert above.cost_now_usd < 0.02
     assert above.worth_it
-    flat = weigh(model="claude-haiku-4-5", forecast=forecast)
+    flat = weigh(listed=prices("claude-haiku-4-5"), forecast=forecast)
     assert not flat.worth_it
 
 
 def test_an_edit_that_adds_never_pays():
     found = weigh(
-        HistoryEdit(at_tokens=50_000, until_tokens=60_000, removed_tokens=0, added_tokens=500)
+        replace(EDIT, at_tokens=50_000, until_tokens=60_000, removed_tokens=0, added_tokens=500)
     )
     assert found.cost_now_usd > 0 >= found.saved_per_call_usd
     assert not found.worth_it
 
 
-def test_a_model_without_a_price_gives_no_answer():
-    assert payback(EDIT, prompt_tokens=101_000, cache=WARM, model="granite-9") is None
-
-
 edits = st.builds(
     lambda at, span, removed, added: HistoryEdit(
-        at_tokens=at, until_tokens=at + span, removed_tokens=min(removed, span), added_tokens=added
+        **PROMPT,
+        at_tokens=at,
+        until_tokens=at + span,
+        removed_tokens=min(removed, span),
+        added_tokens=added,
     ),
     at=st.integers(0, 60_000),
     span=st.integers(1_000, 40_000),

@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from longhold.core.log.entries import AnyEntry, ClearedInput, How
-from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
-from longhold.core.messages.measure import measure_content, measure_text
+from longhold.core.messages import is_thought
+from longhold.core.messages.measure import measure_content
 from longhold.core.messages.text import exact_dollars, pluralize
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices
@@ -25,19 +25,17 @@ from longhold.core.policy.cost_model import (
     NEEDED_REREAD,
     CacheState,
     CostModel,
-    Forecast,
+    CostStep,
     HistoryEdit,
     Payback,
     edit_cost_usd,
     need_usd,
     needed_rate,
     payback,
+    step_at,
 )
 from longhold.core.policy.threshold import Fullness
-from longhold.core.request.lifetime import Lifetime
-from longhold.core.settings import ClearSettings, CostSettings
-from longhold.core.tools.describe import Described
-from longhold.core.tools.protocol import unwrap_call
+from longhold.core.settings import Settings
 from longhold.core.view import View
 from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
@@ -52,6 +50,10 @@ KEEP_THINKING_TURNS = 1
 """The next turn builds on the thinking of the last one."""
 NEVER_CACHED = "nothing is cached"
 """Caching is off, so the cache is cold before every call."""
+BOUND = "the thinking of the running turn is bound to what was sent"
+TOO_LITTLE = "too little is worth clearing"
+UNPRICED = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
+"""For models whose prices are unknown: space is their only reason to clear."""
 STAND_IN_WEIGHT = 60.0
 """The approximate weight of a placeholder with its frame."""
 
@@ -65,204 +67,10 @@ class ReadableCache(NamedTuple):
     """The order of the first item it cannot read; 0 if it can read all that was sent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    history: Sequence[AnyEntry]
-    full: Fullness
-    scale: float
-    """Tokens per unit of weight."""
-    frame_weight: float
-    cached_tokens: int
-    cold: str
-    """Why the cache can no longer be read, or "" if it can."""
-    is_readable_from: float
-    """A timestamp: prefixes used since then are still cached."""
-    lifetime: Lifetime
-    listed: Prices | None
-    outlook: Forecast
-    cost: CostSettings = field(default_factory=CostSettings)
-    warm_share: float = 0.0
-    stake_usd: float = math.inf
-    """The most that a cache rewrite may cost."""
-    rounds: int = 0
-    """The number of answers in the view; the age of a result is counted in answers."""
-
-    @property
-    def is_at_line(self) -> bool:
-        return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
-
-    def scale_tokens(self, tokens: int) -> int:
-        return scale_tokens(tokens, self.full.window.limit_tokens)
-
-    def freed_tokens(self, batch: Batch) -> int:
-        return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
-
-    def payback(self, batch: Batch) -> Payback | None:
-        if self.listed is None or not batch.results:
-            return None
-        return payback(
-            self._edit(batch),
-            prompt_tokens=self.full.used_tokens,
-            cache=self._cache_state(batch.results[0]),
-            model=self.listed,
-            forecast=self.outlook,
-        )
-
-    def limit_to_stake(self, batch: Batch) -> Batch:
-        """Return the newest part of a batch whose rewrite is within the stake. Later is cheaper."""
-        costs = self._costs()
-        if costs is None or not batch.results or math.isinf(self.stake_usd):
-            return batch
-
-        def is_affordable(start: int) -> bool:
-            part = batch.since(start)
-            cache = self._cache_state(part.results[0])
-            cost = edit_cost_usd(costs, self._edit(part), self.full.used_tokens, cache)
-            return cost <= self.stake_usd
-
-        # A later start only gets cheaper, so the first affordable one can be found by bisection.
-        starts = range(len(batch))
-        return batch.since(bisect_left(starts, True, key=is_affordable))
-
-    def _edit(self, batch: Batch) -> HistoryEdit:
-        first, last = batch.results[0], batch.results[-1]
-        return HistoryEdit(
-            at_tokens=self._tokens(first.before),
-            until_tokens=self._tokens(last.before + last.weight),
-            removed_tokens=round(batch.weight * self.scale),
-            added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
-        )
-
-    def _costs(self) -> CostModel | None:
-        if self.listed is None:
-            return None
-        return CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
-
-    def _cache_state(self, first: Candidate) -> CacheState:
-        """Return what can still be read from the cache if everything from `first` on changes.
-
-        Each call leaves its prompt in the cache, so the text before a round is readable while a
-        prefix from that time is alive.
-        """
-        if self.cold:
-            return CacheState(lifetime=self.lifetime)
-        frame, before = self._tokens(0.0), self._tokens(first.before)
-        is_left = time_of(self.history, first.order) >= self.is_readable_from
-        return CacheState(
-            tokens=min(self.cached_tokens, self.full.used_tokens),
-            marked=(frame, before) if is_left else (frame,),
-            lifetime=self.lifetime,
-        )
-
-    @property
-    def is_mostly_empty(self) -> bool:
-        """True while clearing cached results would only lose information."""
-        return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
-
-    def need_usd(
-        self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
-    ) -> float:
-        """Return the expected cost of clearing a result together with `freed_tokens` others."""
-        costs = self._costs()
-        if costs is None:
-            return 0.0
-        age, tokens = self.rounds - result.round, result.weight * self.scale
-        rate = needed_rate(result.tool.kind, max(0, age))
-        if is_reread and result.tool.kind == "read":
-            rate = min(rate, NEEDED_REREAD)
-        prompt = max(0, self.full.used_tokens - freed_tokens)
-        return rate * need_usd(costs, prompt, tokens, self.cost)
-
-    def keep_usd(self, result: Candidate) -> float:
-        tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
-        now = self.write_usd(tokens) if self.cold else 0.0
-        return now + self.outlook.warm_calls * self.read_usd(tokens)
-
-    def read_usd(self, tokens: int) -> float:
-        listed = self.listed.select_tier(self.full.used_tokens).read if self.listed else 0.0
-        return listed * tokens / TOKENS_PER_PRICE
-
-    def write_usd(self, tokens: int) -> float:
-        if self.listed is None:
-            return 0.0
-        flat = self.listed.select_tier(self.full.used_tokens)
-        return (
-            (flat.write_1h if self.lifetime == "1h" else flat.write_5m) * tokens / TOKENS_PER_PRICE
-        )
-
-    def _tokens(self, weight: float) -> int:
-        return round((self.frame_weight + weight) * self.scale)
-
-
-def time_of(history: Sequence[AnyEntry], n: int) -> float:
-    if 0 < n <= len(history) and history[n - 1].n == n:
-        return history[n - 1].at
-    i = bisect_left(history, n, key=attrgetter("n"))
-    return history[i].at if i < len(history) and history[i].n == n else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheStanding:
-    can_move: bool = True
-    """The prefix that was already sent may change."""
-    has_edits: bool = False
-    is_stale: bool = False
-    """The provider ignored cache edits, or no longer applies them."""
-    is_served: bool = False
-    asks_price: bool = True
-    """Enough has changed since clearing was last found not to pay."""
-
-
 class OldInput(NamedTuple):
     order: int
     short: ClearedInput
     weight: float
-
-
-class InputShortener(NamedTuple):
-    candidates: Candidates
-    history_tool: str = ""
-
-    def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
-        answers = [item for item in view.items if isinstance(item, Round)]
-        calls = [(item, use) for item in answers for use in item.tool_uses()]
-        # The calls of the last answer stay, however many: no answer has followed them yet.
-        unread = len(answers[-1].tool_uses()) if answers else 0
-        found = [
-            self._shorten(item, use)
-            for item, use in calls[: max(0, len(calls) - max(keep, unread))]
-            if use.id not in vetoes and use.id not in item.inputs and not view.is_pinned(item)
-        ]
-        return [one for one in found if one is not None]
-
-    def _shorten(self, item: Round, use: ToolUse) -> OldInput | None:
-        meant = unwrap_call(use)
-        tool = self.candidates.describe(meant.name)
-        # The long text of a write is in the file, so the model can read it there.
-        if tool.kind != "write" or any(map(self.candidates.is_kept, tool.paths_in(meant.input))):
-            return None
-        cut: list[str] = []
-        short: JsonObject = self._in_place(use.input, item.id, tool, cut)
-        lighter = sum(weight(measure_text(text)) for text in cut)
-        entry = ClearedInput(tool_use_id=use.id, input=short)
-        return OldInput(item.order, entry, lighter) if cut else None
-
-    def _in_place(self, value: Json, n: int, tool: Described, cut: list[str]) -> Json:
-        """Return a value with a line instead of each long text, which is added to `cut`."""
-        if isinstance(value, dict):
-            return {key: self._in_place(inner, n, tool, cut) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [self._in_place(inner, n, tool, cut) for inner in value]
-        if not isinstance(value, str) or len(value) <= self.candidates.smallest:
-            return value
-        if weight(measure_text(value)) < self.candidates.smallest:
-            return value
-        cut.append(value)
-        hints = ["Read the file"] if tool.path_inputs else []
-        if self.history_tool:
-            hints.append(f"{self.history_tool} #{n} has it")
-        again = f" {', or '.join(hints)}." if hints else ""
-        return f"[{pluralize(len(value), 'character')}, cleared to make room.{again}]"
 
 
 def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
@@ -312,10 +120,31 @@ class Beside:
 
 @dataclass(frozen=True, kw_only=True)
 class ClearingFacts:
-    candidates: Candidates
-    now: Snapshot
-    standing: CacheStanding
-    settings: ClearSettings
+    """What is known before a call of the old results, the cache and the prices."""
+
+    candidates: Candidates = field(default_factory=Candidates)
+    settings: Settings = field(default_factory=Settings)
+    history: Sequence[AnyEntry]
+    full: Fullness
+    scale: float
+    """Tokens per unit of weight."""
+    frame_weight: float
+    cached_tokens: int
+    cold: str
+    """Why the cache can no longer be read, or "" if it can."""
+    is_readable_from: float
+    """A timestamp: prefixes used since then are still cached."""
+    costs: CostModel
+    stake_usd: float = math.inf
+    """The most that a cache rewrite may cost."""
+    can_move: bool = True
+    """The prefix that was already sent may change."""
+    has_edits: bool = False
+    is_stale: bool = False
+    """The provider ignored cache edits, or no longer applies them."""
+    is_served: bool = False
+    asks_price: bool = True
+    """Enough has changed since clearing was last found not to pay."""
     inputs: Callable[[], Sequence[OldInput]] = tuple
     """Long inputs of old calls."""
     thinking: Callable[[], Sequence[Round]] = tuple
@@ -323,31 +152,115 @@ class ClearingFacts:
 
     @cached_property
     def batch(self) -> Batch:
-        return self.candidates.batch(self.settings.keep_results)
+        return self.candidates.batch(self.settings.clear.keep_results)
 
     @cached_property
     def spared(self) -> Batch:
-        return spare_needed(self.batch, self.candidates, self.now)
+        return spare_needed(self)
 
     @property
     def is_dead(self) -> bool:
-        return bool(self.now.cold) and self.now.cold != NEVER_CACHED and self.settings.idle
+        return bool(self.cold) and self.cold != NEVER_CACHED and self.settings.clear.idle
 
     @property
     def has_own_cut(self) -> bool:
         """True if a rule for stale edits, a dead cache or cache edits decides, for or against."""
-        one = self.standing
-        return one.is_stale or (self.is_dead and one.can_move) or self.edits
+        return self.is_stale or (self.is_dead and self.can_move) or self.can_edit
 
     @property
-    def edits(self) -> bool:
-        return self.standing.has_edits and not self.now.cold and not self.standing.is_stale
+    def can_edit(self) -> bool:
+        return self.has_edits and not self.cold and not self.is_stale
 
     @property
     def is_tight(self) -> bool:
         """True if space must be freed now. Cheap, unlike the checks that read every result."""
-        now = self.now
-        return now.is_at_line or (now.full.is_blocked and self.standing.can_move)
+        full = self.full
+        is_at_line = full.window.auto and full.used_tokens >= full.window.auto_tokens
+        return is_at_line or (full.is_blocked and self.can_move)
+
+    @property
+    def is_mostly_empty(self) -> bool:
+        """True while clearing cached results would only lose information."""
+        share = self.settings.clear.warm_share
+        return self.full.used_tokens < share * self.full.window.base_tokens
+
+    def is_enough(self, tokens: int, least_tokens: int) -> bool:
+        return tokens >= max(1, scale_tokens(least_tokens, self.full.window.limit_tokens))
+
+    def freed_tokens(self, batch: Batch) -> int:
+        return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
+
+    def payback(self, batch: Batch) -> Payback:
+        return payback(self.costs, self._edit(batch))
+
+    def limit_to_stake(self, batch: Batch) -> Batch:
+        """Return the newest part of a batch whose rewrite is within the stake. Later is cheaper."""
+
+        def is_affordable(start: int) -> bool:
+            return edit_cost_usd(self.costs, self._edit(batch.since(start))) <= self.stake_usd
+
+        # A later start only gets cheaper, so the first affordable one can be found by bisection.
+        return batch.since(bisect_left(range(len(batch)), True, key=is_affordable))
+
+    def _edit(self, batch: Batch) -> HistoryEdit:
+        first, last = batch.results[0], batch.results[-1]
+        return HistoryEdit(
+            prompt_tokens=self.full.used_tokens,
+            cache=self._cache_state(first),
+            at_tokens=self._tokens(first.before),
+            until_tokens=self._tokens(last.before + last.weight),
+            removed_tokens=round(batch.weight * self.scale),
+            added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
+        )
+
+    def _cache_state(self, first: Candidate) -> CacheState:
+        """Return what can still be read from the cache if everything from `first` on changes.
+
+        Each call leaves its prompt in the cache, so the text before a round is readable while a
+        prefix from that time is alive.
+        """
+        if self.cold:
+            return CacheState()
+        frame, before = self._tokens(0.0), self._tokens(first.before)
+        is_left = time_of(self.history, first.order) >= self.is_readable_from
+        return CacheState(
+            tokens=min(self.cached_tokens, self.full.used_tokens),
+            marked=(frame, before) if is_left else (frame,),
+        )
+
+    def need_usd(self, result: Candidate, *, is_reread: bool, freed_tokens: int) -> float:
+        """Return the expected cost of clearing a result together with `freed_tokens` others."""
+        rate = needed_rate(result.tool.kind, max(0, self.candidates.rounds - result.round))
+        if is_reread and result.tool.kind == "read":
+            rate = min(rate, NEEDED_REREAD)
+        prompt = max(0, self.full.used_tokens - freed_tokens)
+        again = need_usd(self.costs, prompt, result.weight * self.scale)
+        return rate * self.settings.cost.need_weight * again
+
+    def keep_usd(self, result: Candidate) -> float:
+        tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
+        now = self.write_usd(tokens) if self.cold else 0.0
+        return now + self.costs.forecast.warm_calls * self.read_usd(tokens)
+
+    @cached_property
+    def _step(self) -> CostStep:
+        return step_at(self.costs.listed, self.full.used_tokens)
+
+    def read_usd(self, tokens: int) -> float:
+        return self._step.prices.read * tokens / TOKENS_PER_PRICE
+
+    def write_usd(self, tokens: int) -> float:
+        return self._step.write(self.costs.lifetime) * tokens / TOKENS_PER_PRICE
+
+    def _tokens(self, weight: float) -> int:
+        return round((self.frame_weight + weight) * self.scale)
+
+
+def time_of(history: Sequence[AnyEntry], n: int) -> float:
+    if 0 < n <= len(history) and history[n - 1].n == n:
+        return history[n - 1].at
+    i = bisect_left(history, n, key=attrgetter("n"))
+    return history[i].at if i < len(history) and history[i].n == n else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,12 +279,12 @@ class Clear:
 
 def clear_stale(facts: ClearingFacts) -> Clear | str:
     """Rewrite results a cache edit failed to delete, and more: the rest is rewritten anyway."""
-    if not facts.standing.is_stale:
+    if not facts.is_stale:
         return ""
     # First of all, because the provider still counts results that the view treats as gone.
-    if facts.standing.can_move:
-        taken = _add_free(facts.candidates.edited, facts.batch, facts.now)
-        why = f"{describe_batch(taken, facts.now)}: the provider's cache cannot delete them"
+    if facts.can_move:
+        taken = _add_free(facts.candidates.edited, facts.batch, facts)
+        why = f"{describe_batch(taken, facts)}: the provider's cache cannot delete them"
         return _make_plan(facts, taken, why)
     # A rewrite would drop the thinking of the running tool loop; a compaction would drop more.
     return _clear_at_threshold(facts, facts.candidates.edited + facts.batch)
@@ -381,64 +294,62 @@ def clear_cold(facts: ClearingFacts) -> Clear | str:
     """Clear for free, as the next call writes everything anyway."""
     # Not without caching: every call is cold then, so this would clear before each of them.
     if not facts.is_dead:
-        return "" if facts.now.cold else "the cache is alive"
-    if not facts.standing.can_move:
-        return "the thinking of the running turn is bound to what was sent"
+        return "" if facts.cold else "the cache is alive"
+    if not facts.can_move:
+        return BOUND
     # The provider left these out of its own copy; they are still in the text that is sent anew.
     hidden = facts.candidates.edited + facts.candidates.served
-    taken = _add_free(hidden, facts.spared, facts.now)
+    taken = _add_free(hidden, facts.spared, facts)
     beside = _choose_beside(facts, taken)
     if not taken:
-        if beside.tokens < max(1, facts.now.scale_tokens(IDLE_LEAST_TOKENS)):
-            return "too little is worth clearing"
+        if not facts.is_enough(beside.tokens, IDLE_LEAST_TOKENS):
+            return TOO_LITTLE
         what, freed = f"cleared {beside.described},", beside.tokens
     else:
-        what, freed = describe_batch(taken, facts.now), facts.now.freed_tokens(taken)
-    saved = facts.now.write_usd(freed)
-    why = f"{what} for free, as {facts.now.cold}{_format_saving('the next call', saved)}"
+        what, freed = describe_batch(taken, facts), facts.freed_tokens(taken)
+    saved = facts.write_usd(freed)
+    why = f"{what} for free, as {facts.cold}{_format_saving('the next call', saved)}"
     return _make_plan(facts, taken, why, -saved)
 
 
 def clear_edits(facts: ClearingFacts) -> Clear | str:
     """Delete results inside a live cache, which rewrites nothing."""
-    if not facts.edits:
+    if not facts.can_edit:
         return ""
-    batch, now = facts.batch, facts.now
+    batch = facts.batch
     active = len(facts.candidates.heavy) + facts.candidates.unread
-    is_due = active >= EDITS_TRIGGER_RESULTS and not now.is_mostly_empty
+    is_due = active >= EDITS_TRIGGER_RESULTS and not facts.is_mostly_empty
     # deleting fewer results pays if it avoids a compaction, because nothing is rewritten
     if not batch or not (is_due or isinstance(_clear_at_threshold(facts, batch), Clear)):
         return f"{pluralize(active, 'result')}, fewer than {EDITS_TRIGGER_RESULTS}"
-    saved = now.read_usd(now.freed_tokens(batch))
-    why = f"{describe_batch(batch, now)} inside the provider's cache{_format_saving('each call', saved)}"
+    saved = facts.read_usd(facts.freed_tokens(batch))
+    why = f"{describe_batch(batch, facts)} inside the provider's cache{_format_saving('each call', saved)}"
     return Clear(batch=batch, why=why, how="edited", saves_usd=max(0.0, saved))
 
 
 def clear_paid(facts: ClearingFacts) -> Clear | str:
     """Clear a batch that pays for the rewrite of the cache."""
-    one, now = facts.standing, facts.now
-    if facts.has_own_cut or not facts.settings.paid or one.is_served:
+    if facts.has_own_cut or not facts.settings.clear.paid or facts.is_served:
         return ""
-    if not one.can_move:
-        return "the thinking of the running turn is bound to what was sent"
-    if not now.cold and now.is_mostly_empty:
+    if not facts.can_move:
+        return BOUND
+    if not facts.cold and facts.is_mostly_empty:
         return "the window is mostly empty"
-    if not one.asks_price:
+    if not facts.asks_price:
         return "it did not pay, and little has come since"
-    batch = now.limit_to_stake(facts.spared)
-    if now.freed_tokens(batch) < max(1, now.scale_tokens(PAID_LEAST_TOKENS)):
-        return "too little is worth clearing"
-    found = now.payback(batch)
-    if found is None:
+    batch = facts.limit_to_stake(facts.spared)
+    if not facts.is_enough(facts.freed_tokens(batch), PAID_LEAST_TOKENS):
+        return TOO_LITTLE
+    if facts.costs.listed == UNPRICED:
         return "the model has no price"
+    found = facts.payback(batch)
     cost, saves = exact_dollars(found.cost_now_usd), exact_dollars(found.saved_per_call_usd)
     if not found.worth_it:
         return f"it would cost {cost} now and save {saves} a call"
     money = f"it costs {cost} now and saves {saves} a call"
     if found.cost_now_usd <= 0:
         money = f"the next call costs {exact_dollars(-found.cost_now_usd)} less"
-    why = f"{describe_batch(batch, now)}: {money}"
-    return _make_plan(facts, batch, why, found.cost_now_usd)
+    return _make_plan(facts, batch, f"{describe_batch(batch, facts)}: {money}", found.cost_now_usd)
 
 
 def clear_at_threshold(facts: ClearingFacts) -> Clear | str:
@@ -449,36 +360,34 @@ def clear_at_threshold(facts: ClearingFacts) -> Clear | str:
 
 
 def _clear_at_threshold(facts: ClearingFacts, batch: Batch) -> Clear | str:
-    now = facts.now
     if not facts.is_tight:
         return ""
     if not batch:
         return "there is nothing to clear"
-    left = now.full.used_tokens - now.freed_tokens(batch)
-    most = (1 - facts.settings.line_room) * now.full.window.base_tokens
+    left = facts.full.used_tokens - facts.freed_tokens(batch)
+    most = (1 - facts.settings.clear.line_room) * facts.full.window.base_tokens
     if left > most:
         return f"it would leave {left:,} tokens, more than {most:,.0f}"
-    found = now.payback(batch)
-    cost = max(0.0, found.cost_now_usd) if found else 0.0
+    cost = max(0.0, facts.payback(batch).cost_now_usd)
     money = f"; it costs {exact_dollars(cost)}" if cost > 0 else ""
-    why = f"{describe_batch(batch, now)}, so that nothing needs to be compacted yet{money}"
+    why = f"{describe_batch(batch, facts)}, so that nothing needs to be compacted yet{money}"
     return _make_plan(facts, batch, why, cost)
 
 
-def _add_free(hidden: Batch, batch: Batch, now: Snapshot) -> Batch:
-    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(IDLE_LEAST_TOKENS))
+def _add_free(hidden: Batch, batch: Batch, facts: ClearingFacts) -> Batch:
+    is_enough = facts.is_enough(facts.freed_tokens(batch), IDLE_LEAST_TOKENS)
     return hidden + batch if is_enough else hidden
 
 
-def plan_served(found: Batch, tokens: int, now: Snapshot) -> Clear:
+def plan_served(found: Batch, tokens: int, facts: ClearingFacts) -> Clear:
     """Describe the provider's own clearing, which the view only follows."""
-    freed = max(0, now.freed_tokens(found))
+    freed = max(0, facts.freed_tokens(found))
     size = f"{tokens:,}" if tokens else f"about {freed:,}"
     why = (
         f"the provider cleared {pluralize(len(found), 'result')} on its side, {size} tokens, "
-        f"presumably the oldest{_format_saving('each call', now.read_usd(tokens or freed))}"
+        f"presumably the oldest{_format_saving('each call', facts.read_usd(tokens or freed))}"
     )
-    return Clear(batch=found, why=why, how="server", saves_usd=now.read_usd(freed))
+    return Clear(batch=found, why=why, how="server", saves_usd=facts.read_usd(freed))
 
 
 def _format_saving(what: str, usd: float) -> str:
@@ -488,42 +397,41 @@ def _format_saving(what: str, usd: float) -> str:
 def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0.0) -> Clear:
     """Plan a rewrite, including the inputs and thinking that it also removes."""
     beside = _choose_beside(facts, batch)
-    freed = facts.now.freed_tokens(batch) + beside.tokens
-    saves = facts.now.read_usd(max(0, freed))
+    saves = facts.read_usd(max(0, facts.freed_tokens(batch) + beside.tokens))
     return Clear(batch=batch, why=why, cost_usd=cost_usd, saves_usd=saves, beside=beside)
 
 
 def _choose_beside(facts: ClearingFacts, batch: Batch) -> Beside:
     """Choose inputs and thinking to clear along with a plan, or alone if the cache is dead."""
-    rewritten = () if facts.is_dead else batch.results
+    rewritten, settings = () if facts.is_dead else batch.results, facts.settings.clear
     # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
     start = min((one.order for one in rewritten), default=0)
-    inputs = facts.inputs() if facts.settings.inputs else ()
+    inputs = facts.inputs() if settings.inputs else ()
     taken = tuple(one for one in inputs if one.order >= start)
-    drops = facts.is_dead and facts.settings.thinking
-    thinking = tuple(facts.thinking()) if drops else ()
+    thinking = tuple(facts.thinking()) if facts.is_dead and settings.thinking else ()
     lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
-    return Beside(inputs=taken, thinking=thinking, tokens=round(lighter * facts.now.scale))
+    return Beside(inputs=taken, thinking=thinking, tokens=round(lighter * facts.scale))
 
 
-def spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
+def spare_needed(facts: ClearingFacts) -> Batch:
     """Leave out results that are cheaper to keep than the chance of needing them.
 
     Other parts of a file that was read again are needed, but seldom. The loop repeats because a
     shorter prompt makes fetching cheaper, so more results become worth clearing.
     """
-    newest = {_question(one): one.id for one in candidates.newest}
-    reads = [one for one in candidates.newest if one.tool.kind == "read"]
+    newest = {_question(one): one.id for one in facts.candidates.newest}
+    reads = [one for one in facts.candidates.newest if one.tool.kind == "read"]
     readings = {path: one.id for one in reads for path in one.paths}
 
     def is_worth_keeping(one: Candidate, freed_tokens: int) -> bool:
         is_reread = any(readings.get(path, one.id) != one.id for path in one.paths)
-        need = now.need_usd(one, is_reread=is_reread, freed_tokens=freed_tokens)
-        return need >= now.keep_usd(one) > 0
+        need = facts.need_usd(one, is_reread=is_reread, freed_tokens=freed_tokens)
+        return need >= facts.keep_usd(one) > 0
 
+    batch = facts.batch
     kept, taken = batch.results, batch.since(len(batch))
     while True:
-        freed = now.freed_tokens(taken)
+        freed = facts.freed_tokens(taken)
         still = [
             one
             for one in kept
@@ -538,16 +446,13 @@ def _question(result: Candidate) -> str:
     return f"{result.use.name} {result.use.input}"
 
 
-def describe_batch(batch: Batch, now: Snapshot) -> str:
-    fresh = Batch()
-    for result in batch.results:
-        if result.result.cleared is None:
-            fresh.add(result)
+def describe_batch(batch: Batch, facts: ClearingFacts) -> str:
+    fresh = batch.without({one.id for one in batch.results if one.result.cleared is not None})
     known = len(batch) - len(fresh)
     parts = []
     if fresh or not known:
         parts.append(
-            f"cleared {pluralize(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+            f"cleared {pluralize(len(fresh), 'old result')}, about {max(0, facts.freed_tokens(fresh)):,} tokens"
         )
     if known:
         parts.append(

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
-from longhold.core.request.lifetime import Lifetime, seconds_of
-from longhold.core.settings import CostSettings
+from longhold.core.models.prices import TOKENS_PER_PRICE, Prices
+from longhold.core.request.lifetime import Lifetime
 from longhold.core.tools.protocol import ToolKind
 
 KNOWN_TARIFFS = 64  # one per model and day that a process prices
@@ -87,22 +86,12 @@ class CacheState:
     """Length of the cached prefix of the current prompt; 0 means a cold cache."""
     marked: tuple[int, ...] = ()
     """Ends of shorter cached prefixes, each at a cache breakpoint of the request."""
-    lifetime: Lifetime = "5m"
-
-    @property
-    def is_cold(self) -> bool:
-        return self.tokens == 0
 
     def count_readable(self, tokens: int) -> int:
         """Return how many tokens can be read if everything after this position changes."""
         if tokens >= self.tokens:
             return self.tokens
         return max((end for end in self.marked if end <= tokens), default=0)
-
-    def after(self, idle_seconds: float, lives_seconds: float | None = None) -> "CacheState":
-        """Return the later state; `lives_seconds` is a provider's own lifetime."""
-        lives = seconds_of(self.lifetime) if lives_seconds is None else lives_seconds
-        return self if idle_seconds < lives else CacheState(lifetime=self.lifetime)
 
 
 class CostStep(NamedTuple):
@@ -206,12 +195,10 @@ def needed_rate(kind: ToolKind, age_calls: int) -> float:
     return float(NEEDED_RATES.get(kind, 0.0) * 0.5 ** (age_calls / HALVING_CALLS))
 
 
-def need_usd(
-    costs: CostModel, prompt_tokens: float, tokens: float, settings: CostSettings
-) -> float:
+def need_usd(costs: CostModel, prompt_tokens: float, tokens: float) -> float:
+    """Return the cost of fetching a result again: one more call that asks for it."""
     asking = GET_AGAIN_TOKENS * step_at(costs.listed, prompt_tokens).prices.output
-    again = costs.call_usd(prompt_tokens + tokens, prompt_tokens) + asking / TOKENS_PER_PRICE
-    return settings.need_weight * again
+    return costs.call_usd(prompt_tokens + tokens, prompt_tokens) + asking / TOKENS_PER_PRICE
 
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
@@ -220,6 +207,11 @@ WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEdit:
+    """An edit of a prompt that is about to be sent."""
+
+    prompt_tokens: float
+    """The length of the prompt without the edit."""
+    cache: CacheState
     at_tokens: int
     until_tokens: int
     """End of the last change in the current prompt. The next edit begins there."""
@@ -229,6 +221,10 @@ class HistoryEdit:
     @property
     def net_tokens(self) -> int:
         return self.removed_tokens - self.added_tokens
+
+    @property
+    def shorter_tokens(self) -> float:
+        return self.prompt_tokens - self.net_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,72 +237,53 @@ class Payback:
     """Mean saving until the session ends or the cache expires, minus the cost."""
     waiting_gain_usd: float
     """How much more the best later moment gains; 0 if acting now is best."""
-    worth_it: bool
+
+    @property
+    def worth_it(self) -> bool:
+        return self.expected_gain_usd > 0 and self.waiting_gain_usd == 0.0
 
 
-def payback(
-    edit: HistoryEdit,
-    *,
-    prompt_tokens: int,
-    cache: CacheState,
-    model: str | Prices,
-    forecast: Forecast | None = None,
-) -> Payback | None:
-    """Evaluate an edit of a prompt that is about to be sent; None if the model has no price."""
-    listed = prices(model) if isinstance(model, str) else model
-    if listed is None:
-        return None
-    costs = CostModel(listed=listed, forecast=forecast or Forecast(), lifetime=cache.lifetime)
-    shorter = prompt_tokens - edit.net_tokens
-    cost_now = edit_cost_usd(costs, edit, prompt_tokens, cache)
-    saved = costs.next_usd(prompt_tokens) - costs.next_usd(shorter)
-    gain = costs.ahead_usd(prompt_tokens) - costs.ahead_usd(shorter) - cost_now
-    waiting = 0.0
-    if gain > 0 and cost_now > 0:
-        waiting = max(0.0, _waiting_usd(costs, edit, prompt_tokens, cache))
+def payback(costs: CostModel, edit: HistoryEdit) -> Payback:
+    cost_now, gain = edit_cost_usd(costs, edit), _gain_usd(costs, edit)
+    is_waiting = gain > 0 and cost_now > 0
     return Payback(
         cost_now_usd=cost_now,
-        saved_per_call_usd=saved,
+        saved_per_call_usd=costs.next_usd(edit.prompt_tokens) - costs.next_usd(edit.shorter_tokens),
         expected_gain_usd=gain,
-        waiting_gain_usd=waiting,
-        worth_it=gain > 0 and waiting == 0.0,
+        waiting_gain_usd=max(0.0, _waiting_usd(costs, edit)) if is_waiting else 0.0,
     )
 
 
-def edit_cost_usd(
-    costs: CostModel, edit: HistoryEdit, prompt_tokens: float, cache: CacheState
-) -> float:
-    shorter = prompt_tokens - edit.net_tokens
+def edit_cost_usd(costs: CostModel, edit: HistoryEdit) -> float:
+    prompt, shorter, cache = edit.prompt_tokens, edit.shorter_tokens, edit.cache
     kept = min(cache.count_readable(edit.at_tokens), shorter)
-    plain = costs.call_usd(prompt_tokens, min(cache.tokens, prompt_tokens))
-    return costs.call_usd(shorter, kept) - plain
+    return costs.call_usd(shorter, kept) - costs.call_usd(prompt, min(cache.tokens, prompt))
 
 
-def _waiting_usd(
-    costs: CostModel, edit: HistoryEdit, prompt_tokens: int, cache: CacheState
-) -> float:
+def _gain_usd(costs: CostModel, edit: HistoryEdit) -> float:
+    saved = costs.ahead_usd(edit.prompt_tokens) - costs.ahead_usd(edit.shorter_tokens)
+    return saved - edit_cost_usd(costs, edit)
+
+
+def _waiting_usd(costs: CostModel, edit: HistoryEdit) -> float:
     """Return how much more the edit gains at its best later moment than now.
 
     Waiting also postpones the next edit, which is worth the gain of repeating this one on later
     growth. A length at which prices rise is a deadline: calls beyond it add to the price of
     waiting.
     """
-    shorter = prompt_tokens - edit.net_tokens
-    level = replace(costs, listed=step_at(costs.listed, shorter).prices)
-    again = _repeated_usd(level, edit, prompt_tokens, cache)
-    now = level.ahead_usd(prompt_tokens) - level.ahead_usd(shorter)
-    now -= edit_cost_usd(level, edit, prompt_tokens, cache)
-    stays = costs.forecast.stays_warm
+    level = replace(costs, listed=step_at(costs.listed, edit.shorter_tokens).prices)
+    again, stays = _repeated_usd(level, edit), costs.forecast.stays_warm
     later = max(
-        _later_usd(level, edit, prompt_tokens, cache, wait)
-        - _beyond_usd(costs, level, prompt_tokens, wait)
+        _later_usd(level, edit, wait)
+        - _beyond_usd(costs, level, edit.prompt_tokens, wait)
         - (1 - stays**wait) * again
         for wait in WAITS
     )
-    return later - now
+    return later - _gain_usd(level, edit)
 
 
-def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: int, wait: int) -> float:
+def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: float, wait: int) -> float:
     growth, stays = costs.forecast.growth_tokens, costs.forecast.stays_warm
     if step_at(costs.listed, prompt_tokens + wait * growth).prices == level.listed:
         return 0.0
@@ -317,29 +294,30 @@ def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: int, wait: in
     )
 
 
-def _repeated_usd(
-    costs: CostModel, edit: HistoryEdit, prompt_tokens: int, cache: CacheState
-) -> float:
+def _repeated_usd(costs: CostModel, edit: HistoryEdit) -> float:
     """Value the state after the edit: edits repeated at the best interval."""
-    shorter = prompt_tokens - edit.net_tokens
     settled = edit.until_tokens - edit.net_tokens
-    kept = cache.count_readable(edit.at_tokens)
+    kept = edit.cache.count_readable(edit.at_tokens)
     begins = max(kept, settled - (edit.at_tokens - kept))
-    fresh = replace(edit, at_tokens=begins, until_tokens=settled, removed_tokens=0, added_tokens=0)
-    later = replace(cache, tokens=shorter, marked=(begins,))
+    fresh = HistoryEdit(
+        prompt_tokens=edit.shorter_tokens,
+        cache=CacheState(tokens=round(edit.shorter_tokens), marked=(begins,)),
+        at_tokens=begins,
+        until_tokens=settled,
+        removed_tokens=0,
+    )
     stays = costs.forecast.stays_warm
-    gains = (_later_usd(costs, fresh, shorter, later, wait) / (1 - stays**wait) for wait in WAITS)
-    return max(0.0, *gains)
+    return max(0.0, *(_later_usd(costs, fresh, wait) / (1 - stays**wait) for wait in WAITS))
 
 
-def _later_usd(
-    costs: CostModel, edit: HistoryEdit, prompt_tokens: int, cache: CacheState, wait: int
-) -> float:
+def _later_usd(costs: CostModel, edit: HistoryEdit, wait: int) -> float:
     """Return the expected gain of making the edit `wait` calls from now, compared with never."""
     forecast = costs.forecast
-    grown = prompt_tokens + wait * forecast.growth_tokens
-    more = round(edit.removed_tokens + wait * forecast.removable_tokens)
-    larger = replace(edit, removed_tokens=more)
-    warm = replace(cache, tokens=round(grown - forecast.growth_tokens))
-    saved = costs.ahead_usd(grown) - costs.ahead_usd(grown - larger.net_tokens)
-    return float(forecast.stays_warm**wait * (saved - edit_cost_usd(costs, larger, grown, warm)))
+    grown = edit.prompt_tokens + wait * forecast.growth_tokens
+    later = replace(
+        edit,
+        prompt_tokens=grown,
+        cache=replace(edit.cache, tokens=round(grown - forecast.growth_tokens)),
+        removed_tokens=round(edit.removed_tokens + wait * forecast.removable_tokens),
+    )
+    return float(forecast.stays_warm**wait * _gain_usd(costs, later))

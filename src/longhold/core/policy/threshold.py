@@ -79,9 +79,8 @@ def cheapest_line(
     costs = CostModel(listed=listed, forecast=forecast, lifetime=lifetime)
     rewritten = costs.call_usd(compacted_tokens, min(frame_tokens, compacted_tokens))
     reread = COMPACTION_NEED_TOKENS
-    rewritten += COMPACTION_NEEDS * need_usd(
-        costs, compacted_tokens, reread / max(1.0, COMPACTION_NEEDS), cost
-    )
+    again = need_usd(costs, compacted_tokens, reread / max(1.0, COMPACTION_NEEDS))
+    rewritten += COMPACTION_NEEDS * cost.need_weight * again
     best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
     prompt = float(compacted_tokens + reread)
     while prompt + forecast.growth_tokens <= window.auto_tokens:

@@ -4,7 +4,7 @@ import pytest
 
 from longhold.core.log.entries import Cleared, Compacted, Replied, Undone
 from longhold.core.messages import Text, Usage
-from longhold.core.stages.clear.clear import ClearingBalance
+from longhold.core.stages.clear.clear import CallStats
 
 MODEL = "claude-opus-4-8"
 
@@ -19,9 +19,9 @@ def cleared(n, cost_usd, saves_usd):
 
 
 def balance_of(*history):
-    balance = ClearingBalance()
+    balance = CallStats()
     for end in range(len(history) + 1):
-        balance.follow(history[:end], MODEL)
+        balance.follow(history[:end], 300.0)
     return balance
 
 

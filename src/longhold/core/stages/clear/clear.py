@@ -27,18 +27,16 @@ from longhold.core.models.prices import price_call, prices
 from longhold.core.policy.candidates import Batch, Candidate, Candidates, weight
 from longhold.core.policy.clearing import (
     NEVER_CACHED,
-    CacheStanding,
+    UNPRICED,
     Clear,
     ClearingFacts,
-    InputShortener,
     ReadableCache,
-    Snapshot,
     old_thinking,
     plan_served,
 )
-from longhold.core.policy.cost_model import expect
+from longhold.core.policy.cost_model import CostModel, expect
 from longhold.core.policy.decide import SpaceDecision
-from longhold.core.request.lifetime import Lifetime, describe_lifetime, lifetime_seconds
+from longhold.core.request.lifetime import describe_lifetime, lifetime_seconds
 from longhold.core.request.server_side import (
     OPTION,
     cleared_count,
@@ -47,7 +45,7 @@ from longhold.core.request.server_side import (
     edits_in,
     has_edits,
 )
-from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, placeholder_of
+from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, InputShortener, placeholder_of
 from longhold.core.stages.space import Part, drops_thinking, may_move
 from longhold.core.tools.describe import HISTORY, Describe, build_describe, description_of
 from longhold.core.turn.engine import Engine
@@ -59,6 +57,8 @@ EDITS_FAILED = "cache edits"
 
 @dataclass(slots=True)
 class CallStats:
+    """What the log says about calls: the cache, the bill, and what clearings have saved so far."""
+
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
@@ -73,6 +73,10 @@ class CallStats:
     """The last answer whose prompt the provider had shortened."""
     served_tokens: int = 0
     """Tokens cleared there in addition to those cleared from the previous prompt."""
+    billed_usd: float = 0.0
+    saved_usd: float = 0.0
+    """Negative until a rewrite has paid for itself."""
+    _saving: dict[int, float] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
     _response: str = ""
@@ -82,6 +86,14 @@ class CallStats:
             self.__init__()  # type: ignore[misc]
         for entry in self._cursor.advance(history):
             self._count(entry, lifetime_seconds)
+            self._book(entry)
+
+    def stake_usd(self, share: float) -> float:
+        """Return the largest acceptable cost of a cache rewrite.
+
+        Even if the session ended right after it, clearing would have cost at most `share` extra.
+        """
+        return math.inf if share >= 1 else share * self.billed_usd + self.saved_usd
 
     def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
         match entry:
@@ -106,9 +118,24 @@ class CallStats:
             case Failed(what=what) if what == EDITS_FAILED:
                 self.edits_failed = True
 
+    def _book(self, entry: AnyEntry) -> None:
+        match entry:
+            case Cleared():
+                self.saved_usd -= entry.cost_usd
+                self._saving[entry.n] = entry.saves_usd
+            case Undone(target=target):
+                self._saving.pop(target, None)
+            case Compacted():
+                self._saving.clear()
+
     def _answer(self, entry: Replied) -> None:
         # An answer may be logged in several pieces with one id; together they are one call.
-        self.calls += not entry.response_id or entry.response_id != self._response
+        is_new = not entry.response_id or entry.response_id != self._response
+        self.calls += is_new
+        if is_new and entry.usage is not None:
+            model, day = entry.model or self._model, day_of(entry.at)
+            self.billed_usd += price_call(model, entry.usage, day).usd
+            self.saved_usd += sum(self._saving.values())
         self._response = entry.response_id
         self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
         if entry.applied:
@@ -127,88 +154,25 @@ class CallStats:
         return self.void_at > self.began_at
 
 
-@dataclass(slots=True)
-class ClearingBalance:
-    """What a session has cost, and what its clearings have saved so far."""
-
-    billed_usd: float = 0.0
-    saved_usd: float = 0.0
-    """Negative until a rewrite has paid for itself."""
-    _saving: dict[int, float] = field(default_factory=dict)
-    _cursor: LogCursor = field(default_factory=LogCursor)
-    _model: str = ""
-    _response: str = ""
-
-    def follow(self, history: Sequence[AnyEntry], model: str) -> None:
-        if self._cursor.is_past(history):
-            self.__init__()  # type: ignore[misc]
-        self._model = model
-        for entry in self._cursor.advance(history):
-            self._count(entry)
-
-    def stake_usd(self, share: float) -> float:
-        """Return the largest acceptable cost of a cache rewrite.
-
-        Even if the session ended right after it, clearing would have cost at most `share` extra.
-        """
-        return share * self.billed_usd + self.saved_usd
-
-    def _count(self, entry: AnyEntry) -> None:
-        match entry:
-            case Replied(response_id=response, usage=usage) if usage is not None:
-                if response and response == self._response:
-                    return
-                self._response = response
-                spent = price_call(entry.model or self._model, usage, day_of(entry.at))
-                self.billed_usd += spent.usd
-                self.saved_usd += sum(self._saving.values())
-            case Cleared():
-                self.saved_usd -= entry.cost_usd
-                self._saving[entry.n] = entry.saves_usd
-            case Undone(target=target):
-                self._saving.pop(target, None)
-            case Compacted():
-                self._saving.clear()
-
-
-def take_snapshot(
-    engine: Engine, candidates: Candidates, stats: CallStats, *, stake_usd: float = math.inf
-) -> Snapshot:
-    full, view, frame = engine.fullness(), engine.view, engine.frame
-    lifetime: Lifetime = frame.lifetime
-    standing = read_cache(engine, stats)
-    now, total = engine.monitor.clock(), weight(view.total)
-    scale = full.used_tokens / total if total > 0 else 1.0
-    frame_weight = weight(frame.measure)
+def expect_costs(
+    engine: Engine, candidates: Candidates, stats: CallStats, scale: float
+) -> CostModel:
+    frame, used = engine.frame, engine.fullness().used_tokens
     cleared = round(candidates.cleared_weight * scale)
-    cold, listed = standing.cold, prices(engine.model)
-    if cold == NEVER_CACHED and listed is not None:
-        listed = listed.without_cache()
     outlook = expect(
         calls=stats.calls,
         cold_calls=stats.cold_calls,
         # What was cleared had been added as well: without it, clearing would look like slow growth.
-        grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
+        grown_tokens=max(0, round(used - weight(frame.measure) * scale) + cleared),
         removable_tokens=round(candidates.heavy.weight * scale) + cleared,
-        lifetime=lifetime,
+        lifetime=frame.lifetime,
     )
-    return Snapshot(
-        history=view.history,
-        full=full,
-        scale=scale,
-        frame_weight=frame_weight,
-        cached_tokens=_count_cached(view, standing, scale),
-        cold=standing.cold,
-        is_readable_from=now - lifetime_seconds(engine.model, lifetime),
-        lifetime=lifetime,
-        listed=listed,
-        # Without a cache no pause ends what clearing saves.
-        outlook=replace(outlook, cold_share=0.0) if cold == NEVER_CACHED else outlook,
-        cost=engine.settings.cost,
-        warm_share=engine.settings.clear.warm_share,
-        stake_usd=stake_usd,
-        rounds=candidates.rounds,
-    )
+    listed = prices(engine.model) or UNPRICED
+    if frame.cached:
+        return CostModel(listed=listed, forecast=outlook, lifetime=frame.lifetime)
+    # Without a cache no pause ends what clearing saves.
+    steady = replace(outlook, cold_share=0.0)
+    return CostModel(listed=listed.without_cache(), forecast=steady, lifetime=frame.lifetime)
 
 
 def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
@@ -296,7 +260,7 @@ class Clearing(Part):
         self._tell = tell
         self._is_main = is_main
         self._candidates: Candidates | None = None
-        self._stats, self._balance = CallStats(), ClearingBalance()
+        self._stats = CallStats()
         self._served = 0
         self._refused = 0.0
         """The batch weight at which clearing was last found not to pay."""
@@ -322,22 +286,48 @@ class Clearing(Part):
         }
 
     def _look(self, engine: Engine) -> ClearingFacts:
-        settings, view = engine.settings.clear, engine.view
+        view, vetoes = engine.view, engine.view.in_force.vetoes
         candidates = self.look(engine)
-        now = take_snapshot(engine, candidates, self._stats, stake_usd=self._stake_usd(engine))
-        if now.full.is_blocked and view.in_force.vetoes:
+        if vetoes and engine.fullness().is_blocked:
             # An undo is a veto only as long as something can be sent without breaking it.
             candidates.follow(view, is_forced=True)
-        vetoes, shortener = view.in_force.vetoes, InputShortener(candidates, _history_tool(engine))
-        self._looked = ClearingFacts(
-            candidates=candidates,
-            now=now,
-            standing=self._standing(engine, candidates, now),
-            settings=settings,
-            inputs=partial(shortener.old_inputs, view, settings.keep_results, vetoes),
+        shortener, keep = (
+            InputShortener(candidates, _history_tool(engine)),
+            engine.settings.clear.keep_results,
+        )
+        grown = abs(candidates.heavy.weight - self._refused)
+        facts = self._measure(engine, candidates)
+        self._looked = replace(
+            facts,
+            asks_price=bool(facts.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
+            inputs=partial(shortener.old_inputs, view, keep, vetoes),
             thinking=partial(old_thinking, view, vetoes),
         )
         return self._looked
+
+    def _measure(self, engine: Engine, candidates: Candidates) -> ClearingFacts:
+        view, frame, model, stats = engine.view, engine.frame, engine.model, self._stats
+        full, total, known = engine.fullness(), weight(view.total), read_cache(engine, stats)
+        scale = full.used_tokens / total if total > 0 else 1.0
+        is_able = has_edits(frame, model) and self._is_main
+        is_stale = not known.cold and _is_stale(view, candidates.edited.weight * scale)
+        return ClearingFacts(
+            candidates=candidates,
+            settings=engine.settings,
+            history=view.history,
+            full=full,
+            scale=scale,
+            frame_weight=weight(frame.measure),
+            cached_tokens=_count_cached(view, known, scale),
+            cold=known.cold,
+            is_readable_from=engine.monitor.clock() - lifetime_seconds(model, frame.lifetime),
+            costs=expect_costs(engine, candidates, stats, scale),
+            stake_usd=stats.stake_usd(engine.settings.clear.stake_share),
+            can_move=may_move(engine),
+            has_edits=is_able and not stats.edits_failed,
+            is_stale=is_stale,
+            is_served=OPTION in frame.options and capabilities(model).context_management,
+        )
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
         assert isinstance(decision.plan, Clear)
@@ -345,15 +335,14 @@ class Clearing(Part):
 
     def finish(self, engine: Engine) -> None:
         """Remember a batch that no rule cleared, so that it is not priced again soon."""
-        looked, self._looked = self._looked, None
-        if looked is None:
+        one, self._looked = self._looked, None
+        if one is None:
             return
-        one = looked.standing
         if one.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
             # Recorded so that this provider is not asked again, in a resumed session either.
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         if one.asks_price and one.can_move and not self._has_cleared:
-            self._refused = looked.candidates.heavy.weight
+            self._refused = one.candidates.heavy.weight
 
     def look(self, engine: Engine) -> Candidates:
         settings = engine.settings.clear
@@ -365,25 +354,6 @@ class Clearing(Part):
             )
         self._candidates.follow(engine.view)
         return self._candidates
-
-    def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:
-        is_able = has_edits(engine.frame, engine.model) and self._is_main
-        grown = abs(candidates.heavy.weight - self._refused)
-        return CacheStanding(
-            can_move=may_move(engine),
-            has_edits=is_able and not self._stats.edits_failed,
-            is_stale=not now.cold and is_stale(engine.view, candidates.edited, now),
-            is_served=OPTION in engine.frame.options
-            and capabilities(engine.model).context_management,
-            asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
-        )
-
-    def _stake_usd(self, engine: Engine) -> float:
-        share = engine.settings.clear.stake_share
-        if share >= 1:
-            return math.inf
-        self._balance.follow(engine.view.history, engine.model)
-        return self._balance.stake_usd(share)
 
     def _clear(self, engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> None:
         entry = make_cleared(engine, plan, decision)
@@ -407,8 +377,8 @@ class Clearing(Part):
         found = server_clears(engine.view, engine.frame, answer, self._describe)
         found = _keep_shortened(engine, found)
         if found:
-            now, tokens = take_snapshot(engine, candidates, self._stats), self._stats.served_tokens
-            self._clear(engine, plan_served(found, tokens, now))
+            facts, tokens = self._measure(engine, candidates), self._stats.served_tokens
+            self._clear(engine, plan_served(found, tokens, facts))
 
 
 def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> Cleared:
@@ -451,11 +421,12 @@ def _history_tool(engine: Engine) -> str:
     return HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
 
 
-def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
+def _is_stale(view: View, edited_tokens: float) -> bool:
     """True if the provider was asked to omit results but still counted them."""
-    if not edited or not view.edits or view.reported is None or view.reported.n < view.edits[-1].n:
+    if not edited_tokens or not view.edits or view.reported is None:
         return False
-    return deleted_tokens(view.reported.usage) < STALE_SHARE * edited.weight * now.scale
+    is_answered = view.reported.n >= view.edits[-1].n
+    return is_answered and deleted_tokens(view.reported.usage) < STALE_SHARE * edited_tokens
 
 
 def _is_memory(path: str, *, memory: str) -> bool:

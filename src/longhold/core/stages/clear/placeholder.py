@@ -1,22 +1,29 @@
-"""The one-line placeholder for a cleared result: what it was, what it named, how to get it again.
+"""What the model sees instead of cleared results and of long inputs of old calls.
 
-It is stored in the entry, so its timestamp never changes the cached prefix. Of the call it names
-only a file, program or site, because queries and arguments may contain secrets.
+A cleared result becomes one line: what it was, what it named, how to get it again. It is stored in
+the entry, so its timestamp never changes the cached prefix. Of the call it names only a file,
+program or site, because queries and arguments may contain secrets.
 """
 
 import re
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from longhold.core.log.cursor import clamp_time
-from longhold.core.log.entries import AnyEntry
-from longhold.core.messages import Image, Json, text_of
-from longhold.core.messages.measure import Measure, measure_result
+from longhold.core.log.entries import AnyEntry, ClearedInput
+from longhold.core.messages import Image, Json, JsonObject, ToolUse, text_of
+from longhold.core.messages.measure import Measure, measure_result, measure_text
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_text, pluralize, shorten_path
-from longhold.core.policy.candidates import Candidate
-from longhold.core.policy.clearing import time_of
+from longhold.core.policy.candidates import Candidate, Candidates, weight
+from longhold.core.policy.clearing import OldInput, time_of
+from longhold.core.tools.describe import Described
+from longhold.core.tools.protocol import unwrap_call
+from longhold.core.view import View
+from longhold.core.view.items import Round
 
 TARGET_CHARS = 80
 """Longer paths lose their beginning, where paths tend to be alike."""
@@ -58,13 +65,15 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     use, kind = cleared.use, cleared.tool.kind
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))
-    shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room."
-    hints = [_AGAIN[kind]] if kind in _AGAIN else []
-    if history_tool:
-        hints.append(f"{history_tool} #{cleared.result.id} has it")
-    again = f" {', or '.join(hints)}." if hints else ""
     names = _list_names(text_of(cleared.result.content))
-    return f"{shown}{again}{f' It names {names}.' if names else ''}]"
+    again = _say_again(_AGAIN.get(kind, ""), cleared.result.id, history_tool)
+    shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room.{again}"
+    return f"{shown}{f' It names {names}.' if names else ''}]"
+
+
+def _say_again(hint: str, n: int, history_tool: str) -> str:
+    hints = [*filter(None, [hint]), *([f"{history_tool} #{n} has it"] if history_tool else [])]
+    return f" {', or '.join(hints)}." if hints else ""
 
 
 def _list_names(text: str) -> str:
@@ -115,3 +124,46 @@ def _size(cleared: Candidate) -> str:
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
     sizes = [pluralize(len(text_of(content)), "character")]
     return ", ".join([*sizes, pluralize(images, "image")] if images else sizes)
+
+
+class InputShortener(NamedTuple):
+    candidates: Candidates
+    history_tool: str = ""
+
+    def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
+        answers = [item for item in view.items if isinstance(item, Round)]
+        calls = [(item, use) for item in answers for use in item.tool_uses()]
+        # The calls of the last answer stay, however many: no answer has followed them yet.
+        unread = len(answers[-1].tool_uses()) if answers else 0
+        found = [
+            self._shorten(item, use)
+            for item, use in calls[: max(0, len(calls) - max(keep, unread))]
+            if use.id not in vetoes and use.id not in item.inputs and not view.is_pinned(item)
+        ]
+        return [one for one in found if one is not None]
+
+    def _shorten(self, item: Round, use: ToolUse) -> OldInput | None:
+        meant = unwrap_call(use)
+        tool = self.candidates.describe(meant.name)
+        # The long text of a write is in the file, so the model can read it there.
+        if tool.kind != "write" or any(map(self.candidates.is_kept, tool.paths_in(meant.input))):
+            return None
+        cut: list[str] = []
+        short: JsonObject = self._in_place(use.input, item.id, tool, cut)
+        lighter = sum(weight(measure_text(text)) for text in cut)
+        entry = ClearedInput(tool_use_id=use.id, input=short)
+        return OldInput(item.order, entry, lighter) if cut else None
+
+    def _in_place(self, value: Json, n: int, tool: Described, cut: list[str]) -> Json:
+        """Return a value with a line instead of each long text, which is added to `cut`."""
+        if isinstance(value, dict):
+            return {key: self._in_place(inner, n, tool, cut) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._in_place(inner, n, tool, cut) for inner in value]
+        if not isinstance(value, str) or len(value) <= self.candidates.smallest:
+            return value
+        if weight(measure_text(value)) < self.candidates.smallest:
+            return value
+        cut.append(value)
+        again = _say_again("Read the file" if tool.path_inputs else "", n, self.history_tool)
+        return f"[{pluralize(len(value), 'character')}, cleared to make room.{again}]"
