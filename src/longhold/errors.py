@@ -75,7 +75,7 @@ class TranscriptError(LongholdError):
         self.line = line
         self.reason = reason
         place = self.path if line is None else f"{self.path}:{line}"
-        super().__init__(f"{place}: {reason}")
+        super().__init__(f"{place} {reason}")
 
 
 class NewerFormat(TranscriptError):

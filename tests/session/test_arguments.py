@@ -188,7 +188,7 @@ async def test_a_request_is_refused_while_calls_are_open(session):
         ({"options": {"messages": []}}, "options: messages is the session's"),
         ({"options": {"max_tokens": 5}}, "options: max_tokens is given as max_tokens="),
         ({"options": [1]}, "options: expected an object"),
-        ({"id": "../x"}, "id: '../x' is not a name for a session"),
+        ({"id": "../x"}, "id: '../x' is not a session id"),
         ({"id": "newest"}, "id: 'newest' is not a name"),
     ],
 )

@@ -206,7 +206,7 @@ def test_a_directory_is_no_log(tmp_path):
 
 def test_a_log_that_is_not_there(tmp_path):
     for open_it in (load, load_header, Log.open):
-        with pytest.raises(TranscriptError, match=r"no\.jsonl: does not exist; check the path"):
+        with pytest.raises(TranscriptError, match=r"no\.jsonl does not exist; check the path"):
             open_it(tmp_path / "no.jsonl")
     assert names(tmp_path) == []
 

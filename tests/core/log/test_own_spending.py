@@ -57,9 +57,11 @@ def test_only_what_is_new_is_read():
 def test_past_its_share_the_engine_asks_nobody():
     found = OwnSpending().follow(session(30))
     assert found.refusal(LIMITS, "notes", CALL_USD) == ""
-    assert "is over its share, 2.5% (budget.own_share)" in found.refusal(LIMITS, "recall", CALL_USD)
+    assert "would exceed its share of 2.5% (budget.own_share)" in found.refusal(
+        LIMITS, "recall", CALL_USD
+    )
     found.follow(session(30, ("notes",)))
-    assert "is over its share, 5.0%" in found.refusal(LIMITS, "notes", CALL_USD)
+    assert "would exceed its share of 5.0%" in found.refusal(LIMITS, "notes", CALL_USD)
 
 
 def test_memory_has_a_budget_of_its_own():

@@ -92,7 +92,7 @@ def test_what_a_crash_cut_short_is_written_whole(results):
 
 def test_another_content_is_never_overwritten(results):
     first = keep(results, "mine")
-    with pytest.raises(StoreError, match="exists already, with other content"):
+    with pytest.raises(StoreError, match="already exists with other content"):
         keep(results, "yours")
     assert first.file.read_text() == "mine"
 
@@ -130,7 +130,7 @@ def test_a_linked_file_is_not_followed(tmp_path, results):
 def test_a_pipe_in_the_place_of_a_file_does_not_block(results):
     keep(results, "other", id="other")
     os.mkfifo(results.place / "toolu_1.txt")
-    with pytest.raises(StoreError, match="is not a file with content"):
+    with pytest.raises(StoreError, match="this is not a regular file"):
         keep(results, "x")
 
 
@@ -139,7 +139,7 @@ def test_a_file_in_the_place_of_a_directory_is_named(results, part):
     culprit = getattr(results, part)
     culprit.parent.mkdir(parents=True, exist_ok=True)
     culprit.write_text("in the way")
-    with pytest.raises(StoreError, match=rf"^{culprit}: is in the way; a directory should be"):
+    with pytest.raises(StoreError, match=rf"^{culprit} is not a directory; rename or remove it"):
         keep(results, "x")
 
 
@@ -147,7 +147,7 @@ def test_a_file_in_the_place_of_a_directory_is_named(results, part):
 def test_only_names_are_read(tmp_path, results, name):
     (tmp_path / "secret.txt").write_text("x")
     keep(results, "x")
-    with pytest.raises(StoreError, match="is not a name of a file"):
+    with pytest.raises(StoreError, match="this is not a file name"):
         results.read(name)
 
 
@@ -162,7 +162,7 @@ def test_a_damaged_file_is_said_to_be_damaged(results, name, body):
 def test_a_vanished_file_is_said_to_be_gone(results):
     body = keep(results, "x")
     body.file.unlink()
-    with pytest.raises(StoreError, match=r"toolu_1\.txt: is gone"):
+    with pytest.raises(StoreError, match=r"toolu_1\.txt: the file no longer exists"):
         results.read(body.file.name)
 
 

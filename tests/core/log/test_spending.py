@@ -46,10 +46,12 @@ def test_a_session_has_limits_in_money_and_in_tokens():
     budget = Budget(BudgetSettings(max_usd=0.01))
     assert budget.describe_limit() == ""
     budget.pay(MODEL, USAGE)
-    assert budget.describe_limit().startswith("the session's $0.01 are spent ($0.0350 on 1 answers")
+    assert budget.describe_limit().startswith(
+        "the session's limit of $0.01 is reached: $0.0350 for 1 answers"
+    )
     budget = Budget(BudgetSettings(max_tokens=13_500))
     budget.pay(MODEL, USAGE)
-    assert "13,500 tokens are spent" in budget.describe_limit()
+    assert "13,500 tokens is reached" in budget.describe_limit()
 
 
 def test_a_day_is_shared_by_all_sessions():
@@ -60,7 +62,7 @@ def test_a_day_is_shared_by_all_sessions():
     second = Budget(BudgetSettings(max_usd_per_day=0.03))
     assert second.session == Tally()
     assert second.day().calls == 1
-    assert second.describe_limit().startswith("the day's $0.03 are spent")
+    assert second.describe_limit().startswith("the day's limit of $0.03 is reached")
     second.pay(MODEL, USAGE)
     assert second.day().calls == 2
 

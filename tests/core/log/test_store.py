@@ -186,9 +186,9 @@ def test_an_import_lies_with_its_project(store, project):
 @pytest.mark.parametrize("id", ["../escaped", "a/b", "/tmp/a", "..", ".", "a\0b", ""])
 def test_an_id_cannot_lead_out_of_its_directory(store, project, id):
     if id:
-        with pytest.raises(StoreError, match="is not a name for a session"):
+        with pytest.raises(StoreError, match="is not a session id"):
             store.create(directory=project, session=id)
-    with pytest.raises(StoreError, match="is not a name for a session"):
+    with pytest.raises(StoreError, match="is not a session id"):
         store.add(Header(session=id, directory=str(project)), [])
     assert not list(store.root.rglob("*.jsonl"))
 

@@ -62,9 +62,9 @@ def test_an_id_is_given_once(store, reopened, project):
 
 @pytest.mark.parametrize("id", ["../up", "a/b", "/tmp/a", "..", ".", "a\0b", "a b", "%", "-x"])
 def test_an_id_is_a_plain_name(store, project, id):
-    with pytest.raises(StoreError, match="is not a name for a session"):
+    with pytest.raises(StoreError, match="is not a session id"):
         store.create(directory=project, session=id)
-    with pytest.raises(StoreError, match="is not a name for a session"):
+    with pytest.raises(StoreError, match="is not a session id"):
         store.add(Header(session=id, directory=str(project)), [])
     with pytest.raises(SessionNotFound):
         store.find(id)

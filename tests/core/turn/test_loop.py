@@ -235,7 +235,7 @@ async def test_turns_money_and_the_window_have_limits(bench):
     ).reason == "max_turns"
     end = await bench(script, settings=Settings(budget=BudgetSettings(max_tokens=200))).run()
     assert end.reason == "budget_spent"
-    assert "tokens are spent" in end.detail
+    assert "tokens is reached" in end.detail
     small = Settings(window=WindowSettings(limit_tokens=50, auto=False))
     assert (await bench(script, settings=small).run("word " * 400)).reason == "blocking_limit"
 

@@ -129,12 +129,12 @@ def test_lines_are_read_in_a_format_that_is_known():
     [
         (b"", "is empty; there is nothing to read"),
         (b"\n  \n", "is empty; there is nothing to read"),
-        (b"hello there\n", "unrecognised format; expected one of claude-code, codex"),
+        (b"hello there\n", "has an unknown format; expected claude-code, codex"),
         (b'{"a":1}\n', "openai, or a Longhold log"),
         (b'{"longhold":1,"session":"s"}\n', "is a Longhold log"),
-        (b"[" * 60_000, "unrecognised format"),
-        (b"[" * 5_000 + b"]" * 5_000, "unrecognised format"),
-        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "unrecognised format"),
+        (b"[" * 60_000, "has an unknown format"),
+        (b"[" * 5_000 + b"]" * 5_000, "has an unknown format"),
+        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "has an unknown format"),
         (b"\x7fELF\0\0\0", "is a binary file, not a transcript"),
         (bytes(range(256)) * 40, "is a binary file, not a transcript"),
         (gzip.compress(b""), "is empty; there is nothing to read"),
@@ -150,7 +150,7 @@ def test_a_file_that_is_no_transcript_gets_one_clear_line(tmp_path, content, say
     with pytest.raises(TranscriptError) as caught:
         read(path)
     assert says in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path} ")
     assert "\n" not in str(caught.value)
 
 

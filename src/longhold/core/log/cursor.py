@@ -1,4 +1,4 @@
-"""A position in a growing history, for consumers that process each entry once; and safe clocks."""
+"""A position in a growing history for consumers that process each entry once, and a safe clock."""
 
 import time
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class LogCursor:
     position: int = 0
 
     def is_past(self, history: Sequence[AnyEntry]) -> bool:
-        """Return whether this is a different, shorter history, since a log never loses entries."""
+        """Return whether this history is shorter, so a different one: a log never loses entries."""
         return self.position > len(history)
 
     def advance(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:

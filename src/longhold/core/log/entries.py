@@ -1,8 +1,8 @@
 """The entries of a log: events and decisions, each a frozen value.
 
-Names are past participles, because entries are written after the fact. First content, then changes
-to the view, then bookkeeping. `n` numbers the entry and identifies its message. Entries store their
-measure, so that loading a log counts nothing.
+Names are past participles, because entries are written after the fact. Content comes first, then
+changes to the view, then bookkeeping. `n` numbers the entry and identifies its message. Entries
+store their measure, so loading a log needs no counting.
 """
 
 from typing import Literal, TypeAlias
@@ -71,7 +71,7 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     sources: tuple[Source, ...] = ()
     """Instruction files in this message: near a touched file, or changed since the frame."""
     servers: dict[str, str] = {}
-    """MCP servers described in this message, with a digest each; empty for a server that left."""
+    """MCP servers described in this message, with a digest each; "" for a removed server."""
     measure: Measure = NOTHING
     origin: str = ""
     """The message's id in the transcript it was imported from."""
@@ -99,7 +99,7 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
 
 
 class Began(Entry, frozen=True, kw_only=True, tag="began"):
-    """A tool is about to run. Without a later `Ran` it was interrupted, and is not rerun."""
+    """A tool is about to run. If no `Ran` follows, it was interrupted and is not rerun."""
 
     tool_use_id: str
     tool: str = ""
@@ -110,7 +110,7 @@ class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     content: ResultContent = ""
     is_error: bool = False
     exit_status: int | None = None
-    """Exit status of a command that ended by itself. A signal is a negative number."""
+    """Exit status of a command that Longhold did not stop. Negative if a signal ended it."""
     refused: str | None = None
     """The user's words when refusing the call, possibly "". None if not refused."""
     extra: JsonObject | None = None
@@ -135,12 +135,12 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     betas: tuple[str, ...] = ()
     lifetime: Literal["5m", "1h"] = "5m"
     system_lifetime: Literal["5m", "1h"] = "5m"
-    """The least for the system prompt and tools, which stay the same when messages expire."""
+    """Minimum cache lifetime of the system prompt and tools, which change less than messages."""
     cached: bool = True
     """Whether requests have cache breakpoints. Fixed when the session begins."""
     max_output_tokens: int = 0
     rests_on: tuple[int, ...] = ()
-    """The compaction that caused it. Undoing that compaction restores the previous frame."""
+    """The compaction that caused this frame. Undoing it restores the previous frame."""
     measure: Measure = NOTHING
 
 
@@ -230,7 +230,7 @@ class ClearedInput(Struct, frozen=True):
 class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     """Old tool results were cleared: by Longhold, by a cache edit, or by the provider.
 
-    Long inputs and old thinking are cleared too, or on their own while the cache is cold.
+    Long inputs and old thinking may be cleared with them, or alone while the cache is cold.
     """
 
     ids: tuple[str, ...]
@@ -240,7 +240,7 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     inferred: bool = False
     """The provider reported only a count. The ids are a guess, oldest first."""
     place: int = 0
-    """For cache edits: the message they were first sent with and are sent with again."""
+    """For cache edits: the message with which every request sends them."""
     inputs: tuple[ClearedInput, ...] = ()
     thinking: tuple[int, ...] = ()
     saved_tokens: int = 0
@@ -271,7 +271,7 @@ class Compacted(ViewChange, frozen=True, kw_only=True, tag="compacted"):
     after_tokens: int = 0
     focus: str = ""
     survived: float = 1.0
-    """Share of exact names in recent and directing messages that the summary contains."""
+    """Share of the exact names in recent messages and directives that the summary contains."""
     seconds: float = 0.0
     usage: Usage | None = None
     measure: Measure = NOTHING
@@ -323,7 +323,7 @@ class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
 
 
 class Withheld(Entry, frozen=True, kw_only=True, tag="withheld"):
-    """A budget did not allow a call, which is no failure. Earlier versions wrote `Failed`."""
+    """A budget did not allow a call. This is not a failure, but earlier versions wrote `Failed`."""
 
     what: str
     why: str
@@ -340,7 +340,7 @@ class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
     source: str
     records: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
-    """Records by kind without content for the model."""
+    """Number of records without content for the model, by kind."""
     malformed: tuple[tuple[int, str], ...] = ()
     repaired: dict[str, int] = field(default_factory=dict)
 
@@ -372,7 +372,7 @@ class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
     client: str = ""
     """The program that a gateway serves, as it calls itself."""
     simulated: bool = False
-    """The simulator answers, so nothing that is billed is money."""
+    """The simulator answers, so calls cost no real money."""
     why: str = ""
 
 
@@ -419,7 +419,7 @@ class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
     response_id: str = ""
     """The provider's id of the answer. Copies in a transcript count as one call."""
     measure: Measure = NOTHING
-    """Measure of the answer's text in a transcript, whose usage may omit it."""
+    """Measure of an imported answer's text, because its recorded usage may be incomplete."""
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):

@@ -81,7 +81,7 @@ def describe_entry(entry: AnyEntry, uses: Mapping[str, ToolUse] | None = None) -
 def _describe_change(entry: ViewChange) -> str:
     match entry:
         case Spilled(tool_use_id=id, same_as=same) if same:
-            return f"the result of {id} is that of {same}"
+            return f"the result of {id} equals that of {same}"
         case Spilled(tool_use_id=id, file=file):
             return f"the result of {id} went to {file}"
         case Cleared(ids=ids, how=how):

@@ -1,7 +1,7 @@
-"""Erase a person's data: what stores have in common.
+"""Erase a person's data: the parts common to all stores.
 
-Erased are logs and everything derived from them. The indexes over all sessions are removed as
-files, because a database keeps deleted rows; they are rebuilt when they are needed.
+This erases logs and everything derived from them. Indexes over all sessions are deleted as files,
+because a database keeps deleted rows, and rebuilt when needed.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ INDEXES = ("sessions.sqlite*", "history.sqlite*")
 
 
 def with_branches(store: "Store", ids: Iterable[str]) -> list[str]:
-    """List these sessions and the branches made of them, which repeat their words."""
+    """List these sessions and their branches, which contain copies of their messages."""
     found = [store.find(id).id for id in ids]
     parents = {one.id: one.header.parent for one in store.sessions()}
     while more := [id for id, parent in parents.items() if parent in found and id not in found]:
@@ -35,7 +35,7 @@ def remove_indexes(root: Path | None = None) -> None:
 
 
 def redact(data: bytes, text: str) -> bytes:
-    """Replace a text by a tombstone, as it is, in JSON, and in JSON within JSON."""
+    """Replace a text with a tombstone: as plain text, in JSON, and in JSON within JSON."""
     plain = text
     for _ in range(3):
         data = data.replace(plain.encode(), TOMBSTONE.encode())

@@ -112,7 +112,7 @@ class Log(Closing):
         """Return immediately: a killed process loses nothing that was written."""
 
     def flush(self) -> None:
-        """Return immediately, like `committed`."""
+        """Return immediately, like `wait_for_commit`."""
 
     def leave(self, report: AnyEntry) -> None:
         outbox.leave(self._beside, report)
@@ -138,7 +138,7 @@ class Log(Closing):
             self._sync.now()
 
     def sync_soon(self) -> None:
-        """Sync without waiting. The next call raises a failure, or the removal of the log."""
+        """Sync without waiting. The next call raises if syncing failed or the log was removed."""
         if self._is_gone():
             raise _removal_error(self.path)
         with explain_errors(self.path):
@@ -173,8 +173,8 @@ class Log(Closing):
         """Write a whole line or nothing. A line cut short by a full disk is truncated."""
         if self._process != os.getpid():
             raise StoreError(
-                f"{self.path}: opened by process {self._process}, of which this one is a fork; "
-                "open the session again to write"
+                f"{self.path}: a fork cannot write to the log of process {self._process}; "
+                "open the session again"
             )
         line = b"\n" + line if self._is_torn else line
         try:
@@ -244,12 +244,12 @@ def _mend_entry(entry: AnyEntry) -> AnyEntry:
         plain = tame(msgspec.to_builtins(entry))
         mended: AnyEntry = msgspec.convert(mend(plain), AnyEntry)
     except _UNWRITABLE as error:
-        raise StoreError(f"a {type(entry).__name__} cannot be written: {error!r}") from error
+        raise StoreError(f"this {type(entry).__name__} cannot be written: {error!r}") from error
     return mended
 
 
 def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
-    """Stream entries to a new log and return their count. It appears only when complete."""
+    """Stream entries to a new log and return their count. The file appears only when complete."""
     count = 0
 
     def lines() -> Iterator[bytes]:

@@ -1,7 +1,8 @@
 """A session's outbox: how background jobs add entries to a log that has one writer.
 
-A job leaves each entry as a file, which the writer records at its next settle. An entry recorded
-just before a crash is recognised by its time. Only entries that do not change the view are allowed.
+A job leaves each entry as a file, which the writer records when it next settles. After a crash, an
+entry that was already recorded is recognised by its time. Only entries that do not change the view
+are allowed.
 """
 
 import contextlib
@@ -67,7 +68,7 @@ def take(
 
 
 def _list_waiting(directory: Path) -> Iterable[Path]:
-    place = f"{directory}/{NAME}"  # a string, because this runs after every answer
+    place = f"{directory}/{NAME}"  # not a Path, for speed: this runs after every answer
     try:
         names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208
     except OSError:

@@ -1,8 +1,8 @@
 """The interface of a log open for writing, in any store. `Log` is the log file.
 
-`append` numbers an entry and queues it. `committed` waits until all appended entries are committed.
-Sessions await it before each request, before each tool run and after recording an answer, so that
-every side effect is in the log.
+`append` numbers an entry and queues it. `wait_for_commit` waits until all appended entries are
+committed. Sessions await it before each request, before each tool run and after recording an
+answer, so that every side effect is in the log.
 """
 
 import time
@@ -77,7 +77,7 @@ class OpenLog(Protocol):
     def header(self) -> Header: ...
     @property
     def entries(self) -> list[AnyEntry]:
-        """The entries when it was opened, until a view takes them over."""
+        """The entries when the log was opened, until a view takes them over."""
 
     @property
     def damage(self) -> list[Damage]: ...
@@ -89,11 +89,11 @@ class OpenLog(Protocol):
 
     @property
     def path(self) -> Path:
-        """Path of the log file, even if hypothetical. Machine-local files are next to it."""
+        """Path of the log file, even if none exists. Machine-local files are next to it."""
 
     @property
     def has_file(self) -> bool:
-        """Whether it is a file, so that a model may be shown paths."""
+        """Whether the log is a file, so that a model may be shown paths."""
 
     @property
     def mail(self) -> StoredMail | None:
@@ -117,7 +117,7 @@ class OpenLog(Protocol):
         """Wait until all appended entries are committed."""
 
     def flush(self) -> None:
-        """Like `committed`, but block the thread."""
+        """Like `wait_for_commit`, but block the thread."""
 
     def sync(self) -> None:
         """Make appended entries survive power loss."""

@@ -13,13 +13,13 @@ from longhold.errors import ConfigError
 
 JobKind: TypeAlias = Literal["resume", "extract", "dream", "notes"]
 JOBS: tuple[JobKind, ...] = get_args(JobKind)
-"""Continue a turn; extract memories; consolidate them; update the notes."""
+"""The kinds: continue a turn, extract memories, consolidate them, update the notes."""
 LEAVES: dict[JobKind, tuple[type[AnyEntry], str]] = {
     "extract": (Remembered, "memory"),
     "dream": (Dreamt, "dream"),
     "notes": (Noted, "notes"),
 }
-"""The entry a job writes, and its name in background work and failures."""
+"""For each kind: the entry it writes, and its name in background work and failures."""
 
 
 class QueuedJobs(Protocol):

@@ -28,7 +28,7 @@ _CHUNK_BYTES = 4 << 20
 """Chunk size, so that a large log is never in memory twice."""
 
 LOG_KEYS = (b"longhold", b"holdfast")
-"""First key of a log, today and in version 0.1.0."""
+"""First key of a log: the current one, and that of version 0.1.0."""
 LOG_STARTS = tuple(b'{"' + key + b'":' for key in LOG_KEYS)
 
 _HEADER_LIMIT_BYTES = 64 << 10
@@ -72,7 +72,7 @@ class Loaded:
         """Use the id a log is known by. A different id in the header is reported as damage."""
         if not session or session == self.header.session:
             return self
-        told = f"it is the log of session {self.header.session}; it may have been swapped"
+        told = f"the header names session {self.header.session}; the file may have been swapped"
         damage = [Damage(line=1, reason=told, torn=False), *self.damage]
         return replace(self, header=structs.replace(self.header, session=session), damage=damage)
 
@@ -85,7 +85,7 @@ class Loaded:
 _decoder = msgspec.json.Decoder(AnyEntry)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _MOST_ENTRIES = 2**53
-"""More than any log has. A larger number, or one below 1, is damage."""
+"""More entries than any log has. An entry number above it or below 1 is damage."""
 _LINES_TRIED = 20
 """A file without an entry in its first lines is not a log."""
 _DIRECTORY = re.compile(rb'"directory":("(?:[^"\\]|\\.)*")')
@@ -114,7 +114,7 @@ def load_header(path: Path) -> Header:
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
-    """Open a file, but not a pipe, which would block. The message of `TranscriptError` includes the remedy."""
+    """Open a file. Refuse a pipe, which would block."""
     if path.is_fifo():
         raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
     try:
@@ -145,7 +145,7 @@ def _first_line(path: Path, file: BufferedReader) -> Loaded:
         created, directory = path.stat().st_mtime, _directory_in(first)
         header = Header(session=path.stem, created=created, directory=directory)
         what = "is missing" if has_entry else "cannot be read"
-        reason = f"the first line {what} ({error.reason}); the file's name is used instead"
+        reason = f"the first line {what} ({error.reason}); the file name gives the session id"
         damage = Damage(line=1, reason=reason, torn=False)
         return Loaded(header=header, damage=[damage], ends_with_newline=first.endswith(b"\n"))
     return Loaded(header=header, ends_with_newline=first.endswith(b"\n"))
@@ -181,11 +181,11 @@ def _put_in_order(loaded: Loaded) -> None:
     for index, entry in enumerate(loaded.entries):
         reason = ""
         if not 1 <= entry.n <= _MOST_ENTRIES:
-            reason = f"{entry.n} is not a number of an entry; it is left out"
+            reason = f"{entry.n} is not a valid entry number; the entry is left out"
         elif entry.n in kept:
             reason = f"entry {entry.n} is repeated here and ignored"
         elif entry.n < newest:
-            reason = f"entry {entry.n} comes after entry {newest}; it is read in order"
+            reason = f"entry {entry.n} comes after entry {newest}; it is moved to its place"
         if reason:
             found = Damage(line=loaded.line_of(index), reason=reason, torn=False)
             loaded.damage.append(found)
@@ -207,7 +207,7 @@ def _header(path: Path, line: bytes) -> Header:
             raise NewerFormat(
                 path,
                 f"was written in format {version} by a newer version of Longhold; "
-                f"this one reads up to format {VERSION}: upgrade to open it",
+                f"this version reads formats up to {VERSION}; upgrade to open it",
             )
         return msgspec.json.decode(line, type=Header)
     except _UNREADABLE:

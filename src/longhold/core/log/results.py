@@ -34,13 +34,13 @@ BODY_FILE_BYTES = 64 << 20
 DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")
-_READ_FLAGS = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK")  # a pipe must not block
+_READ_FLAGS = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK")  # so that a pipe does not block
 _CREATE_FLAGS = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
 _REASONS = {
-    errno.ELOOP: "is a link, and links are not followed",
-    errno.ENOTDIR: "is a link or not a directory",
-    errno.EEXIST: "is in the way",
-    errno.ENOENT: "is gone",
+    errno.ELOOP: "it is a link, and links are not followed",
+    errno.ENOTDIR: "its directory is a link or a file",
+    errno.EEXIST: "another file is in the way",
+    errno.ENOENT: "the file no longer exists",
 }
 
 Blocks: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
@@ -137,12 +137,12 @@ class Results:
             return body.decode("utf-8")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise StoreError(
-                f"{self.place / name}: does not have the content that was written"
+                f"{self.place / name}: the file does not have the content that was written"
             ) from None
 
     def _read(self, name: str) -> bytes:
         try:
-            if sys.platform == "win32":  # without descriptors of directories
+            if sys.platform == "win32":  # Windows has no directory descriptors
                 return (self.place / Path(name).name).read_bytes()
             with self._open_body() as place, open(_open(name, place), "rb") as file:
                 return file.read()
@@ -212,7 +212,7 @@ class Results:
             if at.is_symlink():
                 return StoreError(f"{at}: {_REASONS[errno.ELOOP]}")
             if at.exists() and not at.is_dir():
-                return StoreError(f"{at}: is in the way; a directory should be there")
+                return StoreError(f"{at} is not a directory; rename or remove it")
         reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
         return StoreError(f"{self.place / name}: {reason}")
 
@@ -262,11 +262,11 @@ def _cut(text: str, limit_bytes: int) -> bytes:
 
 def _open(name: str, place: int) -> int:
     if "/" in name or name in ("", ".", ".."):
-        raise StoreError("is not a name of a file")
+        raise StoreError("this is not a file name")
     descriptor = os.open(name, _READ_FLAGS, dir_fd=place)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise StoreError("is not a file with content")
+        raise StoreError("this is not a regular file")
     return descriptor
 
 
@@ -292,11 +292,11 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
 
 
 def _has_body(place: int, name: str, body: bytes) -> bool:
-    """Return whether a file contains a body, False for only its start. Other content raises."""
+    """Return whether a file contains the whole body. Raise unless it is a start of the body."""
     with open(_open(name, place), "rb") as file:
         there = file.read(len(body) + 1)
     if not body.startswith(there):
-        raise StoreError("exists already, with other content")
+        raise StoreError("the file already exists with other content")
     return len(there) == len(body)
 
 

@@ -27,7 +27,7 @@ class SharedCommits(Protocol):
         """Return the commits after a number, in order. Raises immediately if the store is down."""
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Add a commit under a number. Return False if it is taken."""
+        """Add a commit under a number. Return False if the number is taken."""
 
 
 class SharedRecords(Protocol):

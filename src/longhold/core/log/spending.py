@@ -32,7 +32,7 @@ def price(call: UniqueAnswer | Forked) -> Tally:
 
 
 def make_failure(what: str, error: BaseException, said: str = "") -> Failed | Withheld:
-    """Make the entry for work that was not done: a limit of the user's is no failure."""
+    """Make the entry for work that was not done. A spending limit is not a failure."""
     if isinstance(error, BudgetSpent):
         return Withheld(what=what, why=str(error))
     return Failed(what=what, error=said or str(error) or type(error).__name__)
@@ -104,7 +104,7 @@ class Budget:
     session: Tally = field(default_factory=Tally)
     ledger: DayLedger = field(default_factory=FileLedger)
     is_simulated: Callable[[], bool] = lambda: False
-    """Whether calls are currently simulated. They count only toward the session's limits."""
+    """Whether calls are simulated. Simulated calls count only toward the session's limits."""
     problem: str = ""
     _unwritten: Tally = field(default_factory=Tally)
     """Spending not yet in the day's ledger. It counts now and is written with the next call."""
@@ -140,19 +140,19 @@ class Budget:
 
 def _describe_excess(what: str, spent: Tally, max_usd: float, max_tokens: int) -> str:
     parts = (
-        f"{spent.calls} answers: {spent.input_tokens:,} tokens uncached, "
+        f"{spent.calls} answers ({spent.input_tokens:,} tokens uncached, "
         f"{spent.cache_read_tokens:,} read from the cache, {spent.cache_write_tokens:,} written to it, "
-        f"{spent.output_tokens:,} output"
+        f"{spent.output_tokens:,} output)"
     )
     if max_usd and spent.usd >= max_usd:
-        return f"the {what}'s {dollars(max_usd)} are spent ({exact_dollars(spent.usd)} on {parts})"
+        return f"the {what}'s limit of {dollars(max_usd)} is reached: {exact_dollars(spent.usd)} for {parts}"
     if max_tokens and spent.total_tokens >= max_tokens:
-        return f"the {what}'s {max_tokens:,} tokens are spent ({spent.total_tokens:,} on {parts})"
+        return f"the {what}'s limit of {max_tokens:,} tokens is reached: {spent.total_tokens:,} in {parts}"
     return ""
 
 
 COMPACT = "compact"
-"""The layer that frees context, which a young session may need too."""
+"""This layer frees context, which even a new session may need."""
 SAVING = (COMPACT, "notes")
 """Layers whose calls save other calls. All others together may use half of the share."""
 
@@ -216,7 +216,7 @@ class OwnSpending:
         return taken
 
     def skip(self, history: Sequence[AnyEntry]) -> Self:
-        """Omit content that is in the history now."""
+        """Ignore the entries that are already in the history."""
         self._cursor.advance(history)
         return self
 
@@ -224,20 +224,20 @@ class OwnSpending:
         self.main, self._piece, self._response = self.main + self._piece, Tally(), ""
 
     def refusal(self, limits: BudgetSettings, source: str, expected_usd: float) -> str:
-        # Memory has a budget of its own, per project.
+        # Memory has a separate budget per project.
         own = sum((spent for name, spent in self.layers.items() if name not in LEARNING), Tally())
         total = self.total
         if not limits.own_share:
             return ""
         if own.calls >= total.calls - own.calls:
-            return f"the engine's own {own.calls} calls would outnumber the session's"
+            return f"Longhold's {own.calls} overhead calls would outnumber the session's calls"
         floor = limits.own_floor_usd if source == COMPACT else 0.0
         share = limits.own_share if source in SAVING else limits.own_share / 2
         if not expected_usd or own.usd + expected_usd <= max(floor, share * total.usd):
             return ""
         return (
-            f"the engine spent {exact_dollars(own.usd)} of {exact_dollars(total.usd)} on itself, and a call of about "
-            f"{exact_dollars(expected_usd)} is over its share, {share:.1%} (budget.own_share)"
+            f"overhead is {exact_dollars(own.usd)} of {exact_dollars(total.usd)}; a call of about "
+            f"{exact_dollars(expected_usd)} would exceed its share of {share:.1%} (budget.own_share)"
         )
 
 

@@ -1,6 +1,6 @@
 """Store sessions: one directory per project, one log per session.
 
-An id is unique in a store and looked up exactly; only for people is the beginning of one enough.
+An id is unique in a store and looked up exactly. Only commands for people accept its beginning.
 `Store` is the interface for other backends.
 """
 
@@ -44,7 +44,7 @@ NONE_HERE = "this project has no session; `longhold sessions --all` lists every 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session of which only the header was read."""
+    """A session in a store. Only its header was read."""
 
     id: str
     modified: float
@@ -77,7 +77,7 @@ class Store(Protocol):
         """Read a session's entries after number `after`, without becoming its writer."""
 
     def branch(self, session: str, *, upto: int | None = None) -> OpenLog:
-        """Copy a session under a new id, through entry `upto`, with its files as of then."""
+        """Copy a session under a new id, through entry `upto`, with its files from that time."""
 
     def add(
         self,
@@ -102,15 +102,15 @@ class Store(Protocol):
         """List the agents with a log below a session's, by the names `find` accepts."""
 
     def find(self, session: str, *, by_prefix: bool = False) -> StoredSession:
-        """Find a session by its id, or with `by_prefix` by the beginning of its id.
+        """Find a session by its id.
 
-        That may be the beginning of an id, or `newest` of the current directory.
+        `by_prefix` also allows the beginning of an id, and `newest` for the current directory.
         """
 
     def sessions(
         self, directory: Path | None = None, *, limit: int = 0, prefix: str = ""
     ) -> Sequence[StoredSession]:
-        """List the sessions of one project or of all whose ids begin so, newest first."""
+        """List sessions of one project or all whose ids begin with `prefix`, newest first."""
 
     def shared(self, directory: Path) -> SharedRecords:
         """Return the records shared by the sessions of a directory's project."""
@@ -127,12 +127,12 @@ class Store(Protocol):
     ) -> list[str]:
         """Erase sessions with their branches and all copies and indexes on this machine.
 
-        With `directory` all of a directory, its memories too; `everything` is all of the tenant.
+        `directory` selects its sessions and memories, `everything` all of the tenant.
         Return the ids. A session that is being written raises `LogLocked`.
         """
 
     def redact(self, session: str, text: str) -> int:
-        """Replace a text everywhere in a session and its branches by a tombstone.
+        """Replace a text with a tombstone everywhere in a session and its branches.
 
         Return the number of changed entries and files.
         """
@@ -163,7 +163,7 @@ class FileStore:
 
     @contextmanager
     def _naming(self, id: str) -> Iterator[None]:
-        """Raise if an id is taken in any project. No other process takes one meanwhile."""
+        """Raise if an id is taken in any project. A lock keeps others from taking it meanwhile."""
         if not id:
             yield
             return
@@ -290,7 +290,7 @@ class FileStore:
         for project in self._projects() if is_id(session) else ():
             with suppress(PermissionError):
                 if (project / f"{session}.jsonl").exists():
-                    load_header(project / f"{session}.jsonl")  # raises the reason it is not listed
+                    load_header(project / f"{session}.jsonl")  # raises an error with the reason
         skipped = "".join(f"; {line}" for line in self.unreadable())
         return SessionNotFound(
             f"there is no session {session!r}; `longhold sessions --all` lists them{skipped}"
@@ -299,7 +299,7 @@ class FileStore:
     def _find_by_id(self, session: str) -> FoundSession | None:
         """Look up a complete id without listing other sessions.
 
-        Stores of 0.1 may have an id in two projects; the one written last counts.
+        Stores of version 0.1 may have an id in two projects. The log written last counts.
         """
         if not is_id(session):
             return None
@@ -317,7 +317,7 @@ class FileStore:
     def delete(self, session: str) -> None:
         found = self.find(session)
         if not is_id(session):
-            raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
+            raise SessionNotFound(f"there is no session {session!r}; give a complete id")
         with Log.open(found.path):  # raises if a process is writing it, and locks out others
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):
@@ -330,7 +330,7 @@ class FileStore:
         gone = with_branches(self, [*sessions, *(one.id for one in listed)])
         for id in gone:
             with suppress(SessionNotFound):
-                while True:  # in stores of 0.1 two projects may have the id
+                while True:  # stores of version 0.1 may have the id twice
                     self.delete(id)
             shutil.rmtree(self.root / "teams" / id, ignore_errors=True)
         places = {directory} if directory else {Path(one.header.directory) for one in listed}
@@ -435,7 +435,7 @@ def is_id(id: str) -> bool:
 def check_id(id: str) -> str:
     if not is_id(id):
         raise StoreError(
-            f"{id!r} is not a name for a session; use letters, digits, dots and dashes, at most {LONGEST_ID}"
+            f"{id!r} is not a session id; use at most {LONGEST_ID} letters, digits, dots and dashes"
         )
     return id
 
@@ -464,7 +464,7 @@ _decoder = msgspec.json.Decoder(_Timed)
 def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
     """Copy a session's files as they were when the last of these entries was written.
 
-    Ledgers and agents' logs end where the branch does, by the time in their lines. Results are
+    Lines of ledgers and agents' logs are copied up to the time of the branch. Results are
     copied if the branch has their call, other files if they were not written later.
     """
     until, results = (entries[-1].at if entries else 0.0), result_names(entries)

@@ -123,7 +123,7 @@ def open_for_writing(path: Path, flags: int) -> int:
             raise
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         writer = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-        with suppress(OSError):  # the lock works without the name, as on a full disk
+        with suppress(OSError):  # the lock works even if a full disk prevents this
             os.ftruncate(door, 0)
             os.write(door, writer.encode())
         return descriptor

@@ -195,7 +195,7 @@ def _recognise(path: Path, first: bytes) -> Format:
     if first.startswith(LOG_STARTS):
         raise TranscriptError(path, "is a Longhold log: pass it to a command, or load it")
     listed = ", ".join(FORMATS)
-    raise TranscriptError(path, f"unrecognised format; expected one of {listed}, or a Longhold log")
+    raise TranscriptError(path, f"has an unknown format; expected {listed}, or a Longhold log")
 
 
 def _lines(

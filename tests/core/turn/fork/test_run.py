@@ -233,7 +233,9 @@ async def test_without_money_no_call_is_made(talk, tmp_path):
     budget.pay("claude-opus-5-5", Usage(input_tokens=50))
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
-    with pytest.raises(BudgetSpent, match="no call was made: the session's 10 tokens are spent"):
+    with pytest.raises(
+        BudgetSpent, match="no call was made: the session's limit of 10 tokens is reached"
+    ):
         await one.forks.ask(SUM_UP)
     assert len(one.model.requests) == 1
 

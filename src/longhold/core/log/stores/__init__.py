@@ -41,7 +41,7 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
             return cast(Store, opener(named, settings or load_settings().store))
         raise ConfigError(
             f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory, or "
-            "install the package that has it"
+            "install the package that provides it"
         )
     with explain_missing("postgres", "a store in PostgreSQL"):
         from longhold.core.log.stores.postgres import PostgresStore

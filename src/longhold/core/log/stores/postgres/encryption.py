@@ -1,7 +1,7 @@
 """Encryption at rest: everything that the database stores as bytes is sealed before it is sent.
 
-Those are entries, headers, bodies, reports, mail, memories and shared records. Ids, sizes, times and
-SHA-256 marks of bodies stay legible. Rows from before are read as they are.
+Those are entries, headers, bodies, reports, mail, memories and shared records. Ids, sizes, times
+and SHA-256 hashes of bodies stay readable. Rows from before encryption are read as they are.
 """
 
 import base64
@@ -20,7 +20,7 @@ from longhold.core.settings.installation import explain_missing
 from longhold.errors import ConfigError, StoreError
 
 MARK = b"\x00sealed1"
-"""No JSON begins like this, which distinguishes sealed rows from plain ones."""
+"""Start of a sealed row. No JSON begins like this."""
 KEY_BYTES = 64
 
 
@@ -33,7 +33,7 @@ class Codec(Protocol):
 
 
 class AesSiv:
-    """AES-256-SIV: authenticated, and the same bytes for the same data, so that rows compare."""
+    """AES-256-SIV: authenticated and deterministic, so that equal rows have equal bytes."""
 
     def __init__(self, key: bytes) -> None:
         with explain_missing("encryption", "sealed sessions"):
@@ -50,7 +50,7 @@ class AesSiv:
         if len(key) != KEY_BYTES:
             raise ConfigError(
                 f"store.key_file: {file} has {len(key)} bytes, not {KEY_BYTES}; "
-                "make one with `openssl rand -base64 -A 64`"
+                "make a key with `openssl rand -base64 -A 64`"
             )
         return cls(key)
 

@@ -309,7 +309,7 @@ def _verdict(
 
 
 RENEWALS = 3
-"""Renewals per lease period, so that a late or lost one does no harm."""
+"""Renewals per lease period, so that a late or lost renewal does no harm."""
 _RENEW = """
 INSERT INTO longhold.holders (id, name, until)
 VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s))

@@ -1,7 +1,7 @@
 """A session's log in PostgreSQL, open for writing under a lease.
 
-`append` numbers an entry and queues it; `committed` waits for the commit. Files that a log has on
-disk are rows of `bodies` here, under names that are the same on every machine.
+`append` numbers an entry and queues it; `wait_for_commit` waits for the commit. Files that a log
+has on disk are rows of `bodies` here, under names that are the same on every machine.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class PostgresLog(Closing):
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        """Record the reports left. Each commit returns whether there are any, to save queries."""
+        """Record the waiting reports. Each commit returns whether any wait, to save queries."""
         if not self._lease.has_reports:
             return []
         self._lease.reports_taken()
@@ -148,8 +148,8 @@ class PostgresLog(Closing):
             raise StoreError(f"session {self.header.session} is closed; resume it to write")
         if self._process != os.getpid():
             raise StoreError(
-                f"session {self.header.session}: opened by process {self._process}, of which this "
-                "one is a fork; open the session again to write"
+                f"session {self.header.session}: a fork cannot write to the log of process "
+                f"{self._process}; open the session again"
             )
 
 
@@ -195,7 +195,7 @@ class PostgresResults(Results):
         known = self._stored.get(name)
         if known is not None:
             if self._read(name) != body.data:
-                raise StoreError(f"{self.place / name}: exists already, with other content")
+                raise StoreError(f"{self.place / name} already exists with other content")
             return
         self._log.keep_body(f"{DIRECTORY}/{name}", body.data)
         self._stored[name] = StoredBody(name=name, bytes=len(body.data), modified=time.time())
@@ -203,7 +203,7 @@ class PostgresResults(Results):
     def _read(self, name: str) -> bytes:
         data = self._log.read_body(f"{DIRECTORY}/{name}")
         if data is None:
-            raise StoreError(f"{self.place / name}: is gone")
+            raise StoreError(f"{self.place / name} no longer exists")
         return data
 
     def list_stored(self) -> list[StoredBody]:

@@ -33,7 +33,7 @@ CONNECTIONS = 4
 
 
 class _UntilFree(BaseRetryStrategy):
-    """Retry without limit while another process writes the session, but never other errors."""
+    """Retry without limit while another process writes the session, but not after other errors."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -88,8 +88,8 @@ class JobQueue:
             )
         finally:
             ended.set()
-            # Cancelled in the middle of its query, the sweep would leave its connection to the
-            # pool with a command still running on it.
+            # If the sweep were cancelled during its query, its connection would return to the pool
+            # with a command still running.
             await asyncio.gather(sweeping, return_exceptions=True)
 
     async def _sweep_until(self, ended: asyncio.Event) -> None:
@@ -140,7 +140,7 @@ def _make_tables(database: PostgresDatabase) -> None:
         database.run(make)
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"the queue's tables cannot be made: {error.diag.message_primary}; let the "
+            f"the queue's tables cannot be created: {error.diag.message_primary}; let the "
             "database's owner run `longhold worker --until-done` once"
         ) from error
     finally:

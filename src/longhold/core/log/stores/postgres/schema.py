@@ -106,7 +106,7 @@ CREATE INDEX sessions_by_prefix ON longhold.sessions (tenant, id text_pattern_op
 COMMENT ON INDEX longhold.sessions_by_prefix IS 'a gateway finds the conversations of a client';
 """,
 )
-"""Version n results from the first n. A released migration never changes."""
+"""Version n results from the first n migrations. A released migration never changes."""
 
 _VERSIONS = """\
 CREATE SCHEMA IF NOT EXISTS longhold;
@@ -148,7 +148,7 @@ def migrate(connection: Connection[Any]) -> int:
                 connection.execute(text)
         except errors.InsufficientPrivilege as error:
             raise StoreError(
-                f"the tables cannot be made: {error.diag.message_primary}; let their owner run "
+                f"the tables cannot be created: {error.diag.message_primary}; let their owner run "
                 "`longhold sessions migrate`"
             ) from error
     return len(texts)

@@ -44,7 +44,7 @@ SELECT e.body FROM longhold.entries e JOIN longhold.sessions s ON s.key = e.sess
 WHERE s.tenant = %s AND s.id = %s
     AND (%s OR starts_with(encode(substr(e.body, 1, 15), 'escape'), '{"entry":"said"')) ORDER BY e.n
 """
-"""Sealed rows are all read, because the database cannot look into them."""
+"""All sealed rows are read, because the database cannot look into them."""
 _COMMITS = """
 SELECT n, body FROM longhold.commits WHERE tenant = %s AND project = %s AND n > %s ORDER BY n
 """
@@ -114,7 +114,7 @@ class PostgresCommits:
         return [(n, bytes(body)) for n, body in rows]
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Commit under a number. If its confirmation was lost, its bytes identify it."""
+        """Add a commit. If its confirmation was lost, a retry finds the same bytes and succeeds."""
         given = (*self._project, number, commit)
 
         def insert(connection: Connection[Any]) -> bool:

@@ -154,7 +154,7 @@ _UNCLOSED: WeakSet["PostgresStore"] = WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Say goodbye to the server, which otherwise logs each connection as lost."""
+    """Close all connections, because the server would log each as lost."""
     for store in list(_UNCLOSED):
         store.close()
 
@@ -168,7 +168,7 @@ class PostgresStore:
     def __init__(
         self, url: str, settings: StoreSettings | None = None, codec: "Codec | None" = None
     ) -> None:
-        """Open the store. `codec` seals what it holds, by default with `store.key_file`."""
+        """Open the store. `codec` encrypts its content, by default with `store.key_file`."""
         self.settings, self._process = settings or StoreSettings(), os.getpid()
         if self.settings.key_file and codec is None:
             from longhold.core.log.stores.postgres.encryption import AesSiv
@@ -193,7 +193,7 @@ class PostgresStore:
         self.tenant, self.settings = tenant, replace(self.settings, tenant=tenant)
         self._open: set[str] = set()
         self._unreleased: dict[int, int] = {}
-        """Fences by key of closed sessions that the database still lists as held."""
+        """Closed sessions that the database still lists as held: the fence by key."""
         mark = hashlib.sha256(f"{self._database.place}\0{tenant}".encode()).hexdigest()[:16]
         self._scratch = home() / "stores" / mark
         self._tenants[tenant] = self
@@ -393,7 +393,7 @@ class PostgresStore:
 
     def delete(self, session: str) -> None:
         if not is_id(session):
-            raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
+            raise SessionNotFound(f"there is no session {session!r}; give a complete id")
         with self.open(session):  # raises if a process is writing it
             given = {"tenant": self.tenant, "id": session}
 
@@ -450,7 +450,7 @@ class PostgresStore:
         return _copy_one(self, copies, session) if session else _copy_all(self, copies)
 
     def close(self) -> None:
-        """Commit queued changes, release all sessions, and disconnect. A fork leaves it alone."""
+        """Commit queued changes, release all sessions, and disconnect. Does nothing in a fork."""
         if self._process != os.getpid():  # the connections are the parent's
             return
         _UNCLOSED.discard(self)
@@ -487,7 +487,7 @@ class PostgresStore:
         self._database.run(lambda connection: connection.execute(query, (key, report)))
 
     def release(self, lease: Lease) -> None:
-        """Release a session. If the database is down, the next release does it."""
+        """Release a session. If the database is down, the next release repeats this."""
         self._open.discard(lease.session)
         self._unreleased[lease.key] = lease.fence
         given = (list(self._unreleased), list(self._unreleased.values()))
