@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from attacks.repositories import make_repository
 from command_line import longhold
 
 
@@ -38,6 +39,21 @@ def test_imports_are_listed_and_vouched_for(project, tmp_path):
     ]
     assert trust(project, "--yes").count("Trusted.") == 3
     assert json.loads(trust(project, "--json")) == []
+
+
+def test_git_hooks_are_shown_and_trusted_as_they_are(tmp_path):
+    place = make_repository(tmp_path / "project")
+    hook = place / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\n")
+    (hook.parent / "pre-push.sample").write_text("#!/bin/sh\n")
+    (waiting,) = json.loads(trust(place, "--json"))
+    assert waiting["kind"] == "git hooks"
+    assert waiting["value"] == {"hooks": [{"command": str(hook)}]}
+    assert trust(place, "--yes").count("Trusted.") == 1
+    assert json.loads(trust(place, "--json")) == []
+    hook.write_text("#!/bin/sh\ntrue\n")
+    assert len(json.loads(trust(place, "--json"))) == 1
 
 
 def test_a_project_without_such_imports_asks_nothing(tmp_path):

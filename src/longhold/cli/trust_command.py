@@ -7,6 +7,7 @@ import click
 from longhold.agent.instructions.gathering import list_waiting_imports
 from longhold.agent.instructions.instruction_files import ground
 from longhold.agent.permissions import load_trusted, read_sections, trust, vouch
+from longhold.agent.permissions.repositories import find_hooks
 from longhold.agent.subagents.definition import load_definitions
 from longhold.agent.terminal.prompt_commands import list_untrusted
 from longhold.cli.output import ask_yes_no, json_out, json_text, say
@@ -24,8 +25,8 @@ KINDS = ("hooks", "permissions", "mcpServers")
 def command(yes: bool, as_json: bool) -> None:
     """Review what a project wants to run or allow, and trust it.
 
-    Shows the project's hooks, permission rules, servers, agents, commands and imports that you have
-    not trusted yet, and asks about each. Nothing is used before you trust it, and a changed part
+    Shows the project's hooks, permission rules, servers, agents, commands, imports and git hooks that
+    you have not trusted yet, and asks about each. Nothing is used before you trust it, and a changed part
     prompts again.
     """
     waiting = [
@@ -35,6 +36,8 @@ def command(yes: bool, as_json: bool) -> None:
         if not section.is_trusted
     ]
     waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
+    hooks = find_hooks(Path.cwd())
+    waiting += [("git hooks", hooks)] if hooks is not None and not hooks.is_trusted else []
     waiting += [("a command", section) for section in list_untrusted(Path.cwd())]
     place = ground(Path.cwd(), settings=load_settings(Path.cwd()).instructions)
     imports = list_waiting_imports(

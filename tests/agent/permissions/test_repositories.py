@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from attacks.repositories import HOSTILE, forge_repositories, git, make_repository
-from longhold.agent.permissions import Places, decide, examine, parse_rules
-from longhold.agent.permissions.repositories import suspect
+from longhold.agent.permissions import Places, decide, examine, parse_rules, trust
+from longhold.agent.permissions.repositories import find_hooks, suspect
 from longhold.agent.tools.bash import BASH
 from longhold.agent.tools.git import git_variables, reading_variables
 from longhold.core.tools.context import ToolContext
@@ -186,6 +186,69 @@ def test_git_does_not_wait_for_a_pipe_unprompted(tools, tmp_path):
     os.mkfifo(exclude)
     places = Places(roots=(place,), cwd=place)
     assert _judge(tools, "git status", places, mode="ask").outcome == "ask"
+
+
+FAMILIES = parse_rules(allow=tuple(f"Bash(git {verb}:*)" for verb in ("add", "commit", "fetch")))
+
+
+def _judge_change(tools, command, place):
+    places = Places(roots=(place,), cwd=place)
+    return decide(examine(tools["Bash"], {"command": command}, places), FAMILIES, "ask", places)
+
+
+@pytest.mark.parametrize("where", [".git/hooks", "tools/hooks"])
+def test_a_repositorys_hooks_run_only_if_they_are_trusted(tools, tmp_path, program, where):
+    script, trace = program
+    place = make_repository(tmp_path / "project")
+    if where != ".git/hooks":
+        git(place, "config", "core.hooksPath", where)
+    assert _judge_change(tools, "git add one.txt", place).outcome == "allow"
+    hook = place / where / "post-index-change"
+    hook.parent.mkdir(parents=True, exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n{script}\n")
+    hook.chmod(0o755)
+    decision = _judge_change(tools, "git add one.txt", place)
+    assert decision.outcome == "ask" and "longhold trust" in decision.reason
+    assert _judge(tools, "git status", Places(roots=(place,), cwd=place)).outcome == "allow"
+    (place / "one.txt").write_text("changed")
+    _run("git add one.txt", place, {"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+    assert trace.exists()
+    trust(find_hooks(place))
+    assert _judge_change(tools, "git add one.txt", place).outcome == "allow"
+    hook.write_text(f"#!/bin/sh\n{script} # changed\n")
+    assert _judge_change(tools, "git add one.txt", place).outcome == "ask"
+
+
+def test_the_users_own_hooks_for_all_repositories_need_no_trust(tools, tmp_path, monkeypatch):
+    place = make_repository(tmp_path / "project")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "pre-commit").write_text("#!/bin/sh\n")
+    (tmp_path / "gitconfig").write_text(f"[core]\n\thooksPath = {tmp_path / 'mine'}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    (place / ".git" / "hooks").mkdir(exist_ok=True)
+    (place / ".git" / "hooks" / "pre-commit").write_text("#!/bin/sh\n")
+    assert _judge_change(tools, "git commit -m x", place).outcome == "allow"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("http.cookieFile", "~/.bashrc"),
+        ("http.https://example.org.proxy", "http://127.0.0.1:1"),
+        ("submodule.one.update", "!touch trace"),
+        ("gc.recentObjectsHook", "touch trace"),
+        ("init.templateDir", "template"),
+    ],
+)
+def test_settings_that_are_harmless_only_for_reading_prompt_before_a_change(
+    tools, tmp_path, key, value
+):
+    place = make_repository(tmp_path / "project")
+    git(place, "config", "http.postBuffer", "1000")
+    assert _judge_change(tools, "git fetch", place).outcome == "allow"
+    git(place, "config", key, value)
+    assert _judge_change(tools, "git fetch", place).outcome == "ask"
+    assert _judge(tools, "git status", Places(roots=(place,), cwd=place)).outcome == "allow"
 
 
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):

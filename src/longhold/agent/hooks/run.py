@@ -14,7 +14,8 @@ import msgspec
 
 from longhold.agent.hooks.config import END_TOTAL_MAX_SECONDS, EVENTS, Hook, HookEvent, select_hooks
 from longhold.agent.hooks.verdict import HookVerdict, merge, read_verdict
-from longhold.agent.permissions.decide import MODES, Mode
+from longhold.agent.permissions.decide import Mode
+from longhold.agent.permissions.rules import MODES
 from longhold.agent.permissions.sources import is_unchanged
 from longhold.agent.tools import process
 from longhold.core.messages import JsonObject

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from longhold.agent.permissions.places import Located, Places, is_below, locate, locate_glob
-from longhold.agent.permissions.readonly import is_read_only_script
+from longhold.agent.permissions.readonly import is_read_only_script, is_reading_only
 from longhold.agent.permissions.repositories import suspect
 from longhold.core.messages import JsonObject
 from longhold.core.tools.environment import absolute_path
@@ -493,7 +493,9 @@ def _suspicion(script: Script, reach: CommandReach, places: Places) -> str:
     if not any(command.arguments[:1] != ("--version",) for command in runs):
         return ""
     verbs = frozenset(text for command in runs for text in command.arguments)
-    found = (suspect(base, verbs, places) for base in dict.fromkeys(reach.bases))
+    reading = is_reading_only(script)
+    bases = dict.fromkeys(reach.bases)
+    found = (suspect(base, verbs, places, is_reading=reading) for base in bases)
     return next(filter(None, found), "")
 
 

@@ -36,17 +36,6 @@ SESSIONS_OWN = frozenset(
 NEEDS_APPROVAL = frozenset({"ExitPlan"})
 """These exist to get a person's approval."""
 
-MODES: dict[str, Mode] = {
-    "ask": "ask",
-    "default": "ask",
-    "accept_edits": "accept_edits",
-    "acceptEdits": "accept_edits",
-    "plan": "plan",
-    "bypass": "bypass",
-    "bypassPermissions": "bypass",
-}
-"""Longhold's names for the modes, and those in existing settings files."""
-
 _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 
 

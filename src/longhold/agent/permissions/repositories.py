@@ -6,12 +6,16 @@ Unknown settings and files in unusual places make a repository untrusted.
 
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from longhold.agent.permissions.places import Places, is_below
+from longhold.agent.permissions.sources import SettingsSection, as_section
 from longhold.agent.tools.git import list_settings, run_git
+from longhold.core.messages import JsonObject
 from longhold.errors import StoreError
 
 INSPECT_SECONDS = 5.0
@@ -34,7 +38,12 @@ _HARMLESS = re.compile(
     r"|(commit|tag)\.gpgsign|lfs\.(repositoryformatversion|.*\.(access|locksverify))",
     re.IGNORECASE | re.DOTALL,
 )
-"""Settings that run nothing in a read-only command, where hooks are disabled."""
+"""Settings that run nothing in a read-only command, where hooks and transports are disabled."""
+_RISKY_IN_CHANGES = re.compile(
+    r"(gc|init)\..*|http\.(?!(.*\.)?(postbuffer|version|lowspeedlimit|lowspeedtime)$).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Of those, the settings with which other commands run programs, write elsewhere or use a proxy."""
 
 _COMPARING = frozenset({"status", "diff", "describe"})
 """These run git in every submodule."""
@@ -42,34 +51,86 @@ _OPENING = _COMPARING | {"grep"}
 """These open the files in the index, wherever they are."""
 
 
-def suspect(directory: Path, verbs: frozenset[str], places: Places) -> str:
-    """Return why git must not run here without a prompt, or ""."""
+def suspect(
+    directory: Path, verbs: frozenset[str], places: Places, *, is_reading: bool = True
+) -> str:
+    """Return why git must not run here without a prompt, or "".
+
+    `is_reading` tells that git gets the settings that disable hooks and transports.
+    """
     if not directory.is_dir():
         return ""
     try:
-        return _suspect(directory, verbs, places, depth=0)
+        return _suspect(directory, verbs, places, is_reading, depth=0)
     except StoreError:
         return "git does not report where its settings come from"
 
 
-def _suspect(directory: Path, verbs: frozenset[str], places: Places, *, depth: int) -> str:
-    asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
-    found = run_git(directory, "rev-parse", *asked, timeout_seconds=INSPECT_SECONDS)
-    paths = [Path(line) for line in found.stdout.decode("utf-8", "surrogateescape").splitlines()]
-    if not paths and found.returncode:
+def _suspect(
+    directory: Path, verbs: frozenset[str], places: Places, is_reading: bool, *, depth: int
+) -> str:
+    paths, is_found = _locate_repository(directory)
+    if not paths and not is_found:
         return _no_repository(directory)
-    if found.returncode or len(paths) != 3:
+    if not is_found or len(paths) != 3:
         return "this directory is a bare repository"
-    git, common, top = (path.resolve() for path in paths)
+    git, common, top = paths
     if not _is_usual(git, common, top, places) or _has_special_files({git, common}):
         return "git would read its files from an unusual place"
-    for is_own, key, value in list_settings(directory, timeout_seconds=INSPECT_SECONDS):
+    settings = list_settings(directory, timeout_seconds=INSPECT_SECONDS)
+    for is_own, key, value in settings:
         is_switch = key == "core.fsmonitor" and value in ("true", "false")
-        if is_own and not is_switch and not _HARMLESS.fullmatch(key):
+        if is_own and not is_switch and _is_risky(key, value, is_reading):
             return f"the repository sets {key!r}, which could run a program"
         if key.endswith(".insteadof") and "remote" in verbs:
             return "addresses are rewritten, which can put a password in them"
-    return _suspect_index(top, verbs, places, depth) if verbs & _OPENING else ""
+    if not is_reading:
+        hooks = _read_hooks(top, common, settings)
+        if hooks is not None and not hooks.is_trusted:
+            return f"git would run programs in {hooks.file}; `longhold trust` shows them"
+        verbs |= _OPENING
+    return _suspect_index(top, verbs, places, is_reading, depth) if verbs & _OPENING else ""
+
+
+def _locate_repository(directory: Path) -> tuple[list[Path], bool]:
+    asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
+    found = run_git(directory, "rev-parse", *asked, timeout_seconds=INSPECT_SECONDS)
+    lines = found.stdout.decode("utf-8", "surrogateescape").splitlines()
+    return [Path(line).resolve() for line in lines], not found.returncode
+
+
+def _is_risky(key: str, value: str, is_reading: bool) -> bool:
+    if not _HARMLESS.fullmatch(key):
+        return True
+    is_command = key.startswith("submodule.") and value.startswith("!")
+    return not is_reading and (is_command or bool(_RISKY_IN_CHANGES.fullmatch(key)))
+
+
+def find_hooks(directory: Path) -> SettingsSection | None:
+    """Find the programs that git runs for a repository, as a section that can be trusted."""
+    try:
+        paths, _ = _locate_repository(directory)
+        settings = list_settings(directory)
+    except StoreError:  # without git, nothing runs them
+        return None
+    return _read_hooks(paths[2], paths[1], settings) if len(paths) == 3 else None
+
+
+def _read_hooks(
+    top: Path, common: Path, settings: Iterable[tuple[bool, str, str]]
+) -> SettingsSection | None:
+    named = [(is_own, value) for is_own, key, value in settings if key == "core.hookspath"]
+    named = [each for each in named if each != (False, os.devnull)]  # from `git_variables`
+    if named and not named[-1][0]:
+        return None  # the user's own, in every repository
+    place = top / Path(named[-1][1]).expanduser() if named else common / "hooks"
+    found = list(islice(place.rglob("*"), MAX_GIT_FILES))
+    if len(found) == MAX_GIT_FILES:
+        raise StoreError(f"{place} has too many files to review")
+    files = (path for path in found if path.is_file() and path.suffix != ".sample")
+    commands = [shlex.quote(str(path)) for path in files]
+    value: JsonObject = {"hooks": [{"command": command} for command in sorted(commands)]}
+    return as_section("git hooks", place, value, top) if commands else None
 
 
 def _no_repository(directory: Path) -> str:
@@ -128,7 +189,9 @@ def _is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _suspect_index(top: Path, verbs: frozenset[str], places: Places, depth: int) -> str:
+def _suspect_index(
+    top: Path, verbs: frozenset[str], places: Places, is_reading: bool, depth: int
+) -> str:
     staged = run_git(top, "ls-files", "--stage", "-z", timeout_seconds=INSPECT_SECONDS)
     rows = staged.stdout.decode("utf-8", "surrogateescape").split("\0")
     if _leads_out((row.partition("\t")[2] for row in rows), top, places):
@@ -138,7 +201,7 @@ def _suspect_index(top: Path, verbs: frozenset[str], places: Places, depth: int)
         return "there are too many submodules to look at"
     for module in modules if verbs & _COMPARING else ():
         if (top / module / ".git").exists():
-            found = _suspect(top / module, verbs, places, depth=depth + 1)
+            found = _suspect(top / module, verbs, places, is_reading, depth=depth + 1)
             if found:
                 return found
     return ""

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from longhold.agent.permissions.places import Located, Places
+from longhold.core.settings import Mode
 from longhold.core.tools.shell_programs import program
 from longhold.core.tools.shell_reader import Command, read_script
 from longhold.errors import ConfigError
@@ -25,6 +26,18 @@ _GLOB_PIECE = re.compile(r"\*\*/|\*\*|.", re.S)
 READERS = frozenset({"Read", "Grep", "Glob"})
 """A rule for one of these tools covers all of them; likewise for writing."""
 WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
+
+
+MODES: dict[str, Mode] = {
+    "ask": "ask",
+    "default": "ask",
+    "accept_edits": "accept_edits",
+    "acceptEdits": "accept_edits",
+    "plan": "plan",
+    "bypass": "bypass",
+    "bypassPermissions": "bypass",
+}
+"""Longhold's names for the modes, and those in existing settings files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

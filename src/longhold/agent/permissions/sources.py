@@ -20,11 +20,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from longhold.agent.permissions.decide import MODES, Mode
-from longhold.agent.permissions.rules import Rules, parse_rules
+from longhold.agent.permissions.rules import MODES, Rules, parse_rules
 from longhold.agent.tools.globs import VERSION_CONTROL
 from longhold.core.messages import Json, JsonObject
-from longhold.core.settings import home
+from longhold.core.settings import Mode, home
 from longhold.core.settings.private_files import write_private
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 from longhold.core.settings.reading import parse_toml

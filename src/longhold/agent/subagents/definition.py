@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 
 from longhold.agent.hooks.config import Hook, hooks_in
 from longhold.agent.mcp.servers import McpServer, read_server
-from longhold.agent.permissions.decide import MODES, Mode, pick_narrower
+from longhold.agent.permissions.decide import Mode, pick_narrower
+from longhold.agent.permissions.rules import MODES
 from longhold.agent.permissions.sources import SettingsSection, as_section
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
