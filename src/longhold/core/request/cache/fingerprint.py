@@ -289,9 +289,16 @@ class Move:
 
 def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
     """List all moves in prefix order; breakpoints only if nothing else moved."""
-    found = [_model(before, after), _tool(before, after), _section(before, after)]
-    found += [*_compare_options(before, after), _betas(before, after), _message(before, after)]
-    return [*filter(None, found)] or [*filter(None, [_marker(before, after)])]
+    found = [
+        _model(before, after),
+        _compare_blocks("tool", "tool", _list_tools(before), _list_tools(after)),
+        _compare_blocks("section", "system section", _list_sections(before), _list_sections(after)),
+        *_compare_options(before, after),
+        _compare_names("beta", "beta header", before.betas, after.betas),
+        _message(before, after),
+    ]
+    markers = [_compare_names("marker", "marker on", before.markers, after.markers)]
+    return [*filter(None, found)] or [*filter(None, markers)]
 
 
 def find_first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
@@ -315,47 +322,37 @@ def _model(before: Fingerprint, after: Fingerprint) -> Move | None:
     )
 
 
-def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
-    name, change = find_change(before.tools, after.tools)
+class _Blocks(NamedTuple):
+    hashes: Mapping[str, str]
+    blocks: Sequence[JsonObject]
+
+    def find(self, name: str) -> JsonObject:
+        named = zip(self.hashes, self.blocks, strict=False)
+        return next((dict(strip_marker(block)) for known, block in named if known == name), {})
+
+
+def _list_tools(fingerprint: Fingerprint) -> _Blocks:
+    return _Blocks(fingerprint.tools, fingerprint.parts.get("tools") or ())
+
+
+def _list_sections(fingerprint: Fingerprint) -> _Blocks:
+    return _Blocks(fingerprint.sections, system_blocks(fingerprint.parts))
+
+
+def _compare_blocks(what: What, label: str, before: _Blocks, after: _Blocks) -> Move | None:
+    name, change = find_change(before.hashes, after.hashes)
     if not name:
         return None
-    old, new = _tool_named(before, name), _tool_named(after, name)
-    part, text_before, text_after = "", _format_pretty(old), _format_pretty(new)
-    if change == "changed" and old and new:
+    old, new = before.find(name), after.find(name)
+    part, was, now = "", _block_text(old), _block_text(new)
+    if what == "tool" and change == "changed":
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
         part = "the " + ", ".join(map(str, keys)) + " of " if keys else "the order of keys in "
         if keys == ["description"]:
-            text_before, text_after = str(old["description"]), str(new["description"])
-    return Move(
-        what="tool",
-        name=f"tool {name}",
-        detail=f"{part}tool {name} {_describe_change(change)}",
-        before=text_before,
-        after=text_after,
-    )
-
-
-def _tool_named(fingerprint: Fingerprint, name: str) -> JsonObject:
-    tools = zip(fingerprint.tools, fingerprint.parts.get("tools") or (), strict=False)
-    return next((dict(strip_marker(tool)) for known, tool in tools if known == name), {})
-
-
-def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
-    name, change = find_change(before.sections, after.sections)
-    if not name:
-        return None
-    return Move(
-        what="section",
-        name=f"system section {name}",
-        detail=f"system section {name} {_describe_change(change)}",
-        before=_section_text(before, name),
-        after=_section_text(after, name),
-    )
-
-
-def _section_text(fingerprint: Fingerprint, name: str) -> str:
-    blocks = zip(fingerprint.sections, system_blocks(fingerprint.parts), strict=False)
-    return next((str(block.get("text", "")) for known, block in blocks if known == name), "")
+            was, now = str(old["description"]), str(new["description"])
+    how = {"gone": "is gone", "new": "is new"}.get(change, change)
+    detail = f"{part}{label} {name} {how}"
+    return Move(what=what, name=f"{label} {name}", detail=detail, before=was, after=now)
 
 
 def _compare_options(before: Fingerprint, after: Fingerprint) -> Iterator[Move]:
@@ -379,23 +376,23 @@ def _effort(config: Json) -> Json:
     return config.get("effort") if isinstance(config, dict) else None
 
 
-def _betas(before: Fingerprint, after: Fingerprint) -> Move | None:
-    added, removed = _difference(before.betas, after.betas)
-    if not added and not removed:
-        return None
-    changes = [f"{beta} added" for beta in added] + [f"{beta} removed" for beta in removed]
-    return Move(
-        what="beta",
-        name=f"beta header {[*added, *removed][0]}",
-        detail=f"the beta header changed: {', '.join(changes)}",
-        before="\n".join(before.betas),
-        after="\n".join(after.betas),
-    )
-
-
-def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _compare_names(
+    what: What, label: str, before: tuple[str, ...], after: tuple[str, ...]
+) -> Move | None:
+    """Compare beta headers or breakpoints. Additional breakpoints lose nothing."""
+    removed = [name for name in before if name not in after]
     added = [name for name in after if name not in before]
-    return added, [name for name in before if name not in after]
+    if not removed and (not added or what == "marker"):
+        return None
+    changes = [f"{name} removed" for name in removed] + [f"{name} added" for name in added]
+    title = "the cache breakpoints" if what == "marker" else f"the {label}"
+    return Move(
+        what=what,
+        name=f"{label} {[*removed, *added][0]}",
+        detail=f"{title} changed: {', '.join(changes)}",
+        before="\n".join(before),
+        after="\n".join(after),
+    )
 
 
 def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
@@ -440,20 +437,6 @@ def _block_text(block: Json) -> str:
     return _format_pretty(block)
 
 
-def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
-    added, removed = _difference(before.markers, after.markers)
-    if not removed:
-        return None  # additional breakpoints lose nothing
-    changes = [f"{one} removed" for one in removed] + [f"{one} added" for one in added]
-    return Move(
-        what="marker",
-        name=f"marker on {removed[0]}",
-        detail=f"the cache breakpoints changed: {', '.join(changes)}",
-        before="\n".join(before.markers),
-        after="\n".join(after.markers),
-    )
-
-
 def find_change(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
     """Return the first name that differs, and how: changed, gone, moved or new."""
     for old, new in zip_longest(before, after):
@@ -464,10 +447,6 @@ def find_change(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[st
                 return old, "gone"
             return new, "moved" if new in before else "new"
     return "", ""
-
-
-def _describe_change(change: str) -> str:
-    return {"gone": "is gone", "new": "is new"}.get(change, change)
 
 
 def _format_pretty(value: Json) -> str:
