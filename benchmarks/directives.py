@@ -24,7 +24,6 @@ from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import (
     DirectiveLedger,
-    keep_ledger,
     render_user_messages,
     words_tokens,
 )
@@ -211,7 +210,7 @@ class Course:
 
 def keep(facts: Facts) -> DirectiveLedger:
     """Keep the ledger of a session."""
-    return keep_ledger(facts.words())
+    return DirectiveLedger().follow(facts.words())
 
 
 def run(seed: int, compactions: int) -> Counter[str]:

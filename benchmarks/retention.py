@@ -36,7 +36,7 @@ from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Manner, check_survival, recent_names
 from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
-from longhold.core.stages.compact.directives import keep_ledger, words_tokens
+from longhold.core.stages.compact.directives import DirectiveLedger, words_tokens
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.stages.facts.names import find_names
 from longhold.core.stages.facts.tool_steps import gather
@@ -158,7 +158,7 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     """Compact a segment without a model, into a size if one is given."""
     facts = gather(segment.history, segment.items)
     directed = (entry for entry in segment.history if isinstance(entry, Directed))
-    ledger = keep_ledger(facts.words(), directed)
+    ledger = DirectiveLedger().follow(facts.words(), directed)
     budget = size_tokens or budget_for(segment.tokens, facts)
     reserve = int(budget * LIMITS.index_ratio)
     words = 0 if size_tokens else words_tokens(ledger)

@@ -1,5 +1,6 @@
 """The ledger of what the user said, and what became of it."""
 
+from functools import partial
 from inspect import cleandoc
 
 from hypothesis import given
@@ -9,9 +10,8 @@ from longhold.core.log.entries import Directed
 from longhold.core.messages.text import quote_rest
 from longhold.core.stages.compact.directives import (
     HEADING,
-    Claim,
+    DirectiveLedger,
     accept,
-    keep_ledger,
     read_claims,
     render_user_messages,
 )
@@ -25,34 +25,46 @@ def said(*texts):
     return [(i, WordsFact(id=i * 10, text=text)) for i, text in enumerate(texts, 1)]
 
 
+claim = partial(Directed, by="model")
+
+
 def states(ledger):
     """Give message and state of each directive."""
     return [(each.message, each.state) for each in ledger.directives]
 
 
 def test_every_message_is_a_directive_and_open():
-    assert states(keep_ledger(said("build it", "test it"))) == [(10, "open"), (20, "open")]
+    assert states(DirectiveLedger().follow(said("build it", "test it"))) == [
+        (10, "open"),
+        (20, "open"),
+    ]
 
 
 def test_a_plain_phrase_cancels_the_request_it_names():
-    ledger = keep_ledger(said("Add a retry to the fetcher", "Add a cache", "Forget the retry."))
+    ledger = DirectiveLedger().follow(
+        said("Add a retry to the fetcher", "Add a cache", "Forget the retry.")
+    )
     assert [each.mark for each in ledger.directives] == ["cancelled by #30", "", ""]
 
 
 def test_a_request_that_begins_like_a_cancellation_closes_nothing():
-    ledger = keep_ledger(said("The submit button should be red.", "Cancel button should be red."))
+    ledger = DirectiveLedger().follow(
+        said("The submit button should be red.", "Cancel button should be red.")
+    )
     assert states(ledger) == [(10, "open"), (20, "open")]
 
 
 def test_a_bare_phrase_cancels_the_last_request_that_is_one():
-    ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that too"))
+    ledger = DirectiveLedger().follow(
+        said("one wish", "another wish", "never mind", "cancel that too")
+    )
     assert states(ledger)[:2] == [(10, "open"), (20, "cancelled")]
-    ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that"))
+    ledger = DirectiveLedger().follow(said("one wish", "another wish", "never mind", "cancel that"))
     assert states(ledger)[:2] == [(10, "cancelled"), (20, "cancelled")]
 
 
 def test_what_asks_for_more_is_cancelled_in_part():
-    ledger = keep_ledger(
+    ledger = DirectiveLedger().follow(
         said("Add a cache and write a page on the importer", "never mind the cache")
     )
     assert ledger.directives[0].mark == "in part cancelled by #20"
@@ -60,7 +72,7 @@ def test_what_asks_for_more_is_cancelled_in_part():
 
 
 def test_a_correction_falls_with_its_request():
-    ledger = keep_ledger(
+    ledger = DirectiveLedger().follow(
         said("Add the audit log", "No, the audit log belongs elsewhere.", "Scrap the audit log.")
     )
     assert states(ledger)[:2] == [(10, "cancelled"), (20, "cancelled")]
@@ -72,34 +84,37 @@ def test_a_command_of_the_users_changes_a_state_at_any_time():
         Directed(n=25, message=10, state="open"),
         Directed(n=26, message=99, state="done"),
     ]
-    assert states(keep_ledger(said("build it", "more"), changes[:1]))[0] == (10, "done")
-    assert states(keep_ledger(said("build it", "more"), changes))[0] == (10, "open")
+    assert states(DirectiveLedger().follow(said("build it", "more"), changes[:1]))[0] == (
+        10,
+        "done",
+    )
+    assert states(DirectiveLedger().follow(said("build it", "more"), changes))[0] == (10, "open")
 
 
 def test_a_models_change_must_rest_on_something():
     bare = Directed(n=15, message=10, state="done", by="model")
     cited = Directed(n=16, message=10, state="done", by="model", rests_on=12)
-    assert states(keep_ledger(said("build it"), [bare])) == [(10, "open")]
-    assert states(keep_ledger(said("build it"), [cited])) == [(10, "done")]
+    assert states(DirectiveLedger().follow(said("build it"), [bare])) == [(10, "open")]
+    assert states(DirectiveLedger().follow(said("build it"), [cited])) == [(10, "done")]
 
 
 def test_claims_are_read_line_by_line():
     text = "States:\n- #10 done, see #14\n#20: Cancelled by #30\n#40 done\nnothing"
     assert list(read_claims(text)) == [
-        Claim(message=10, state="done", rests_on=14),
-        Claim(message=20, state="cancelled", rests_on=30),
+        claim(message=10, state="done", rests_on=14),
+        claim(message=20, state="cancelled", rests_on=30),
     ]
 
 
 def test_only_claims_that_rest_on_a_later_message_are_accepted():
-    ledger = keep_ledger(said("build it", "test it", "drop something"))
+    ledger = DirectiveLedger().follow(said("build it", "test it", "drop something"))
     claims = [
-        Claim(message=10, state="done", rests_on=14),
-        Claim(message=10, state="done", rests_on=5),
-        Claim(message=20, state="cancelled", rests_on=24),
-        Claim(message=20, state="cancelled", rests_on=30),
-        Claim(message=20, state="done", rests_on=999),
-        Claim(message=77, state="done", rests_on=80),
+        claim(message=10, state="done", rests_on=14),
+        claim(message=10, state="done", rests_on=5),
+        claim(message=20, state="cancelled", rests_on=24),
+        claim(message=20, state="cancelled", rests_on=30),
+        claim(message=20, state="done", rests_on=999),
+        claim(message=77, state="done", rests_on=80),
     ]
     accepted = accept(claims, ledger, said={10, 20, 30}, known={5, 10, 14, 20, 24, 30, 80})
     assert [(each.message, each.state, each.rests_on, each.by) for each in accepted] == [
@@ -109,15 +124,15 @@ def test_only_claims_that_rest_on_a_later_message_are_accepted():
 
 
 def test_a_cancelled_directive_opens_again_only_by_a_later_word_of_the_user():
-    ledger = keep_ledger(said("build it", "never mind", "do build it"))
-    early = Claim(message=10, state="open", rests_on=20)
-    late = Claim(message=10, state="open", rests_on=30)
+    ledger = DirectiveLedger().follow(said("build it", "never mind", "do build it"))
+    early = claim(message=10, state="open", rests_on=20)
+    late = claim(message=10, state="open", rests_on=30)
     accepted = list(accept([early, late], ledger, said={10, 20, 30}, known={10, 20, 30}))
     assert [each.rests_on for each in accepted] == [30]
 
 
 def test_the_ledger_reads_in_order_with_its_states():
-    ledger = keep_ledger(said("Add a retry\nto the fetcher", "Forget the retry."))
+    ledger = DirectiveLedger().follow(said("Add a retry\nto the fetcher", "Forget the retry."))
     assert render_user_messages(ledger, PLENTY).text == cleandoc(
         """
         What the user said, word for word. What is marked cancelled, replaced or done is not to be taken up again.
@@ -131,7 +146,7 @@ def test_the_ledger_reads_in_order_with_its_states():
 def test_over_its_budget_finished_ones_shrink_first():
     long = "Please see to this in every place where it occurs, and then look at it again. " * 3
     done = [Directed(n=1_000 + i, message=i * 10, state="done") for i in (1, 2)]
-    ledger = keep_ledger(said(f"1 {long}", f"2 {long}", f"3 {long}"), done)
+    ledger = DirectiveLedger().follow(said(f"1 {long}", f"2 {long}", f"3 {long}"), done)
     text = render_user_messages(ledger, 200).text
     assert f"1 {long}".strip() not in text
     assert f"3 {long}".strip() in text
@@ -139,17 +154,17 @@ def test_over_its_budget_finished_ones_shrink_first():
 
 
 def test_nothing_said_is_nothing_told():
-    assert render_user_messages(keep_ledger([]), PLENTY).text == ""
+    assert render_user_messages(DirectiveLedger().follow([]), PLENTY).text == ""
 
 
 def test_an_answer_to_a_question_is_a_directive_with_its_question():
     words = WordsFact(id=10, text="yes", via="answer", about="Push it?")
-    assert keep_ledger([(1, words)]).directives[0].text == "Push it?: yes"
+    assert DirectiveLedger().follow([(1, words)]).directives[0].text == "Push it?: yes"
 
 
 @given(st.lists(st.text(min_size=1, max_size=200).filter(str.strip), max_size=12))
 def test_within_the_budget_every_directive_is_verbatim(texts):
-    ledger = keep_ledger(said(*texts))
+    ledger = DirectiveLedger().follow(said(*texts))
     told = render_user_messages(ledger, PLENTY).text
     assert all(quote_rest(each.text.strip("\n")) in told for each in ledger.directives)
     assert not texts or told.startswith(HEADING)
@@ -157,7 +172,7 @@ def test_within_the_budget_every_directive_is_verbatim(texts):
 
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(0, 500))
 def test_every_directive_keeps_its_line_or_is_said_to_be_left_out(texts, budget):
-    ledger = keep_ledger(said(*texts))
+    ledger = DirectiveLedger().follow(said(*texts))
     told = render_user_messages(ledger, budget).text
     missing = [each for each in ledger.directives if f"[#{each.message}]" not in told]
     assert not missing or "left out; the log has them" in told

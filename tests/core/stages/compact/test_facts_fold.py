@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from longhold.core.log.entries import Compacted, Directed, Undone
 from longhold.core.messages import Text, Thinking, ToolResult, ToolUse
-from longhold.core.stages.compact.directives import keep_ledger
+from longhold.core.stages.compact.directives import DirectiveLedger
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.facts.carried import MOST_STEPS
 from longhold.core.stages.facts.tool_steps import gather
@@ -84,7 +84,7 @@ def test_the_first_time_nothing_is_shortened():
     items = list(fold(course.entries).items)
     plain = gather(course.entries, items)
     assert course.read(FactsFold()).facts == plain
-    assert course.read(FactsFold()).ledger == keep_ledger(plain.words())
+    assert course.read(FactsFold()).ledger == DirectiveLedger().follow(plain.words())
 
 
 def test_what_was_compacted_before_is_carried_shorter_and_the_words_are_whole():

@@ -8,7 +8,7 @@ from longhold.core.log.entries import Directed
 from longhold.core.messages.text import quote_rest
 from longhold.core.stages.compact.directives import (
     SHORTENED,
-    keep_ledger,
+    DirectiveLedger,
     render_user_messages,
     words_tokens,
 )
@@ -22,7 +22,9 @@ LOG = "\n".join(f"2026-01-05 10:00:00 INFO request {n} was served in time" for n
 
 def ledger(*texts, done=()):
     said = [(i, WordsFact(id=i * 10, text=text)) for i, text in enumerate(texts, 1)]
-    return keep_ledger(said, [Directed(n=1_000 + n, message=n, state="done") for n in done])
+    return DirectiveLedger().follow(
+        said, [Directed(n=1_000 + n, message=n, state="done") for n in done]
+    )
 
 
 def test_a_message_of_any_length_is_whole_while_the_budget_lasts():

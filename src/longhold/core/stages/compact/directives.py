@@ -163,54 +163,35 @@ class Directive:
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class DirectiveLedger:
-    directives: tuple[Directive, ...] = ()
+    """The directives by message. It reads each message and each recorded change once."""
+
+    by_message: dict[int, Directive] = field(default_factory=dict)
+    _changed: int = field(default=0, compare=False)
+
+    @property
+    def directives(self) -> tuple[Directive, ...]:
+        return tuple(self.by_message.values())
 
     def marks(self) -> Mapping[int, str]:
-        return {each.message: each.mark for each in self.directives if each.mark}
+        return {n: each.mark for n, each in self.by_message.items() if each.mark}
 
     def open_texts(self) -> list[str]:
-        return [each.text for each in self.directives if each.state == "open"]
+        return [each.text for each in self.by_message.values() if each.state == "open"]
 
     def without_words(self, messages: frozenset[int], instead: str) -> "DirectiveLedger":
-        shown = (
-            replace(each, text=instead) if each.message in messages else each
-            for each in self.directives
-        )
-        return DirectiveLedger(directives=tuple(shown))
+        hidden = {
+            n: replace(self.by_message[n], text=instead) for n in self.by_message if n in messages
+        }
+        return DirectiveLedger(self.by_message | hidden, self._changed)
 
-    def find(self, message: int) -> Directive | None:
-        return next((each for each in self.directives if each.message == message), None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A state change that a model proposes, with the message it cites."""
-
-    message: int
-    state: DirectiveState
-    rests_on: int
-
-
-def keep_ledger(
-    said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
-) -> DirectiveLedger:
-    fold = LedgerFold()
-    fold.follow(said, directed)
-    return fold.ledger()
-
-
-@dataclass(slots=True)
-class LedgerFold:
-    """The growing ledger. It reads each message and each recorded change once."""
-
-    directives: dict[int, Directive] = field(default_factory=dict)
-    _changed: int = 0
+    def copy(self) -> "DirectiveLedger":
+        return DirectiveLedger(dict(self.by_message), self._changed)
 
     def follow(
         self, said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
-    ) -> None:
+    ) -> "DirectiveLedger":
         new = (entry for entry in directed if entry.n > self._changed)
         changes = deque(sorted(new, key=lambda entry: entry.n))
         for turn, words in said:
@@ -221,29 +202,22 @@ class LedgerFold:
             self.hear(turn, words)
         for change in changes:
             self.direct(change)
-
-    def copy(self) -> "LedgerFold":
-        return LedgerFold(dict(self.directives), self._changed)
-
-    def ledger(self) -> DirectiveLedger:
-        return DirectiveLedger(directives=tuple(self.directives.values()))
+        return self
 
     def hear(self, turn: int, words: WordsFact) -> None:
         for cancelling in cancellings(words.text):
             self._cancel(cancelling, words.id)
         text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
-        known = self.directives.get(words.id)
+        known = self.by_message.get(words.id)
         if known is not None:  # two answers in one round
             text = f"{known.text}\n{text}"
-        self.directives[words.id] = Directive(message=words.id, turn=turn, text=text)
+        self.by_message[words.id] = Directive(message=words.id, turn=turn, text=text)
 
     def direct(self, entry: Directed) -> None:
         self._changed = max(self._changed, entry.n)
-        known = self.directives.get(entry.message)
+        known, n = self.by_message.get(entry.message), entry.message
         if known is not None and (entry.by != "model" or entry.rests_on):
-            self.directives[entry.message] = replace(
-                known, state=entry.state, rests_on=entry.rests_on
-            )
+            self.by_message[n] = replace(known, state=entry.state, rests_on=entry.rests_on)
 
     def _cancel(self, cancelling: Cancelling, by: int) -> None:
         for target in self._find_meant(cancelling):
@@ -252,7 +226,7 @@ class LedgerFold:
             else:
                 state: DirectiveState = "replaced" if cancelling.is_replacing else "cancelled"
                 changed = replace(target, state=state, rests_on=by)
-            self.directives[target.message] = changed
+            self.by_message[target.message] = changed
 
     def _find_meant(self, cancelling: Cancelling) -> list[Directive]:
         """Find the cancelled directives: the newest of the best matches.
@@ -260,7 +234,7 @@ class LedgerFold:
         If two or more words all match, every match is cancelled: corrections fall with their
         request.
         """
-        still_open = [each for each in self.directives.values() if each.state == "open"]
+        still_open = [each for each in self.by_message.values() if each.state == "open"]
         if cancelling.number:
             return [d for d in still_open if cancelling.number in (d.message, d.turn)][:1]
         requests = [
@@ -288,41 +262,33 @@ _CLAIM = re.compile(
 )
 
 
-def read_claims(text: str) -> Iterator[Claim]:
+def read_claims(text: str) -> Iterator[Directed]:
     """Parse state changes from a model's answer, one per line: `#12 done, see #40`."""
-    for line in text.splitlines():
-        if found := _CLAIM.search(line):
-            yield Claim(
-                message=int(found["message"]),
-                state=found["state"].lower(),  # type: ignore[arg-type]
-                rests_on=int(found["rests_on"]),
-            )
+    for found in filter(None, map(_CLAIM.search, text.splitlines())):
+        state: DirectiveState = found["state"].lower()  # type: ignore[assignment]
+        yield Directed(
+            message=int(found["message"]), state=state, rests_on=int(found["rests_on"]), by="model"
+        )
 
 
 def accept(
-    claims: Iterable[Claim],
+    claims: Iterable[Directed],
     ledger: DirectiveLedger,
     *,
     said: Collection[int],
     known: Collection[int],
 ) -> Iterator[Directed]:
-    """Yield entries for the claims that hold: they cite an existing, later message.
+    """Yield the claims that hold: they cite an existing, later message.
 
     Only the user cancels, replaces or reopens, so those claims must cite one of `said`.
     """
     for claim in claims:
-        directive = ledger.find(claim.message)
+        directive = ledger.by_message.get(claim.message)
         citable = known if claim.state == "done" else said
-        after = max(claim.message, directive.rests_on) if directive else 0
-        if (
-            directive is not None
-            and directive.state != claim.state
-            and claim.rests_on in citable
-            and claim.rests_on > after
-        ):
-            yield Directed(
-                message=claim.message, state=claim.state, rests_on=claim.rests_on, by="model"
-            )
+        if directive is None or directive.state == claim.state or claim.rests_on not in citable:
+            continue
+        if claim.rests_on > max(claim.message, directive.rests_on):
+            yield claim
 
 
 BRIEF_CHARS = 480

@@ -22,7 +22,7 @@ from longhold.core.log.entries import (
 )
 from longhold.core.messages import text_of
 from longhold.core.messages.secrets import mask_secrets
-from longhold.core.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
+from longhold.core.stages.compact.directives import DirectiveLedger
 from longhold.core.stages.facts.carried import bound_turns, shorten_turn
 from longhold.core.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
 from longhold.core.stages.facts.tool_steps import Todos, extract, gather
@@ -74,7 +74,7 @@ class FactsFold:
         self._prior: list[PriorSummary] = []
         self._todos = Todos()
         self._said = 0
-        self._ledger = LedgerFold()
+        self._ledger = DirectiveLedger()
 
     def _follow(self, history: Sequence[AnyEntry]) -> None:
         """Fold new entries as if nothing had been compacted or collapsed."""
@@ -98,7 +98,7 @@ class FactsFold:
 
     def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
         facts = gather(history, items).mask_secrets(self._mask)
-        return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
+        return KnownFacts(facts, DirectiveLedger().follow(facts.words(), self._directed))
 
     def _carry_on(self, fresh: int) -> None:
         settled = self._slice_items(self._settled, fresh - 1)
@@ -131,9 +131,7 @@ class FactsFold:
             prior=(*self._prior, *facts.prior, *kept),
             since=fresh,
         )
-        ledger = self._ledger.copy()
-        ledger.follow(facts.words(), self._directed)
-        return KnownFacts(told, ledger.ledger())
+        return KnownFacts(told, self._ledger.copy().follow(facts.words(), self._directed))
 
     def _slice_items(self, first: int, last: int) -> Sequence[Item]:
         items = self._view.items
