@@ -74,7 +74,7 @@ async def draft_compaction(
     stage = session._layers.compact
     draft = await stage.load().draft(session._engine, request)
     manual = replace(manner, is_auto=False)
-    return replace(draft, composed=compose(draft.material, draft.made.written, manual))
+    return replace(draft, composed=compose(draft.material, draft.written, manual))
 
 
 async def take(

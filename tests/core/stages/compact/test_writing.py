@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from longhold.core.messages import Image, Text, Thinking, ToolUse
 from longhold.core.models.capabilities import capabilities
+from longhold.core.stages.compact.segment import Segment
 from longhold.core.stages.compact.summary import (
     NoSummary,
     SummaryWriter,
@@ -31,19 +32,20 @@ def called(n, result="a result"):
     return answer.with_result(Result(id=n, tool_use_id=f"t{n}", content=result))
 
 
-def writer(*replies, window_tokens=200_000):
-    """A writer whose model gives these replies, and the requests it got."""
-    asked, coming = [], iter(replies)
+@pytest.fixture
+def writer(talk):
+    """Make writers whose model gives these replies, each with the requests it got."""
 
-    async def ask(request):
-        asked.append(request)
-        return next(coming)
+    def make(*replies, window=200_000):
+        asked, coming = [], iter(replies)
 
-    able = capabilities("claude-opus-4-6")
-    made = SummaryWriter(
-        ask=ask, model="claude-opus-4-6", able=able, asked="Sum up.", window_tokens=window_tokens
-    )
-    return made, asked
+        async def ask(request):
+            asked.append(request)
+            return next(coming)
+
+        return SummaryWriter(engine=talk(window=window).engine, ask=ask, asked="Sum up."), asked
+
+    return make
 
 
 def reply(text, reason="completed"):
@@ -92,15 +94,15 @@ def test_one_item_cannot_be_shortened():
         truncate([spoken(1)], PromptTooLong("x"))
 
 
-async def test_the_answer_of_a_direct_call_is_capped_by_the_window():
+async def test_the_answer_of_a_direct_call_is_capped_by_the_window(writer):
     for window_tokens, cap in ((200_000, 20_000), (8_000, 1_600)):
-        one, asked = writer(reply("no"), window_tokens=window_tokens)
+        one, asked = writer(reply("no"), window=window_tokens)
         with pytest.raises(NoSummary):
             await one.ask_directly([spoken(1)])
         assert asked[0].prefix.max_output_tokens == cap
 
 
-async def test_a_stopped_fork_is_no_answer():
+async def test_a_stopped_fork_is_no_answer(writer):
     one, _ = writer(reply("", reason="aborted"))
     with pytest.raises(Aborted):
-        await one.ask_fork()
+        await one.ask_fork(Segment(items=(spoken(1),)))

@@ -14,12 +14,7 @@ from functools import cache, partial
 
 from msgspec import structs
 
-from longhold.core.log.entries import (
-    Compacted,
-    Failed,
-    Framed,
-    SpokenContent,
-)
+from longhold.core.log.entries import Compacted, Failed, Framed, SpokenContent
 from longhold.core.log.spending import make_failure
 from longhold.core.policy.decide import (
     CarryOut,
@@ -35,7 +30,7 @@ from longhold.core.policy.decide import (
 )
 from longhold.core.policy.threshold import floor
 from longhold.core.stages.collapse import drain
-from longhold.core.stages.compact.compose import MadeSummary, Manner, Material, compose
+from longhold.core.stages.compact.compose import Manner, Material, compose
 from longhold.core.stages.compact.draft import (
     Bounds,
     CompactionDraft,
@@ -44,8 +39,8 @@ from longhold.core.stages.compact.draft import (
     check_shorter,
     find_bounds,
     fit_draft,
+    make_gatherer,
     make_room,
-    material_of,
     record_draft,
     trim,
     write_request,
@@ -63,11 +58,7 @@ from longhold.core.stages.compact.segment import (
     partial_segment,
     whole_segment,
 )
-from longhold.core.stages.compact.summary import (
-    NoSummary,
-    make_writer,
-    write_summary,
-)
+from longhold.core.stages.compact.summary import NoSummary, SummaryWriter, Written
 from longhold.core.stages.compact.thrash import (
     STAGE,
     count_streaks,
@@ -287,12 +278,10 @@ class Compaction:
                 request.trigger, request.focus
             )
             attempt.focus = (engine.settings.compact.instructions, request.focus, *before.focus)
-            made: MadeSummary | None
             if plan.way == "digest":
-                made = MadeSummary(why_not=_explain_no_model(decision))
-            else:
-                made = await self._ask_model(engine, plan.way, attempt)
-        return await self._fit(engine, plan, attempt, made) if made else None
+                return await self._fit(engine, plan, attempt, None, _explain_no_model(decision))
+            written = await self._ask_model(engine, plan.way, attempt)
+        return await self._fit(engine, plan, attempt, written) if written else None
 
     async def _gather(self, engine: Engine, attempt: _Attempt) -> None:
         if attempt.material is not None:
@@ -300,26 +289,24 @@ class Compaction:
         request = attempt.request
         segment = _find_segment(engine, request)
         assert segment is not None
-        material = await material_of(engine, segment, self._facts)
+        material = await asyncio.to_thread(make_gatherer(engine, segment, self._facts))
         await asyncio.to_thread(check_helps, engine, material, attempt.manner, attempt.bounds)
         may_ask = self._ask is not None and engine.settings.compact.model and request.by_model
         if request.trigger == "manual" and may_ask:
             check_shorter(engine, material)
         attempt.material = material
 
-    async def _ask_model(self, engine: Engine, way: Way, attempt: _Attempt) -> MadeSummary | None:
+    async def _ask_model(self, engine: Engine, way: Way, attempt: _Attempt) -> Written | None:
         assert self._ask is not None and attempt.material is not None
-        request, material, seconds = (
-            attempt.request,
-            attempt.material,
-            engine.settings.compact.rung_seconds,
-        )
-        asked = write_request(engine, material, attempt.focus)
-        writer = make_writer(engine, self._ask, asked, is_wanted=request.trigger == "manual")
+        request, segment = attempt.request, attempt.material.segment
+        asked = write_request(engine, attempt.material, attempt.focus)
+        is_wanted, seconds = request.trigger == "manual", engine.settings.compact.rung_seconds
+        writer = SummaryWriter(engine=engine, ask=self._ask, asked=asked, is_wanted=is_wanted)
         try:
             async with asyncio.timeout(seconds):
-                made = await write_summary(engine, writer, way, material.segment, request.error)
-                return MadeSummary(written=made, way=way)
+                if way == "fork":
+                    return await writer.ask_fork(segment)
+                return await writer.ask_directly(segment.items, request.error)
         except (ModelError, NoSummary, TimeoutError) as failure:
             said = str(failure) or f"nothing came within {seconds:g} seconds"
             engine.record(make_failure(f"{STAGE}{way}", failure, said))
@@ -328,15 +315,21 @@ class Compaction:
             return None
 
     async def _fit(
-        self, engine: Engine, plan: Compact, attempt: _Attempt, made: MadeSummary
+        self,
+        engine: Engine,
+        plan: Compact,
+        attempt: _Attempt,
+        written: Written | None,
+        why_not: str = "",
     ) -> CompactionDraft:
         manner, material = attempt.manner, attempt.material
         assert material is not None
-        composed = await asyncio.to_thread(compose, material, made.written, manner)
         draft = CompactionDraft(
             material=material,
-            made=made,
-            composed=composed,
+            composed=await asyncio.to_thread(compose, material, written, manner),
+            written=written,
+            way=plan.way,
+            why_not=why_not,
             since=attempt.since,
             focus="\n".join(filter(None, attempt.focus)),
         )

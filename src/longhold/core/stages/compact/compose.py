@@ -309,16 +309,6 @@ class Judged(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeSummary:
-    """A summary. If `written` is None, the digest is used."""
-
-    written: Judged | None = None
-    way: str = "digest"
-    why_not: str = ""
-    """Why no model wrote it, if one could have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     log: str = ""
     has_history: bool = False

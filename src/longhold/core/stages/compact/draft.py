@@ -5,7 +5,6 @@ shorter summary. The user's messages are shortened only if the result exceeds th
 Beyond the limit `ContextOverflow` itemises the weights. Only `record_draft` writes a compaction.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +27,7 @@ from longhold.core.policy.decide import SpaceDecision, Trigger
 from longhold.core.policy.threshold import explain_floor, floor
 from longhold.core.stages.compact.compose import (
     Composed,
-    MadeSummary,
+    Judged,
     Manner,
     Material,
     compose,
@@ -46,10 +45,10 @@ from longhold.core.view.tokens import weigh as tokens_by_weight
 from longhold.core.view.window import scale_tokens
 from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
-SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
-"""Shares of the budgets for a summary and the user's messages, tried until the result fits."""
-LESS_ROOMY, LEAST_ROOMY = 0.5, 0.25
+ROOMY = (1.0, 0.5, 0.25)
 """Shares of the budget without the user's messages, tried while little working space is left."""
+SHARES = ((0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
+"""Shares of the budgets for a digest and the user's messages, tried until the result fits."""
 LEAST_SHARE = 0.25
 """Share of the space above the untouched part that a summary and restored files may take."""
 FIXED_SHARE = 0.1
@@ -88,8 +87,12 @@ class NotShorter(RequestRejected):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionDraft:
     material: Material
-    made: MadeSummary
     composed: Composed
+    written: Judged | None = None
+    """The model's summary or notes. Without them, the digest is used."""
+    way: str = "digest"
+    why_not: str = ""
+    """Why no model wrote it, if one could have."""
     restored: SpokenContent = ()
     since: int = 0
     focus: str = ""
@@ -105,9 +108,9 @@ class CompactionDraft:
         """Who wrote it. Notes without any model-written text count as a digest."""
         if self.is_edited:
             return "person"
-        if self.made.written is None:
+        if self.written is None:
             return "digest"
-        return "notes" if self.made.way == "notes" else "model"
+        return "notes" if self.way == "notes" else "model"
 
 
 class Bounds(NamedTuple):
@@ -131,12 +134,8 @@ def find_bounds(engine: Engine, error: PromptTooLong | None = None) -> Bounds:
     return Bounds(min(full.aim_tokens, limit), limit)
 
 
-async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Material:
-    return await asyncio.to_thread(make_gatherer(engine, segment, fold))
-
-
 def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
-    """Prepare `material_of` for a thread: read everything from the engine now."""
+    """Prepare `gather_material` for a thread: read everything from the engine now."""
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     free = window.full_tokens - weigh(_measure_rest(engine, segment))
@@ -182,12 +181,7 @@ def check_helps(engine: Engine, material: Material, manner: Manner, bounds: Boun
     # A digest costs no call: if even that does not fit, no model's summary is paid for.
     if lowest >= HIGH_FLOOR_SHARE * bounds.limit:
         composed = compose(material.shrink(*SHARES[-1]), None, manner)
-        fit_draft(
-            engine,
-            CompactionDraft(material=material, made=MadeSummary(), composed=composed),
-            manner,
-            bounds,
-        )
+        fit_draft(engine, CompactionDraft(material=material, composed=composed), manner, bounds)
 
 
 def check_shorter(engine: Engine, material: Material) -> None:
@@ -228,16 +222,12 @@ def fit_draft(
     fit, line = make_room(engine, draft, manner, bounds.aim), bounds.limit
     if after_tokens(engine, fit, fit.restored) < line:
         return fit
-    whole = draft.material
-    for share, words_share in SHARES:
-        if (share, words_share) != SHARES[0]:
-            draft = _shrink(draft, whole.shrink(share, words_share), manner)
-        for restored in lighten(draft.restored):
-            if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
-                return replace(draft, restored=restored)
-        if draft.made.written is not None and (share, words_share) == SHARES[1]:
-            draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
-    bare = replace(draft, restored=())
+    digest = replace(draft, written=None, way="digest")  # can be cut further than a summary
+    for shares in SHARES:
+        fit = _shrink(digest, draft.material.shrink(*shares), manner)
+        if found := _fit_restored(engine, fit, int(ROOM_SHARE * line), line - 1):
+            return found
+    bare = replace(fit, restored=())
     if engine.make_weigher()(_total_after(engine, bare, ())) < line:
         return bare  # fits by weight; the gauge is off, and the next answer corrects it
     left = after_tokens(engine, bare, ())
@@ -249,19 +239,20 @@ def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, aim: int) 
 
     The user's messages are not touched: less free space is better than losing their words.
     """
-    whole, target = draft.material, _target_for(engine, draft, aim)
-    if found := _fit_restored(engine, draft, target):
-        return found
-    least = _shrink(draft, whole.shrink(LEAST_ROOMY), manner)
-    if after_tokens(engine, least, ()) <= target:
-        less = _shrink(draft, whole.shrink(LESS_ROOMY), manner)
-        return _fit_restored(engine, less, target) or _fit_restored(engine, least, target) or least
-    return replace(least, restored=())
+    fit, target = draft, _target_for(engine, draft, aim)
+    for share in ROOMY:
+        fit = fit if share == 1 else _shrink(draft, draft.material.shrink(share), manner)
+        if found := _fit_restored(engine, fit, target, target):
+            return found
+    return replace(fit, restored=())
 
 
-def _fit_restored(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
+def _fit_restored(
+    engine: Engine, draft: CompactionDraft, most: int, most_bare: int
+) -> CompactionDraft | None:
+    """Restore as many files as `most` tokens allow, or nothing within `most_bare`."""
     for restored in lighten(draft.restored):
-        if after_tokens(engine, draft, restored) <= target:
+        if after_tokens(engine, draft, restored) <= (most if restored else most_bare):
             return replace(draft, restored=restored)
     return None
 
@@ -288,7 +279,7 @@ def _target_for(engine: Engine, draft: CompactionDraft, aim: int) -> int:
 
 
 def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
-    composed = compose(material, draft.made.written, manner)
+    composed = compose(material, draft.written, manner)
     return replace(draft, material=material, composed=composed)
 
 
@@ -336,7 +327,7 @@ def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "")
         "digest": "from the log, without a model",
         "notes": "from the notes, without a call",
     }
-    way = how.get(draft.made.way, f"by a model ({draft.made.way})")
+    way = how.get(draft.way, f"by a model ({draft.way})")
     way = "by hand" if draft.is_edited else f"{way} ({why_not})" if why_not else way
     share = draft.composed.survival.share
     return (
@@ -396,17 +387,17 @@ def _make_compacted(
 
 def _untold_reason(engine: Engine, draft: CompactionDraft) -> str:
     """Return why no model wrote the summary, unless an earlier compaction said the same."""
-    why_not = draft.made.why_not
+    why_not = draft.why_not
     earlier = (entry.why for entry in engine.view.history if isinstance(entry, Compacted))
     is_told = any(why_not[:REASON_CHARS] in why for why in earlier) if why_not else True
     return "" if is_told else why_not
 
 
 def _states(draft: CompactionDraft) -> Iterator[Directed]:
-    if draft.made.written is None:
+    if draft.written is None:
         return
     ledger, items = draft.material.ledger, draft.material.segment.items
     said = {each.message for each in ledger.directives}
     known = {item.id for item in items} | said
     # A claim that a request is done counts only if it cites a message that shows it.
-    yield from accept(read_claims(draft.made.written.states), ledger, said=said, known=known)
+    yield from accept(read_claims(draft.written.states), ledger, said=said, known=known)

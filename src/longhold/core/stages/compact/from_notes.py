@@ -12,13 +12,7 @@ from longhold.core.messages import Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
-from longhold.core.stages.compact.compose import (
-    Composed,
-    MadeSummary,
-    Manner,
-    Material,
-    compose,
-)
+from longhold.core.stages.compact.compose import Composed, Manner, Material, compose
 from longhold.core.stages.compact.draft import (
     FILLED_RATIO,
     Bounds,
@@ -62,81 +56,67 @@ class Judgement:
         return f"{cut(text, chars)}\n[Cut here{where}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    cursor: int
-    judgement: Judgement | None = None
-    is_covering: bool = False
-    """True if it covers history up to the cursor; otherwise it only adds to the digest."""
-
-
 class FromNotes:
     def __init__(self, notes: Notes, facts: FactsFold) -> None:
         self._notes = notes
         self._facts = facts
 
-    def serves(self, engine: Engine) -> bool:
-        """True if notes are tried before a model is asked for a summary."""
-        settings = engine.settings.notes
-        if not settings.on or settings.stand_in == "off":
-            return False
-        has_model = self._notes.ask is not None and engine.settings.compact.model
-        return settings.stand_in == "always" or not has_model or self._fresh_cursor(engine) > 0
-
-    def explain_absence(self, engine: Engine) -> str:
-        """Return why notes are not tried for a compaction; "" if they are."""
+    def explain_absence(self, engine: Engine, *, can_wait: bool = True) -> str:
+        """Return why notes are not tried before a model is asked; "" if they are."""
         settings = engine.settings.notes
         if not settings.on or settings.stand_in == "off":
             return "notes are off"
-        is_soon = self._notes.is_asking
-        return "" if self.serves(engine) or is_soon else "no notes of a model cover the history"
+        has_model = self._notes.ask is not None and engine.settings.compact.model
+        if settings.stand_in == "always" or not has_model or (can_wait and self._notes.is_asking):
+            return ""
+        return "" if self._fresh_cursor(engine) else "no notes of a model cover the history"
 
     async def draft(self, engine: Engine, manner: Manner, bounds: Bounds) -> CompactionDraft | None:
         """Return a compaction from notes, or None if they leave too much or cannot be read."""
         since = len(engine.view.history)
         await self._notes.wait()
-        if not self.serves(engine):
+        if self.explain_absence(engine, can_wait=False):
             return None
         try:
-            basis = self._basis(engine)
+            judgement = self._read(engine)
         except LongholdError:
             return None  # an unreadable page counts as no notes
-        item = engine.view.item_of(basis.cursor)
+        last = last_whole(engine.view.items)
+        judged_upto = self._fresh_cursor(engine) if judgement else 0
+        item = engine.view.item_of(judged_upto or (last.id if last else 0))
         end = engine.view.items.index(item) + 1 if item is not None else 0
         covered = segment_before(engine.view, end) if end else None
         if covered is None:
             return None
         kept = covered.kept or (covered.last, covered.last)  # something always follows it
         gather = make_gatherer(engine, replace(covered, kind="up_to", kept=kept), self._facts)
-        material, composed = await asyncio.to_thread(_compose, gather, basis, manner)
+        is_covering = judged_upto > 0
+        material, composed = await asyncio.to_thread(
+            _compose, gather, judgement, manner, is_covering=is_covering
+        )
         segment = self._segment(engine, covered.last, composed, bounds.aim)
         if segment is None:
             return None
         draft = CompactionDraft(
             material=replace(material, segment=segment),
-            made=MadeSummary(written=basis.judgement, way=WAY),
             composed=composed,
+            written=judgement,
+            way=WAY,
             since=since,
         )
         return draft if after_tokens(engine, draft, ()) < LEFT_RATIO * bounds.aim else None
 
     def _fresh_cursor(self, engine: Engine) -> int:
+        """Return the last message that a model's notes cover, if it is shown; or 0."""
         cursor = self._notes.judged_upto(engine)
-        return cursor if cursor and _shows(engine, cursor) else 0
+        item = engine.view.item_of(cursor)
+        return cursor if item is not None and item.id == cursor else 0
 
-    def _basis(self, engine: Engine) -> Basis:
+    def _read(self, engine: Engine) -> Judgement | None:
         file = self._notes.file(engine)
-        page, last = file.read().page, last_whole(engine.view.items)
-        judgement = Judgement(
-            page=page.as_written(),
-            file=str(file.path) if engine.shows_paths else "",
-        )
-        if not judgement.text():
-            return Basis(cursor=last.id if last else 0)
-        cursor = self._fresh_cursor(engine)
-        if cursor:
-            return Basis(cursor=cursor, judgement=judgement, is_covering=True)
-        return Basis(cursor=last.id if last else 0, judgement=judgement)
+        where = str(file.path) if engine.shows_paths else ""
+        judgement = Judgement(page=file.read().page.as_written(), file=where)
+        return judgement if judgement.text() else None
 
     def _segment(
         self, engine: Engine, cursor: int, composed: Composed, line: int
@@ -209,17 +189,16 @@ def _is_spoken(item: Item, *kinds: str) -> bool:
     return isinstance(item, Spoken) and item.kind in kinds
 
 
-def _shows(engine: Engine, n: int) -> bool:
-    item = engine.view.item_of(n)
-    return item is not None and item.id == n
-
-
 def _compose(
-    gather: Callable[[], Material], basis: Basis, manner: Manner
+    gather: Callable[[], Material],
+    judgement: Judgement | None,
+    manner: Manner,
+    *,
+    is_covering: bool,
 ) -> tuple[Material, Composed]:
-    """Compose the text. Pure, because it runs in a thread."""
-    material, judgement = gather(), basis.judgement
-    composed = compose(material, judgement if basis.is_covering else None, manner)
-    if judgement is not None and not basis.is_covering:
+    """Compose the text. Notes that cover no history only add to the digest. Runs in a thread."""
+    material = gather()
+    composed = compose(material, judgement if is_covering else None, manner)
+    if judgement is not None and not is_covering:
         composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text())}")
     return material, composed

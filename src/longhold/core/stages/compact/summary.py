@@ -28,9 +28,8 @@ from longhold.core.messages import (
     message_to_wire,
 )
 from longhold.core.messages.text import cut, one_line
-from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS, Capabilities, capabilities
+from longhold.core.models.capabilities import Capabilities, capabilities
 from longhold.core.models.retry import Retries
-from longhold.core.policy.decide import Way
 from longhold.core.stages.compact.digest import SECTIONS
 from longhold.core.stages.compact.digest.headings import parts
 from longhold.core.stages.compact.directives import Directive
@@ -174,25 +173,28 @@ _SAID: dict[SummaryFault, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
+    """Has a summary written. Raises if that fails."""
+
+    engine: Engine
     ask: AskFork
-    model: str
-    able: Capabilities
     asked: str
-    window_tokens: int = PLAIN_WINDOW_TOKENS
     is_wanted: bool = False
 
-    async def ask_fork(self, prefix: Prefix | None = None) -> Written:
+    async def ask_fork(self, segment: Segment) -> Written:
+        prefix = _prefix_up_to(self.engine, segment) if segment.kind == "up_to" else None
         request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
         return await self._summary(replace(request, least_output_tokens=self._output_tokens()))
 
-    async def ask_directly(self, items: Sequence[Item]) -> Written:
+    async def ask_directly(
+        self, items: Sequence[Item], error: PromptTooLong | None = None
+    ) -> Written:
         """Ask in a separate call, dropping the oldest rounds while it is too long."""
-        left = tuple(items)
+        left = truncate(items, error) if error is not None and len(items) > 1 else tuple(items)
         for _ in range(TRUNCATIONS):
             try:
                 return await self._summary(self._request(bare_messages(left)))
-            except PromptTooLong as error:
-                left = truncate(left, error)
+            except PromptTooLong as failure:
+                left = truncate(left, failure)
         return await self._summary(self._request(bare_messages(left)))
 
     async def _summary(self, request: ForkRequest) -> Written:
@@ -208,20 +210,20 @@ class SummaryWriter:
     def _request(self, messages: Sequence[Message]) -> ForkRequest:
         frame = Framed(
             sections=(Section(name="summary", text=prompt("direct")),),
-            options=least_thinking(self.able),
+            options=least_thinking(capabilities(self.engine.model)),
             cached=False,
         )
         prefix = Prefix(
             frame=frame,
             messages=tuple(message_to_wire(message) for message in messages),
-            model=self.model,
+            model=self.engine.model,
             max_output_tokens=self._output_tokens(),
         )
         return ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
 
     def _output_tokens(self) -> int:
-        room = max(1, int(OUTPUT_SHARE * self.window_tokens))
-        return min(OUTPUT_TOKENS, self.able.max_output_tokens, room)
+        room = max(1, int(OUTPUT_SHARE * self.engine.fullness().window.limit_tokens))
+        return min(OUTPUT_TOKENS, capabilities(self.engine.model).max_output_tokens, room)
 
 
 def least_thinking(able: Capabilities) -> JsonObject:
@@ -291,29 +293,6 @@ def _results_chars(item: Item) -> int:
     if isinstance(item, Spoken):
         return 0
     return sum(len(str(result.block("sent").content)) for result in item.results)
-
-
-def make_writer(engine: Engine, ask: AskFork, asked: str, *, is_wanted: bool) -> SummaryWriter:
-    return SummaryWriter(
-        ask=ask,
-        model=engine.model,
-        able=capabilities(engine.model),
-        asked=asked,
-        window_tokens=engine.fullness().window.limit_tokens,
-        is_wanted=is_wanted,
-    )
-
-
-async def write_summary(
-    engine: Engine, writer: SummaryWriter, way: Way, segment: Segment, error: PromptTooLong | None
-) -> Written:
-    """Have a summary written in one way. Raise if that fails."""
-    items = segment.items
-    if way == "fork":
-        prefix = _prefix_up_to(engine, segment) if segment.kind == "up_to" else None
-        return await writer.ask_fork(prefix)
-    shorter = truncate(items, error) if error is not None and len(items) > 1 else items
-    return await writer.ask_directly(shorter)
 
 
 def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
