@@ -164,7 +164,7 @@ class Drawing:
             case Said(content=content):
                 return _quoted(text_of(content))
             case Asked(chain_length=length):
-                return f"{_counted(length, 'message')}, a marker behind the last"
+                return f"{_counted(length, 'message')}, a marker after the last"
             case Replied(content=content, stop_reason=stop, usage=usage):
                 blocks = [self._block(block) for block in content]
                 return "; ".join((*blocks, *_ending(stop, usage)))
@@ -177,7 +177,7 @@ class Drawing:
     def _did(self, entry: AnyEntry) -> str:
         match entry:
             case Spilled(tool_use_id=id, bytes=size):
-                return f"{self._tools[id]}: {size:,} bytes to disk, a preview stays"
+                return f"{self._tools[id]}: {size:,} bytes to disk, a preview remains"
             case Cleared(ids=ids, why=why):
                 return f"{', '.join(self._tools[id] for id in ids)}: {why}"
             case Compacted(first=first, last=last, why=why):
