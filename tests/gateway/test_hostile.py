@@ -378,6 +378,31 @@ def test_many_parts_outside_the_messages_are_not_managed_either(quick, kind):
     assert worst < 0.5  # system blocks and keys took a second and more
 
 
+async def test_large_requests_with_invented_credentials_delay_nobody_else(tmp_path):
+    store = FileStore(tmp_path)
+    planner = Planner(
+        Conversations(Settings(), store=store, directory=tmp_path),
+        salt=b"x",
+        budgets=TenantBudgets(0.0, tmp_path),
+    )
+
+    def plan(key, body):
+        headers = Headers({"x-api-key": key})
+        data = json.dumps(body).encode()
+        return asyncio.create_task(planner.plan(ENDPOINTS["/v1/messages"], data, headers))
+
+    large = [plan(f"invented {n % 9}", with_uses(2_000, f"task {n}")) for n in range(36)]
+    await asyncio.sleep(0.1)
+    planner.end(await plan("honest", ASKED))
+    answered = [task for task in large if task.done()]
+    assert len(answered) < 4  # while 32 threads were shared, the honest one waited for four
+    for task in large:
+        task.cancel()
+    for task in answered:
+        planner.end(task.result())
+    planner.close()
+
+
 async def test_what_is_planned_too_late_goes_as_the_client_wrote_it(tmp_path):
     store = FileStore(tmp_path)
     planner = Planner(

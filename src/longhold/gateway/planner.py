@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -104,10 +104,16 @@ def _histogram(counts: GatewayCounts) -> Iterable[str]:
 USD_DIGITS = 6
 UNMANAGED = "it contains no complete conversation"
 LATE = "planning took too long"
+BUSY = "too many requests with new credentials at once"
 PLAN_SECONDS = 10.0
 """Then the client's own bytes are sent. Longer than it takes to read a log of a full window."""
 THREADS, TENANT_THREADS = 32, 4
-_Made = TypeVar("_Made")
+LARGE_BYTES = 256 << 10
+"""A larger request can take seconds of CPU time. Other work runs in other threads."""
+LARGE_THREADS, TENANT_LARGE_THREADS = 4, 2
+NEW_SECONDS = 3.0
+"""How long a request with new credentials waits for a thread. Then its own bytes are sent."""
+MOST_ACCEPTED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +158,13 @@ class Planner:
         """By session id, the newest last."""
         self._plan_seconds, self._is_local = plan_seconds, is_local
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longhold-plan")
-        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        """By tenant."""
+        self._large = ThreadPoolExecutor(LARGE_THREADS, thread_name_prefix="longhold-plan-large")
+        self._slots: WeakValueDictionary[tuple[str | None, int], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
+        """By tenant and number of slots."""
+        self._accepted: dict[str, None] = {}
+        """Tenants that the provider has answered, the newest last."""
         self._late: set[asyncio.Task[Plan]] = set()
 
     def check_budget(self, headers: Headers, *, is_counted: bool) -> None:
@@ -198,9 +209,7 @@ class Planner:
         began = time.perf_counter()
         deadline = time.monotonic() + self._plan_seconds
         tenant = self._tenant(headers)
-        planning = asyncio.create_task(
-            self._run(tenant, self._make_plan, endpoint, body, headers, deadline)
-        )
+        planning = asyncio.create_task(self._plan_in_thread(endpoint, body, headers, deadline))
         done, _ = await asyncio.wait({planning}, timeout=self._plan_seconds)
         if done:
             plan = planning.result()
@@ -212,12 +221,37 @@ class Planner:
         self._counts.count_plan(time.perf_counter() - began, is_changed=plan.body is not body)
         return plan
 
-    async def _run(self, tenant: str, work: Callable[..., _Made], *given: object) -> _Made:
-        """Run work in a thread. A tenant has few of them, so that others never wait for one."""
-        slots = self._slots.setdefault(tenant, asyncio.Semaphore(TENANT_THREADS))
-        async with slots:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, work, *given)
+    async def _plan_in_thread(
+        self, endpoint: ApiEndpoint, body: bytes, headers: Headers, deadline: float
+    ) -> Plan:
+        tenant, is_large = self._tenant(headers), len(body) > LARGE_BYTES
+        is_known = not self._apart or tenant in self._accepted
+        count = TENANT_LARGE_THREADS if is_large else TENANT_THREADS
+        slots = self._slots_of(tenant if is_known else None, count)
+        try:
+            async with asyncio.timeout(None if is_known else NEW_SECONDS):
+                await slots.acquire()
+        except TimeoutError:
+            self._counts.count_failure(BUSY)
+            return Plan(body=body, reason=BUSY, tenant=tenant)
+        try:
+            threads = self._large if is_large else self._threads
+            return await asyncio.get_running_loop().run_in_executor(
+                threads, self._make_plan, endpoint, body, headers, deadline
+            )
+        finally:
+            slots.release()
+
+    def _slots_of(self, tenant: str | None, count: int) -> asyncio.Semaphore:
+        """Return a tenant's slots. It has few, so that others never wait for a thread.
+
+        Credentials that no provider has accepted (None) share theirs: anybody can make them up.
+        """
+        return self._slots.setdefault((tenant, count), asyncio.Semaphore(count))
+
+    async def _record(self, tenant: str, work: Callable[..., None], *given: object) -> None:
+        async with self._slots_of(tenant, TENANT_THREADS):
+            await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
 
     def _drop(self, planning: "asyncio.Task[Plan]") -> None:
         self._late.discard(planning)
@@ -271,12 +305,16 @@ class Planner:
 
     async def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
         """Record a complete answer. An unreadable answer is noted and not recorded."""
-        await self._run(plan.tenant, self._record_answer, plan, given, answer)
+        self._accepted.pop(plan.tenant, None)
+        self._accepted[plan.tenant] = None
+        if len(self._accepted) > MOST_ACCEPTED:
+            del self._accepted[next(iter(self._accepted))]
+        await self._record(plan.tenant, self._record_answer, plan, given, answer)
 
     async def pay_unfinished(self, plan: Plan, answer: PassingAnswer) -> None:
         """Charge a request whose answer did not come to its end."""
         if self._budgets.is_set and not answer.is_recorded:
-            await self._run(plan.tenant, self._pay, plan, answer, None)
+            await self._record(plan.tenant, self._pay, plan, answer, None)
 
     def _pay(self, plan: Plan, answer: PassingAnswer, usage: Usage | None) -> None:
         answer.finish()
@@ -327,7 +365,8 @@ class Planner:
         self._conversations.let_go(0.0 if is_draining else None)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._large, self._threads):
+            threads.shutdown(wait=True, cancel_futures=True)
         self._conversations.close()
         if self._shadow is not None:
             self._shadow.close()
