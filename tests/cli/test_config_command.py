@@ -59,7 +59,7 @@ def test_a_project_s_setting_goes_to_the_project(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "keep_results = 9" in (tmp_path / ".longhold" / "settings.toml").read_text()
     refused = longhold("config", "set", "--project", "model.name", "x", cwd=tmp_path)
-    assert "for the user alone" in refused.stderr
+    assert "can only be set by the user" in refused.stderr
     over = {"LONGHOLD_CLEAR_KEEP_RESULTS": "4"}
     said = longhold("config", "set", "clear.keep_results", "8", env=over).stdout
     assert "but 4 is in force, from LONGHOLD_CLEAR_KEEP_RESULTS" in said

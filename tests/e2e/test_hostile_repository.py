@@ -29,7 +29,7 @@ def test_a_repository_does_not_choose_who_answers(repository, tmp_path, key, mod
     words = ["--offline"] if key == "fallback" else []
     done = longhold("run", *words, "--mode", "bypass", "-p", "hi", cwd=repository)
     assert done.returncode == 2
-    assert f"model.{key} is for the user alone" in done.stderr
+    assert f"model.{key} can only be set by the user" in done.stderr
     assert not mark.exists()
 
 

@@ -189,7 +189,7 @@ async def test_a_request_is_refused_while_calls_are_open(session):
         ({"options": {"max_tokens": 5}}, "options: max_tokens is given as max_tokens="),
         ({"options": [1]}, "options: expected an object"),
         ({"id": "../x"}, "id: '../x' is not a session id"),
-        ({"id": "newest"}, "id: 'newest' is not a name"),
+        ({"id": "newest"}, "id: 'newest' is not a session id"),
     ],
 )
 def test_opening_says_which_argument_is_wrong(tmp_path, options, words):

@@ -175,7 +175,7 @@ async def test_without_a_client_nobody_is_asked(opened):
 
 
 def test_a_client_that_cannot_be_used_is_refused_before_a_log_is_made(tmp_path):
-    with pytest.raises(ConfigError, match="anthropic's or openai's SDK"):
+    with pytest.raises(ConfigError, match="the anthropic or openai SDK"):
         Session.open(model=MODEL, directory=tmp_path, client=object())
 
 
@@ -239,7 +239,7 @@ def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
     with Session.resume(session.id, notify=told.append) as resumed:
         assert [text_of(m.content) for m in resumed.view.messages()] == ["fix the bug"]
     assert len(told) == 1
-    assert "the log is damaged, and the model may miss something: line 5" in told[0]
+    assert "the log is damaged, and the model may lack messages: line 5" in told[0]
     history = load(session._engine.log.path).entries
     assert [entry.error for entry in history if isinstance(entry, Failed)] == told
     with Session.resume(session.id, notify=told.append):

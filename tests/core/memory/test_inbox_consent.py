@@ -90,5 +90,5 @@ def test_a_project_neither_loosens_consent_nor_spends(tmp_path, line):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".longhold").mkdir()
     (tmp_path / ".longhold" / "settings.toml").write_text(line)
-    with pytest.raises(ConfigError, match="for the user alone"):
+    with pytest.raises(ConfigError, match="can only be set by the user"):
         load_settings(tmp_path)

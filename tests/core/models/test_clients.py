@@ -71,5 +71,5 @@ def test_a_model_passes_as_it_is():
 
 
 def test_anything_else_is_refused_with_what_is_wanted():
-    with pytest.raises(ConfigError, match="client is a dict; give a client of"):
+    with pytest.raises(ConfigError, match="client is a dict; pass a client of"):
         wrap_client({}, "claude-sonnet-5-5")

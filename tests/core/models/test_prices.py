@@ -207,5 +207,5 @@ def test_a_changed_file_is_read_again():
 )
 def test_a_slip_in_the_file_is_an_error_that_names_it(text):
     (home() / "prices.toml").write_text(text)
-    with pytest.raises(ConfigError, match=r"prices\.toml: .*fix or remove it"):
+    with pytest.raises(ConfigError, match=r"prices\.toml: .*fix or remove the file"):
         prices("claude-opus-5-5")

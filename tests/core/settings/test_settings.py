@@ -190,7 +190,7 @@ def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode
     monkeypatch.setenv("LONGHOLD_HOME", str(place))
     assert home() == place
     place.chmod(mode)
-    with pytest.raises(ConfigError, match="can be written by others"):
+    with pytest.raises(ConfigError, match="is writable by others"):
         home()
 
 
@@ -202,7 +202,7 @@ def test_a_home_that_a_group_can_write_to_is_refused(monkeypatch, tmp_path):
     place.chmod(0o770)
     assert home() == place  # the group is the user's own
     os.chown(place, -1, 65534)
-    with pytest.raises(ConfigError, match="can be written by others"):
+    with pytest.raises(ConfigError, match="is writable by others"):
         home()
 
 
@@ -268,7 +268,7 @@ def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
 )
 def test_a_project_may_not_set_what_is_the_users(project, setting):
     write_project(project, setting)
-    with pytest.raises(ConfigError, match="for the user alone"):
+    with pytest.raises(ConfigError, match="can only be set by the user"):
         load_settings(project)
 
 

@@ -190,7 +190,7 @@ def test_a_project_cannot_switch_it_on(tmp_path):
     (tmp_path / ".longhold").mkdir()
     (tmp_path / ".longhold" / "settings.toml").write_text("[telemetry]\non = true\n")
     (tmp_path / ".git").mkdir()
-    with pytest.raises(ConfigError, match=r"telemetry\.on is for the user alone"):
+    with pytest.raises(ConfigError, match=r"telemetry\.on can only be set by the user"):
         load_settings(tmp_path)
 
 

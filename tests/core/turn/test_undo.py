@@ -52,7 +52,7 @@ def test_a_clearing_is_taken_back_like_the_rest(one):
 
 def test_what_the_provider_did_is_not_ours_to_take_back(one):
     entry = clear(one, how="server")
-    with pytest.raises(NotInHistory, match="done by the provider"):
+    with pytest.raises(NotInHistory, match="the provider made it"):
         undo(one.engine, entry.n)
     with pytest.raises(NotInHistory, match="no change of the view to undo"):
         undo(one.engine)

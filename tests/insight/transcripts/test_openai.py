@@ -196,8 +196,8 @@ def test_what_cannot_be_held_is_counted():
     assert account.skipped == {
         "picture or file that is not base64": 1,
         "thinking": 1,
-        "what came between tool calls": 1,
-        "error mark of a result": 1,
+        "text between tool calls": 1,
+        "error flag of a result": 1,
         "picture or file in a result": 1,
     }
 

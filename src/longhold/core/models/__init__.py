@@ -49,7 +49,7 @@ _ELSEWHERE = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass
+if not TYPE_CHECKING:  # because with `__getattr__` a type checker accepts every name
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

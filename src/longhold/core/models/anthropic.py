@@ -42,7 +42,7 @@ _COUNTED = frozenset(
     {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
     | {"output_config", "speed", "system", "thinking", "tool_choice", "tools"}
 )
-"""Request fields that `count_tokens` accepts. The others concern the answer."""
+"""Request fields that `count_tokens` accepts. The other fields concern the answer."""
 
 
 DRAIN_SECONDS = 0.1

@@ -1,7 +1,8 @@
 """Build blocks and a reply from streamed JSON events of the Messages API and chat endpoints.
 
-No I/O and no SDK. Unknown fields, block types and delta types are kept. An exact repetition is
-ignored where it can be detected. An event that contradicts earlier ones raises `StreamBroken`.
+This module needs no I/O and no SDK. Unknown fields, block types and delta types are kept. An exact
+repetition is ignored where it can be detected. An event that contradicts earlier ones raises
+`StreamBroken`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -121,7 +122,7 @@ class Assembly:
         if self.has_begun:
             if message.get("id") == self._message.get("id"):
                 return (Pulse(),)
-            raise self._contradiction("a second message began inside the first")
+            raise self._contradiction("a second message began before the first ended")
         self._message = dict(message)
         self._usage = dict(fields_of(message.get("usage")))
         started = Started(
@@ -141,7 +142,7 @@ class Assembly:
     def _extend(self, index: int, delta: JsonObject) -> Sequence[Event]:
         draft = self._open.get(index)
         if draft is None:
-            raise self._contradiction(f"block {index} grew while it was not open")
+            raise self._contradiction(f"block {index} got content while it was not open")
         match delta:
             case {"type": "text_delta", "text": str(text)}:
                 draft.add("text", text)
@@ -162,7 +163,7 @@ class Assembly:
         if draft is None:
             if index in self._done:
                 return (Pulse(),)
-            raise self._contradiction(f"block {index} ended without a beginning")
+            raise self._contradiction(f"block {index} ended before it began")
         block = self._done[index] = draft.finish()
         return (BlockFinished(index=index, block=block),)
 
@@ -284,7 +285,7 @@ class ChatAssembly:
         return [BlockFinished(index=len(self._content) - 1, block=block)]
 
     def _extend_call(self, part: JsonObject) -> None:
-        """Add a fragment to its call. Some servers number every call 0 and differ only in id."""
+        """Add a fragment to its call. Some servers give every call the index 0."""
         place, id = word(part.get("index")), word(part.get("id"))
         call = self._places.get(place)
         if call is None or (id and call.raw["id"] and id != call.raw["id"]):

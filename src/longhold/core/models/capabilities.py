@@ -16,7 +16,7 @@ ThinkingMode = Literal["adaptive", "enabled", "disabled", "between_tools"]
 LONG_WINDOW = "[1m]"  # name suffix that requests the long window
 LONG_WINDOW_TOKENS = 1_000_000
 LONG_WINDOW_BETA = "context-1m-2025-08-07"  # for models whose window is 200K without it
-PLAIN_WINDOW_TOKENS = 200_000  # window of older models, and the guess for unknown ones
+PLAIN_WINDOW_TOKENS = 200_000  # window of older models, and the default for unknown models
 UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
 NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
 OLDER_GPT_CACHE_SECONDS = 300.0  # models before 5.6 keep a prefix for five minutes or more
@@ -34,7 +34,7 @@ class Capabilities:
 
     model: str
     family: Family = "unknown"
-    """Whose API rules apply. `simulator` has every feature."""
+    """The family whose API rules apply. `simulator` has every feature."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
     long_window_beta: str = ""
     """The beta header for a window of 1M tokens, or "" if none is needed."""
@@ -55,15 +55,15 @@ class Capabilities:
     """Minimum lifetime of automatically cached prefixes, or 0 if breakpoints set the lifetime."""
     default_effort: str = "high"
     cache_breakpoints: bool = False
-    """Caches automatically and also accepts breakpoints."""
+    """The provider caches automatically and also accepts breakpoints."""
     tool_references: bool = False
-    """Keeps tools with `defer_loading` out of the prompt until a result refers to them."""
+    """The prompt omits tools with `defer_loading` until a result refers to them."""
     global_scope: bool = False
     system_messages: bool = False
     prefill: bool = False
     forced_tools: bool = True
     overruns_window: bool = True
-    """Accepts input plus max_tokens beyond the window and stops there, instead of a 400."""
+    """If input plus max_tokens exceed the window, the answer stops there without an error."""
     image_limit: int = 100
     tokenizer_scale: float = 1.0
     """Approximate tokens per o200k token for the same text."""
@@ -152,7 +152,7 @@ def _override(found: Capabilities, overrides: Mapping[str, object]) -> Capabilit
     allowed = sorted(field.name for field in fields(Capabilities))
     for name, value in overrides.items():
         if name not in allowed:
-            raise ValueError(f"unknown capability {name!r}; one of {', '.join(allowed)}")
+            raise ValueError(f"unknown capability {name!r}; use one of {', '.join(allowed)}")
         expected = type(getattr(found, name))
         if not isinstance(value, expected):
             raise ValueError(f"capability {name!r} must be {expected.__name__}, not {value!r}")
@@ -230,7 +230,7 @@ _TABLE: dict[str, Capabilities] = dict(
         _model("claude-opus-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096, keeps_thinking=True),
         _model("claude-opus-4-1", _OLD),
         _model("claude-opus-4", _OLD),
-        # Published sources disagree on system messages for Sonnet 5, which starts without them;
+        # Published sources disagree on system messages for Sonnet 5, so it does not get them;
         # current clients send them to Sonnet 5.5 and Haiku 5.5.
         _model(
             "claude-sonnet-5-5",
@@ -275,4 +275,4 @@ _ALIASES: dict[str, str] = {
     "claude-4-sonnet": "claude-sonnet-4",
     "claude-3-5-haiku": "claude-haiku-3-5",
 }
-"""Short names mean the newest model of a line whose limits are published."""
+"""Short names mean the newest model of their line with published limits."""

@@ -30,7 +30,7 @@ def wrap_client(client: object, name: str) -> Model:
 
             return (OpenAIModel if kind == _ASYNC else ThreadedOpenAI)(name, client=client)
     raise ConfigError(
-        f"client is a {type(client).__name__}; give a client of anthropic's or openai's SDK, "
+        f"client is a {type(client).__name__}; pass a client of the anthropic or openai SDK, "
         "or a model from longhold.core.models.open_model"
     )
 
@@ -45,7 +45,7 @@ _CLIENTS = tuple(
     (sdk, kind) for sdk in ("anthropic", "openai") for kind in (_ASYNC, "SyncAPIClient")
 )
 OPENAI_HOST = "api.openai.com"
-"""Accepts only `max_completion_tokens`; most other servers accept only `max_tokens`."""
+"""This host accepts only `max_completion_tokens`; most others accept only `max_tokens`."""
 
 DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
 

@@ -17,13 +17,13 @@ from longhold.errors import RequestRejected
 CONNECT_SECONDS = 5.0
 """The default of both SDKs. A slower host is down."""
 READ_SECONDS = 600.0
-"""The default of both SDKs for silence on the socket. `steady` usually gives up earlier."""
+"""The read timeout of both SDKs. `steady` usually gives up earlier."""
 NO_KEY = "none"
 """Sent to local servers, which require a key but accept any."""
 
 
 class SdkModel:
-    """A model behind an SDK client whose own retries are disabled."""
+    """A model behind an SDK client. The client's own retries are disabled."""
 
     PACKAGE: ClassVar[str]
     CLIENT: ClassVar[str]
@@ -102,7 +102,7 @@ class SdkModel:
 
 
 class ThreadedModel(SdkModel):
-    """Calls a synchronous client in a thread. An aborted call runs to its end."""
+    """Calls a synchronous client in a thread. An aborted call still runs to its end."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         create, kwargs = self._route(request)

@@ -1,8 +1,7 @@
 """Ask a server for the context window of an unknown model.
 
-Chat API servers report the context length under different field names, some only
-at separate endpoints. If a server does not answer, or answers something unexpected, the limits stay
-unknown.
+Chat API servers report the context length under different field names, some only at separate
+endpoints. If a server does not answer as expected, the limits stay unknown.
 """
 
 import asyncio
@@ -36,9 +35,9 @@ class ServerLimits(NamedTuple):
 
 class FoundWindow(NamedTuple):
     tokens: int = 0
-    """0 if the table of models applies."""
+    """The window, or 0 if the table of models applies."""
     why: str = ""
-    """Who declares it; empty for a guess."""
+    """The origin of the number, or "" for a guess."""
 
 
 async def find_window(source: object, model: str) -> FoundWindow:
@@ -54,12 +53,12 @@ async def find_window(source: object, model: str) -> FoundWindow:
     limits = await ask_limits(client, model.removeprefix(OPENAI_PREFIX))
     if limits is None:
         return FoundWindow()
-    return FoundWindow(limits.window_tokens, f"the server of {model} says so")
+    return FoundWindow(limits.window_tokens, f"reported by the server of {model}")
 
 
 def describe_guess(model: str, remedy: str = "set window.limit_tokens") -> str:
     guess = capabilities(model).window_tokens
-    return f"the window of {model!r} is unknown, and Longhold assumes {guess:,} tokens; {remedy}"
+    return f"the window of {model!r} is unknown; Longhold assumes {guess:,} tokens; {remedy}"
 
 
 async def ask_limits(client: object, model: str) -> ServerLimits | None:

@@ -38,7 +38,7 @@ class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prompt_multiplier: Factor = 1.0
     output_multiplier: Factor = 1.0
     read_multiplier: Factor | None = None
-    """For models whose cache reads rise by a different factor than the rest of the prompt."""
+    """Set if the price of cache reads rises by a different factor than that of other input."""
     write_multiplier: Factor | None = None
 
 
@@ -83,7 +83,7 @@ class Prices:
         )
 
     def without_cache(self) -> "Prices":
-        """Return the prices for a client that caches nothing: all of its prompt is new each time."""
+        """Return the prices for a client without caching, which pays for all input each time."""
         flat = tuple(
             structs.replace(tier, read_multiplier=None, write_multiplier=None)
             for tier in self.tiers
@@ -147,7 +147,7 @@ def from_library(model: str, at: date) -> Prices | None:
 
 
 def _prices(listed: dict[str, Decimal | _Tiered]) -> Prices | None:
-    """Convert the package's prices. A missing price defaults to that of input."""
+    """Convert the package's prices. A missing price defaults to the input price."""
     if "input_mtok" not in listed or "output_mtok" not in listed:
         return None
     input = listed["input_mtok"]
@@ -204,7 +204,7 @@ def from_table(name: str, at: date) -> Prices | None:
 def _build_prices(
     input: float, read: float, output: float, *tiers: Tier, hour_ratio: float = 2.0
 ) -> Prices:
-    """Writes cost 1.25 times the input price, Claude's 1-hour writes twice the input price."""
+    """Cache writes cost 1.25 times the input price, 1-hour writes `hour_ratio` times."""
     return Prices(
         input=input,
         write_5m=input * 1.25,
@@ -250,13 +250,13 @@ TABLE: dict[str, Prices] = {
 
 
 FILE = "prices.toml"
-READ_VERSIONS = 4  # the old and the new file, and a few more in tests
+READ_VERSIONS = 4  # enough for the old and the new file; tests have a few more
 
 Dollars = Annotated[float, Meta(ge=0)]
 
 
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prices in the user's file. A missing price defaults to that of input."""
+    """Prices in the user's file. A missing price defaults to the input price."""
 
     input: Dollars
     output: Dollars
@@ -288,7 +288,7 @@ def _from_overrides(name: str) -> Prices | None:
 
 @lru_cache(maxsize=READ_VERSIONS)
 def _path(*_where: str | None) -> str:
-    """Cached per value of the environment variables that determine it."""
+    """Return the path of the user's file, cached per value of the variables that determine it."""
     return str(home() / FILE)
 
 
@@ -297,7 +297,7 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
     try:
         stated = decode_toml(Path(path).read_bytes(), type=dict[str, Stated])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}; fix or remove it") from error
+        raise ConfigError(f"{path}: {error}; fix or remove the file") from error
     return {canonical_name(model): row.prices() for model, row in stated.items()}
 
 
@@ -334,7 +334,7 @@ def cost(
     output_tokens: int = 0,
     at: date | None = None,
 ) -> Cost | None:
-    """Price a hypothetical request, or one that reports no usage."""
+    """Price a request that is hypothetical or reports no usage."""
     usage = Usage(
         input_tokens=uncached_tokens,
         cache_read_tokens=read_tokens,

@@ -66,7 +66,7 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """Something arrived that need not be shown. The stream is alive."""
+    """The stream is alive: something arrived that need not be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ async def collect(events: AsyncIterable[Event]) -> Reply:
     async for event in events:
         if isinstance(event, Finished):
             return event.reply
-    raise StreamBroken("the stream ended before the answer did; send the request again")
+    raise StreamBroken("the stream ended before the answer was complete; send the request again")
 
 
 def play(reply: Reply) -> Iterator[Event]:

@@ -44,8 +44,8 @@ def open_model(
 ) -> Model:
     """Open a model by name.
 
-    Staged models (`scripted:`) play prepared answers, so only a name that the user typed
-    may open one (`is_typed`). A log, a transcript or a file of a project can name any model.
+    Staged models (`scripted:`) play prepared answers, so only a name that the user typed may open
+    one (`is_typed`). Logs, transcripts and project files may name any model.
 
     Raises `ConfigError` for a name without a provider, a staged name that was not typed, or a
     missing extra, and `AuthenticationFailed` if a required key is not set.

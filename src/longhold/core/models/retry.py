@@ -16,7 +16,7 @@ from longhold.core.models.steady import PATIENCE, Endless, Patience, closing, gu
 from longhold.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 
 MAX_ATTEMPTS = 15
-"""With more attempts the waits alone exceed 90 seconds; a person should decide."""
+"""With more attempts the waits alone exceed 90 seconds; then the user should decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,11 @@ class Retries:
     obey_seconds: float = 300.0
     """If a provider requests a longer wait, the error is raised instead."""
     total_seconds: float = 600.0
-    """Limit for all waits of one answer. After ten minutes a person should decide."""
+    """Limit for all waits of one answer. After ten minutes the user should decide."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
-            raise ConfigError(f"attempts is {self.attempts}; allowed are 1 to {MAX_ATTEMPTS}")
+            raise ConfigError(f"attempts is {self.attempts}; it must be 1 to {MAX_ATTEMPTS}")
 
 
 RETRIES = Retries()

@@ -14,11 +14,11 @@ lines:
     text: It defines one function,
       and nothing calls it.
 
-An indented line continues the text above without the two spaces; blank lines between are kept. `#`
-starts a comment line, `block: {json}` is any other block, and `error:` takes a status or one of
-`WORDS` (`error: 529 2` is short for `retry-after=2`). An error alone fails the request; after
-blocks it breaks the answer midway. Missing ids and usage are generated reproducibly. `requests`
-records the requests.
+An indented line continues the text above without its two spaces. Blank lines inside are kept. `#`
+starts a comment line, `block: {json}` adds any other block, and `error:` takes a status or one of
+`WORDS`. `error: 529 2` is short for `error: 529 retry-after=2`. An error alone fails the request;
+after blocks it breaks the answer midway. Missing ids and usage are generated reproducibly.
+`requests` records the requests.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from longhold.core.models.translate import ProviderFault, explain
 from longhold.errors import ConfigError, ModelRefused, PromptTooLong, RequestRejected, StreamBroken
 
 CHARS_PER_TOKEN = 4
-"""For answers without usage in the script."""
+"""Used for answers without usage in the script."""
 
 INDENT = "  "
 """Indent of a continuation line. Further indentation, as in code, is kept."""
@@ -101,7 +101,7 @@ class ScriptedModel:
         turn = len(self.requests)
         self.requests.append(request)
         if turn >= len(self._answers):
-            raise RequestRejected(f"the script ended after {turn} answers; add to it")
+            raise RequestRejected(f"the script ended after {turn} answers; add more")
         answer = self._answers[turn]
         if answer.error and not answer.blocks:
             await self._fail(answer.error)

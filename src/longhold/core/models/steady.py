@@ -1,4 +1,4 @@
-"""Check a stream: on time, in order, each block once, finished at the end.
+"""Check that a stream is on time and in order, repeats no block, and finishes.
 
 A stall, contradiction or early end raises a typed error immediately. Repeated blocks are dropped,
 so that no tool runs twice.
@@ -46,7 +46,7 @@ async def guard_stream(
             limit = patience.stall_seconds if so_far.has_begun else patience.first_event_seconds
             event = await _await_next(events, limit, deadline, has_begun=so_far.has_begun)
             if event is None:
-                raise StreamBroken("the stream ended before the answer did; send it again")
+                raise StreamBroken("the stream ended before the answer was complete; send it again")
             size += 1 + len(event.text) if isinstance(event, TextDelta | ThinkingDelta) else 1
             if size > patience.answer_events:
                 raise Endless("the answer does not end; request less, or use another model")
@@ -99,12 +99,12 @@ class _SoFar:
             case Started(response_id=id):
                 is_new, self._started = not self._started, self._started or event
                 if self._started.response_id != id:
-                    raise StreamBroken("a second answer began inside the first; send it again")
+                    raise StreamBroken("a second answer began during the first; send it again")
                 return is_new
             case BlockFinished(index=index, block=block):
                 is_new = index not in self._blocks
                 if self._blocks.setdefault(index, block) != block:
-                    raise StreamBroken(f"block {index} came twice and differs; send it again")
+                    raise StreamBroken(f"block {index} came twice but differs; send it again")
                 return is_new
             case Finished(reply=reply):
                 seen = tuple(self._blocks[index] for index in sorted(self._blocks))

@@ -1,4 +1,4 @@
-"""Convert providers' failures to Longhold's errors; the only module that knows their wording.
+"""Convert providers' failures to Longhold's errors. No other module knows their wording.
 
 An exception of either SDK or its HTTP client, or an error body in a stream, becomes a `ModelError`
 with the token counts and wait time the provider gave. Classes are matched by name, so no SDK is
@@ -44,7 +44,7 @@ _STATUS_OF_TYPE = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""HTTP statuses equivalent to the error types of error events."""
+"""HTTP statuses by the type of an error event."""
 
 _PROBLEMS = {
     429: "rate limited",
@@ -133,7 +133,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
 
 
 def explain(fault: ProviderFault, *, has_begun: bool = False) -> ModelError:
-    """Interpret a provider's failure. A transient one during an answer is a broken stream."""
+    """Interpret a provider's failure. A transient failure during an answer is a broken stream."""
     meaning = _meaning(fault)
     if has_begun and isinstance(meaning, ModelUnavailable):
         broken = StreamBroken(
@@ -181,7 +181,7 @@ def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[
     if fault.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(fault.message):
         return ModelRefused, f"the provider blocked this: {said}; change the request"
     if status in {401, 402, 403} or fault.code in _ACCOUNT_CODES:
-        return AuthenticationFailed, f"the provider will not serve this key: {said}; check it"
+        return AuthenticationFailed, f"the provider refused the key: {said}; check the key"
     return RequestRejected, f"the provider rejected the request: {said}; correct it"
 
 
@@ -213,7 +213,7 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None)
     except KeyError:
         return None
     except ValueError:
-        # Imported here because dates are rare and the package takes as long as twenty modules.
+        # Imported here because dates are rare and the import is slow.
         from email.utils import parsedate_to_datetime
 
         with suppress(ValueError, TypeError, LookupError, OverflowError):
@@ -235,7 +235,7 @@ def _fault_of(error: BaseException) -> ProviderFault:
     status = getattr(error, "status_code", None)
     fault = read_fault(
         getattr(error, "body", None),
-        # an error inside a stream is raised with the status of the stream, which is 200
+        # an error inside a stream has the status of the stream, which is 200
         status=status if status and status >= 400 else None,
         headers=dict(response.headers) if response is not None else {},
         request_id=getattr(error, "request_id", None) or "",

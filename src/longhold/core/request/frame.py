@@ -1,7 +1,7 @@
-"""A session's frame: created at its start, renewed after a clear or a compaction.
+"""A session's frame: created at the start, renewed after a clear or a compaction.
 
-A `Framed` entry freezes the system prompt and the instructions, so a resumed session sends what it
-always sent. The caller records the entry.
+A `Framed` entry freezes the system prompt and the instructions, so a resumed session sends the same
+bytes. The caller records the entry.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ def replace_tools(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
 
 
 def weigh_frame(frame: Framed) -> Framed:
-    """Measure what a frame adds to every request, and reset it to an unwritten entry."""
+    """Measure what a frame adds to every request. Return it as an unwritten entry."""
     prompt = measure_text("\n".join(section.text for section in frame.sections))
     texts = prompt + measure_text(frame.instructions)
     listed = (tool for tool in frame.tools if not is_deferred(tool))

@@ -1,8 +1,8 @@
 """How long a provider keeps a cached prefix, and which beta headers a session sends.
 
-Both are fixed in the frame at the session's start, so that later setting changes do not move the
-prefix. Some providers ignore the requested lifetime. A lifetime is a number and a unit: 5m, 30m,
-1h.
+Both are fixed in the frame at the session's start, so that later changes of the settings do not
+change the prefix. Some providers ignore the requested lifetime. A lifetime is a number and a unit:
+5m, 30m, 1h.
 """
 
 from fnmatch import fnmatchcase
@@ -31,7 +31,7 @@ def latch_lifetime(frame: Framed, model: str, settings: CacheSettings, source: s
 
 
 def hold_system(frame: Framed, model: str, idle_seconds: float) -> Framed | None:
-    """Return the frame with an hour for the system prompt, after a pause that outlived five minutes.
+    """Cache the system prompt for an hour after a pause of more than five minutes.
 
     A session that never pauses never pays for the hour, and after a pause everything is written
     again anyway. Of 128 recorded pauses of more than five minutes, 108 were shorter than an hour.
@@ -51,7 +51,7 @@ def life_of(model: str, marked: str) -> str:
 
 
 def lifetime_seconds(model: str, marked: str) -> float:
-    """Return how long a model's provider keeps an entry for which `marked` was requested."""
+    """Return how long a model's provider keeps an entry if the request asked for `marked`."""
     return seconds_of(life_of(model, marked))
 
 
@@ -74,7 +74,7 @@ def seconds_of(lifetime: str) -> float:
 def lifetime_for(source: str, settings: CacheSettings) -> Lifetime:
     """Choose the lifetime for `chat`, `run`, `sdk` or `agent:explore`.
 
-    An hour costs more to write and pays off if calls are more than five minutes apart.
+    A one-hour entry costs more to write and pays off if calls are more than five minutes apart.
     """
     if settings.lifetime != "auto":
         return "1h" if settings.lifetime == "1h" else "5m"

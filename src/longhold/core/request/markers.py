@@ -2,7 +2,7 @@
 
 A provider accepts four. Two go to the system prompt: at the end of its shared part and at its end.
 One goes to the last message, for the next call. A provider looks back only 20 blocks, so after a
-long round or a change in mid-history the fourth goes to the last readable place.
+long round or a change inside the history, the fourth goes to the last readable place.
 """
 
 from bisect import bisect_left
@@ -27,15 +27,15 @@ class MarkerPlace(NamedTuple):
 
 
 class CachedPrefix(Struct, frozen=True, kw_only=True):
-    """Everything up to a place, cached by an answered call."""
+    """The part of a request up to a place, cached by an answered call."""
 
     place: MarkerPlace
     message: JsonObject
 
     def is_in(self, messages: Sequence[JsonObject], unmoved: int) -> bool:
-        """Return whether these messages, `unmoved` of them unchanged, still begin with it.
+        """Return whether these messages still begin with this prefix; the first `unmoved` do.
 
-        Its last message may have grown at the end.
+        The prefix's last message may have grown at the end.
         """
         at, block = self.place
         if at >= len(messages) or at > unmoved:
@@ -83,7 +83,7 @@ def _find_readable(
     """Return the place up to which the provider should still have these messages.
 
     Earlier calls left one cache entry per round before a change. A breakpoint on the last unchanged
-    message finds one by looking back.
+    message finds such an entry by looking back.
     """
     if cached is None:
         return None
@@ -124,7 +124,7 @@ class Markers:
     def place(
         self, messages: Sequence[JsonObject], unmoved: int, *, slots: int
     ) -> tuple[MarkerPlace, ...]:
-        """Choose the next call's breakpoints; `unmoved` messages are unchanged since the last."""
+        """Choose the next call's breakpoints; the first `unmoved` messages have not changed."""
         self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
         where = places(messages, self.cached, self._unmoved, slots=slots)
         if where:
@@ -138,7 +138,7 @@ class Markers:
         return cached.place if cached and cached.is_in(messages, self._unmoved) else None
 
     def remember(self, cached: CachedPrefix, unmoved: int) -> None:
-        """Adopt an earlier process's cache; `unmoved` messages are unchanged since."""
+        """Use an earlier process's cache; the first `unmoved` messages have not changed."""
         self.cached, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:

@@ -45,7 +45,7 @@ SHORT: JsonObject = {"type": "ephemeral"}
 class Caching(Struct, frozen=True, kw_only=True):
     places: tuple[MarkerPlace, ...] = ()
     tail: MarkerPlace | None = None
-    """From here on breakpoints ask for five minutes: nothing reads this part after its work."""
+    """From here on, breakpoints last five minutes, because no later call reads this part."""
     key: str = ""
     """Routes calls with a shared prefix to the same machine, if the provider accepts such a key."""
     previous_id: str = ""
@@ -113,7 +113,7 @@ def _list_owners(messages: Sequence[Message]) -> list[int]:
 
 
 def hide_images(message: JsonObject, count: int) -> JsonObject:
-    """Replace the first `count` images of a message by text."""
+    """Replace the first `count` images of a message with text."""
     left = iter(range(count))
 
     def replace_in(content: Json) -> Json:
@@ -184,7 +184,7 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
     blocks: list[JsonObject] = [
         {"type": "text", "text": section.text} for section in frame.sections
     ]
-    # The user's MCP tools precede the system prompt, so with them it cannot be shared.
+    # With the user's MCP tools before it, a system prompt cannot be shared.
     has_own_tools = any(
         str(tool.get("name", "")).startswith("mcp__") and not is_deferred(tool)
         for tool in frame.tools
@@ -199,7 +199,7 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
 
 
 def _choose_marked(sections: Sequence[Section]) -> list[int]:
-    """Return the ends of the global, the organisation's and all sections.
+    """Return the ends of the global sections, of the organisation's, and of all sections.
 
     Providers cache unscoped blocks for the organisation, so that scope is not rendered.
     """

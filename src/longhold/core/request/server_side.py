@@ -1,8 +1,8 @@
 """Clearing by the provider: cache edits, or its context management.
 
-The frame fixes the request for clearing, because a later change would move the prefix. Answers
-report only how many results were cleared. Which ones is inferred, oldest first. The provider does
-not store cache edits, so every request repeats them at the same place.
+The frame fixes the request for clearing, because a later change would change the prefix. Answers
+report only how many results were cleared. Longhold assumes that these are the oldest. The provider
+does not store cache edits, so every request repeats them at the same place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from longhold.core.view import View
 from longhold.core.view.window import Window
 
 EDITS_BETA = "cache-edits-simulated"
-"""Enables cache edits; simulator only."""
+"""Enables cache edits. Only the simulator has them."""
 BETA = "context-management-2025-06-27"
 OPTION = "context_management"
 CLEAR_RESULTS = "clear_tool_uses_20250919"
@@ -27,7 +27,7 @@ CLEAR_THINKING = "clear_thinking_20251015"
 
 
 def declare_clearing(frame: Framed, model: str, settings: ClearSettings, window: Window) -> Framed:
-    """Add provider-side clearing to a frame. Context management set by the caller stays."""
+    """Add provider-side clearing to a frame, unless the caller has set context management."""
     able = capabilities(model)
     betas, options = list(frame.betas), dict(frame.options)
     if settings.on and settings.edits and able.cache_edits:
@@ -124,7 +124,7 @@ def has_edits(frame: Framed, model: str) -> bool:
 
 
 def place_edits(view: View) -> PlacedEdits | None:
-    """Return the edits of a view's request; None if the model does not support them."""
+    """Return the cache edits of a view's request; None if the model does not support any."""
     if not has_edits(view.frame or Framed(), view.model):
         return None
     found: dict[int, tuple[str, ...]] = {}

@@ -20,7 +20,7 @@ def defer_tool(tool: JsonObject) -> JsonObject:
 
 
 def spell_out(messages: Sequence[JsonObject]) -> list[JsonObject]:
-    """Replace references by text. Messages without references stay the same objects."""
+    """Replace references with text. Messages without references stay the same objects."""
     return [
         message | {"content": list(map(_without_references, message["content"]))}
         if any(map(_has_references, message["content"]))

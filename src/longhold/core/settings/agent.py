@@ -10,7 +10,7 @@ from longhold.core.settings.setting import NOT_STAGED, personal, setting
 class ModelSettings:
     name: str = personal(
         "claude-sonnet-5-5",
-        "the model; the default codes well at a medium price. `scripted:` models only with --model",
+        "the model; the default codes well at a medium price. `scripted:` models need --model",
         form=NOT_STAGED,
     )
     fallback: str = personal(

@@ -19,7 +19,7 @@ MEMORY_HEAD_LINES = 40
 """If a memory's head does not end within these lines, the text merely begins with dashes."""
 
 YAML_CHARS, YAML_BRACKETS = 32_768, 500
-"""Ten times the size of a long definition with hooks and servers. More takes seconds to parse."""
+"""Ten times a long definition with hooks and servers. Longer texts take seconds to parse."""
 
 JSON_VALUE_CHARS = 65_536
 """The size limit of a memory. A longer value stays text and is not decoded."""
@@ -96,7 +96,7 @@ def _loader() -> Any:
     class WithoutAliases(yaml.SafeLoader):  # type: ignore[misc]
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("an alias")
+                raise yaml.YAMLError("an alias is not allowed")
             return super().compose_node(parent, index)
 
     return WithoutAliases

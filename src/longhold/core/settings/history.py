@@ -15,7 +15,7 @@ class LogSettings:
         high=36_500,
     )
     body_limit_bytes: int = setting(
-        1 << 20, "a result larger than this is stored in a file next to the log", low=1_024
+        1 << 20, "results larger than this are stored in a file next to the log", low=1_024
     )
 
 

@@ -1,4 +1,4 @@
-"""How this copy of Longhold was installed: how to run it, and how to add an extra to it."""
+"""How this copy of Longhold was installed, how to run it, and how to add an extra."""
 
 import shlex
 import sys
@@ -34,14 +34,14 @@ EXTRAS = {
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),
 }
-"""The extras of `pyproject.toml`, with the modules that each of them must provide."""
+"""The extras of `pyproject.toml`, with the modules that each must provide."""
 
 
 PluginKind = Literal["models", "stores", "tools", "transcripts"]
 
 
 def load_plugins(kind: PluginKind, name: str = "") -> dict[str, Any]:
-    """Load what installed packages register as `longhold.KIND`: everything, or only one name."""
+    """Load the plug-ins registered as `longhold.KIND` by installed packages, or only one name."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     found = entry_points(group=f"{NAME}.{kind}")
@@ -49,10 +49,10 @@ def load_plugins(kind: PluginKind, name: str = "") -> dict[str, Any]:
 
 
 def program() -> tuple[str, ...]:
-    """Return the words that run this installation, by whole paths.
+    """Return the command that runs this installation, with absolute paths.
 
-    Clients run them inside any project, so neither PATH nor the working directory may decide what
-    runs: `-P` keeps the working directory off the module path.
+    Clients run it inside any project, so neither PATH nor the working directory may decide what
+    runs. `-P` keeps the working directory off the module path.
     """
     script = Path(sys.executable).with_name(NAME)
     return (str(script),) if script.is_file() else (sys.executable, "-P", "-m", NAME)
@@ -77,7 +77,7 @@ def load_extra(module: str, *, extra: str, what: str = "this model") -> ModuleTy
 
 @contextmanager
 def explain_missing(extra: str, what: str) -> Iterator[None]:
-    """Turn the failed import of an extra's package into a `ConfigError` of one line."""
+    """Convert the failed import of an extra's package to a one-line `ConfigError`."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -5,7 +5,7 @@ process killed at any point leaves the old file or the new one.
 
 - `write_private`: a file of Longhold, mode 0600, in directories of mode 0700
 - `write_new`: a file that must not exist yet, from pieces
-- `replace_content`: a user's file; keeps its mode and owner, and symlinks to it
+- `replace_content`: a user's file, whose mode, owner and symlinks are kept
 """
 
 import contextlib
@@ -59,10 +59,10 @@ def store_error(path: Path, error: OSError) -> StoreError:
         errno.EDQUOT: "free some space and try again; nothing written before is lost",
         errno.EFBIG: "the file may not grow further; nothing written before is lost",
         errno.EACCES: "check the permissions of the file and its directory",
-        errno.EROFS: "the disk is read-only; set LONGHOLD_HOME to a place that is not",
+        errno.EROFS: "the disk is read-only; set LONGHOLD_HOME to a writable directory",
         errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
         errno.ENFILE: "the system has too many files open; close some and try again",
-        errno.EEXIST: "it exists already and is never overwritten; choose another id",
+        errno.EEXIST: "it already exists and is not overwritten; choose another id",
     }.get(error.errno or 0, "see the system's message")
     kind = SessionExists if error.errno == errno.EEXIST else StoreError
     return kind(f"{path}: {error.strerror or error}; {advice}")
@@ -103,7 +103,7 @@ def write_private(
 
 
 def keep_secret(file: Path) -> str:
-    """Return the random secret in a private file; the first process that asks creates it."""
+    """Return the random secret in a private file, which the first call creates."""
     if not file.exists():
         private_directory(file.parent)
         with contextlib.suppress(FileExistsError):  # another process was first
@@ -135,8 +135,8 @@ def replace_content(
 ) -> os.stat_result:
     """Replace a file if its status is still `expected` (None: if it does not exist yet).
 
-    Hard links and extended attributes are lost with the old file. Without `follows_links` the path
-    is one that was resolved before, and a link that was put into it since is an error.
+    Hard links and extended attributes are lost with the old file. Without `follows_links`, the path
+    must already be resolved, and a link put into it since then is an error.
     """
     target = Path(os.path.realpath(path)) if follows_links else path
     with _open_parent(target, makes=True) as parent:
@@ -156,16 +156,16 @@ def replace_content(
 
 
 def open_real(path: Path, flags: int) -> int:
-    """Open a file by a resolved path. A link that was put into the path since is an error."""
+    """Open a file by a resolved path. A link put into the path since then is an error."""
     with _open_parent(path) as parent:
         return os.open(_at(path, parent), flags | open_flags("O_NOFOLLOW"), dir_fd=parent)
 
 
 @contextlib.contextmanager
 def _open_parent(path: Path, *, makes: bool = False) -> Iterator[int | None]:
-    """Open a file's directory, each one in the one above, because a path can change meanwhile.
+    """Open a file's directory step by step from the root, because a path can change meanwhile.
 
-    Windows cannot, so there it yields None, and `_at` the whole path.
+    Windows cannot do this. There the function yields None, and `_at` returns the whole path.
     """
     if sys.platform == "win32":
         if makes:
@@ -200,7 +200,7 @@ def sweep(root: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    if sys.platform == "win32":  # where signal 0 interrupts the process
+    if sys.platform == "win32":  # on Windows, signal 0 interrupts the process
         return True
     try:
         os.kill(pid, 0)
@@ -224,7 +224,7 @@ def _open_beside(
         with os.fdopen(descriptor, "wb") as file:
             yield unfinished, file
     finally:
-        with contextlib.suppress(OSError):  # the first error is the one to report
+        with contextlib.suppress(OSError):  # the first error is reported
             os.unlink(_at(unfinished, parent), dir_fd=parent)
 
 
@@ -260,7 +260,7 @@ def _is_as_expected(target: Path, expected: os.stat_result | None, parent: int |
 
 
 def _settle_directory(parent: int | None) -> None:
-    """Make a rename survive power loss where possible, and remove what dead processes left."""
+    """Make a rename survive power loss where possible, and remove files of dead processes."""
     if parent is None:
         return
     with contextlib.suppress(OSError):

@@ -20,7 +20,7 @@ def read_text(path: Path, limit_bytes: int, *, within: Path | None = None) -> st
     """Read a text file, normalise line ends and drop a byte order mark.
 
     Symlinks are followed, but not out of `within`, which must be a resolved path. Only regular
-    files are opened, without blocking, and no symlink that was put into the path after the check.
+    files are opened, without blocking. A symlink put into the path after the check is an error.
     """
     try:
         real = path.resolve(strict=True)
@@ -65,16 +65,16 @@ def project_root(directory: Path) -> Path:
 
 
 def checkout_top(directory: Path) -> Path:
-    """Return the directory with `.git` around this one, or this one if there is none.
+    """Return the nearest directory with `.git` at or above this one, or this one if there is none.
 
-    Another local user could put a `.git` above the user's directory, so only the user's, root's
-    and those of the directory's own owner count.
+    Another local user could put a `.git` above the user's directory. So a `.git` counts only if it
+    belongs to the user, root, or the directory's owner.
     """
     directory = directory.resolve()
     for place in (directory, *directory.parents):
         try:
             owners = {(place / ".git").stat().st_uid, place.stat().st_uid}
-            if sys.platform == "win32":  # which reports no owners
+            if sys.platform == "win32":  # Windows reports no owners
                 return place
             if owners <= {0, os.getuid(), directory.stat().st_uid}:
                 return place
@@ -101,7 +101,7 @@ def _main_worktree(marker: Path) -> Path | None:
 
 
 def slug(path: Path) -> str:
-    """Return a readable file name for a path, with a hash because `a-b` and `a/b` look the same."""
+    """Return a readable file name for a path. A hash distinguishes `a-b` from `a/b`."""
     text = str(path)
     name = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:SLUG_CHARS]
     mark = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -116,13 +116,13 @@ def _check_owner(place: Path) -> None:
         return
     if not stat.S_ISDIR(status.st_mode):
         raise ConfigError(f"{place} is not a directory; set LONGHOLD_HOME to one")
-    if sys.platform == "win32":  # which reports neither owners nor permissions of others
+    if sys.platform == "win32":  # Windows reports neither owners nor permissions
         return
     if os.getuid() not in (0, status.st_uid) and status.st_uid != 0:
-        raise ConfigError(f"{place} belongs to another user; set LONGHOLD_HOME to one of yours")
+        raise ConfigError(f"{place} belongs to another user; set LONGHOLD_HOME to yours")
     is_private_group = status.st_gid == os.getgid() and os.getgid() == os.getuid()
     if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not is_private_group):
-        raise ConfigError(f"{place} can be written by others; chmod go-w it, or set LONGHOLD_HOME")
+        raise ConfigError(f"{place} is writable by others; run chmod go-w, or set LONGHOLD_HOME")
 
 
 def load_settings(project: Path | None = None) -> Settings:
@@ -172,11 +172,13 @@ def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
 
 
 def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, Value]]:
-    """Read the settings in the user's file or, with `within` its checkout, a project's file."""
+    """Read settings from the user's file, or from a project's file if `within` is its checkout."""
     try:
         tables = parse_toml(read_text(file, FILE_BYTES, within=within))
     except (ValueError, UnusableFile) as error:
-        raise ConfigError(f"{file}: cannot be read as TOML: {error}; fix or remove it") from error
+        raise ConfigError(
+            f"{file}: this cannot be read as TOML: {error}; fix or remove it"
+        ) from error
     for group, table in tables.items():
         if group in ELSEWHERE:
             continue
@@ -216,7 +218,7 @@ def _check_value(
         raise ConfigError(f"{where}: {_explain_unknown(group, key)}")
     spec, said = _specs()[name], f"{where}: {group}.{key}"
     if is_project and spec.is_personal:
-        raise ConfigError(f"{said} is for the user alone; set it in {home() / 'settings.toml'}")
+        raise ConfigError(f"{said} can only be set by the user, in {home() / 'settings.toml'}")
     wanted = type(spec.default)
     if wanted is float and type(value) is int:
         value = float(min(value, 2 * LARGEST))
@@ -239,7 +241,7 @@ def _check_value(
 def _unknown_group(group: str, where: str) -> ConfigError:
     known = list(_groups())
     there = f"there are {', '.join(known)}"
-    return ConfigError(f"{where}: no group [{group}]; {there}{_suggest(group, known)}")
+    return ConfigError(f"{where}: there is no group [{group}]; {there}{_suggest(group, known)}")
 
 
 def _explain_unknown(group: str, key: str) -> str:
@@ -277,7 +279,7 @@ def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> 
     except (tomllib.TOMLDecodeError, KeyError, TypeError):
         written = None
     if written != value:
-        raise ConfigError(f"{file}: cannot change {name} safely; edit the file by hand")
+        raise ConfigError(f"{file}: {name} cannot be changed safely; edit the file by hand")
     write_private(file, after)
     return value
 

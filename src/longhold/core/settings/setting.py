@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 Value: TypeAlias = bool | int | float | str
 
 STAGED = ("scripted:", "replay:")
-"""Prefixes of models that play prepared answers. Only a name that the user types may open one."""
+"""Prefixes of models that play prepared answers. Only a name typed by the user may open one."""
 NOT_STAGED = rf"(?!(?i:{'|'.join(STAGED)})).*"
-"""Model names allowed in files."""
+"""A pattern for the model names allowed in files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class SettingSpec:
     form: str = ""
     """A regular expression that text must match completely."""
     is_personal: bool = False
-    """Only the user may set it, because a cloned repository could abuse it."""
+    """Only the user may set this, because a cloned repository could abuse it."""
 
 
 def setting(default: Any, why: str, **limits: Any) -> Any:

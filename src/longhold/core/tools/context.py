@@ -1,7 +1,7 @@
 """The state that the tools of one session share. A fork works on a copy.
 
-The files that were read decide whether one may be written (it has not changed since) and whether
-another read would return anything new. Symlinks to one file count as one file.
+It lists the files that the model has read. A file may be written if it has not changed since. A
+read that would return nothing new is answered in one line. Symlinks to a file count as that file.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from longhold.core.view.tokens import CLAUDE, estimate_tokens
 MAX_FILES = 100
 """More files than a session works on at a time. A dropped file must be read again."""
 FILE_BYTES = 64 << 20
-"""Larger files are neither read nor edited; as much as the file of a command's output holds."""
+"""Larger files are neither read nor edited. A command's output file has the same limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,8 @@ class PlanMode:
 
 
 JUDGED: ContextVar[Mapping[Path, Path]] = ContextVar("judged")
-"""Where the paths of the call that runs in this task led when permissions were checked. Tools open
-that file and no other, because a symlink can change while the user is asked."""
+"""The targets of the running call's paths when permissions were checked. Tools open only these,
+because a symlink can change while the user is asked."""
 
 
 class Commands(Protocol):
@@ -150,12 +150,12 @@ class ToolContext:
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
     """The environment of commands, without model API keys."""
     report: Callable[[str], None] = lambda _line: None
-    """Called with one line of progress while a tool runs."""
+    """Receives one line of progress while a tool runs."""
     count_tokens: Callable[[str], int] = lambda text: estimate_tokens(text, CLAUDE)
     window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
-    """The model's window, to which a page of a file is scaled."""
+    """The model's window, which determines the size of a page of a file."""
     is_hidden: Callable[[Path], bool] = lambda _path: False
-    """True for files that a deny rule covers, which a search leaves out."""
+    """True for files that a deny rule covers. Searches leave them out."""
     is_fork: bool = False
 
     def __post_init__(self) -> None:

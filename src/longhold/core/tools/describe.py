@@ -33,11 +33,11 @@ class Described:
     limit_chars: int | None = LIMIT_CHARS
     """Longer results are spilled to disk. None means no limit."""
     clearable: bool | None = None
-    """Declared for this tool; None decides by kind."""
+    """Whether old results may be cleared. None decides by kind."""
 
     @property
     def is_clearable(self) -> bool:
-        """True if the output can be fetched again or only confirms an action. Background output comes once."""
+        """True if the output can be fetched again or only confirms an action."""
         if self.clearable is not None:
             return self.clearable
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
@@ -102,7 +102,7 @@ KNOWN: Mapping[str, Described] = {
         (_list("dir_path"), "list_dir"),
         (_list("filePath"), "LSP"),
         (_list("path"), "Glob LS file_search find glob glob_files list_directory list_files ls"),
-        (_write(), "apply_patch"),  # its paths are inside the patch, not in an input
+        (_write(), "apply_patch"),  # the paths are in the patch
         (_write("file_path"), "Edit MultiEdit Write"),
         (_write("notebook_path"), "NotebookEdit"),
         (_write("path"), "patch replace_in_file str_replace write_to_file"),
@@ -124,7 +124,7 @@ Describe: TypeAlias = Callable[[str], Described]
 
 
 def build_describe(declared: str, known: Describe | None = None) -> Describe:
-    """Add declared tools, as in `mcp__db__query=fetch, Ask=search`."""
+    """Add the tools that a setting declares, such as `mcp__db__query=fetch, Ask=search`."""
     known = known or description_of
     pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
     more = {name.strip(): describe_kind(kind.strip()) for name, _, kind in pairs}

@@ -35,7 +35,7 @@ def absolute_path(path: str) -> str:
 
 
 def find_program(name: str, *, near: Path | None = None) -> str | None:
-    """Find a program for Longhold itself, but never one of the project around `near`.
+    """Find a program for Longhold's own use, but never in the project around `near`.
 
     `near` is the working directory by default. A project can have its own `git` or `bash` in an
     environment that the user has activated.

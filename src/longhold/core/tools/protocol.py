@@ -34,7 +34,7 @@ class Outcome:
     content: ResultContent
     is_error: bool = False
     exit_status: int | None = None
-    """Exit status of a command that ended by itself; a signal is its negative number."""
+    """Exit status of a command that Longhold did not stop. Negative if a signal ended it."""
     note: str = ""
     """One line for the user."""
     is_denied: bool = False
@@ -121,7 +121,7 @@ def make_tool(
 
 
 def prompt(name: str) -> str:
-    # Imported here because it loads zipfile and more, which a program's own tools do not need.
+    # Imported here because it is slow, and a program's own tools do not need it.
     from importlib.resources import files
 
     file = files("longhold.core.tools") / "prompts" / f"{name.lower()}.md"
@@ -142,7 +142,7 @@ def _inline_refs(node: Json, parts: JsonObject) -> Json:
         return node
     if "$ref" in node:
         return _inline_refs(parts[node["$ref"].rpartition("/")[2]], parts)
-    # Because the title repeats the class name and the description our docstring.
+    # The title repeats the class name, and the description repeats the docstring.
     names = {"title", "description"} if node.get("type") == "object" else set()
     return {key: _inline_refs(value, parts) for key, value in node.items() if key not in names}
 

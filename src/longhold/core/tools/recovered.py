@@ -133,7 +133,7 @@ def _to_positive(value: object) -> int:
 
 
 def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
-    """Restore into a new context what an uninterrupted session would know.
+    """Give a new context the state that an uninterrupted session would have.
 
     `boundary` is the last compaction in force. Files read before it have left the model's view,
     unless they were restored after it.
@@ -163,7 +163,7 @@ def _find_restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touch
 
 
 def _check_unchanged(path: Path, at: float) -> SeenFile | None:
-    """Return a file as seen if it has not changed since `at`. Its ctime cannot be set by hand."""
+    """Return a file as seen if it has not changed since `at`. Programs cannot set the ctime."""
     try:
         status = path.stat()
         if max(status.st_mtime, status.st_ctime) > at or not path.is_file():

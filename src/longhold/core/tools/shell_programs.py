@@ -1,8 +1,8 @@
 """Find every command that a script might run, including nested ones.
 
-Examples are commands behind `sudo` or `xargs`, in `bash -c`, and after `find -exec`. Only
-prohibitions use the result, so it finds too much rather than too little. Allow rules match commands
-as written. A script whose commands cannot be known is opaque.
+Examples are commands behind `sudo` or `xargs`, in `bash -c`, and after `find -exec`. Only deny
+rules use the result, so it has too many commands rather than too few. Allow rules match commands as
+written. A script whose commands cannot be known is opaque.
 """
 
 import re
@@ -46,7 +46,7 @@ _SPEAKERS = split_words(
     "echo printf grep egrep fgrep zgrep rg ag ack jq yq test [ [[ expr tr cut read logger say"
     " notify-send"
 )
-"""They print or search for their words and run none of them."""
+"""Programs that print or search for their arguments and do not run them."""
 _COMMIT_TEXTS = split_words("-m -am --message -S -G --grep --author --date --trailer")
 _REQUEST_TEXTS = split_words("-t --title -b --body -n --notes -m --message -S --search")
 _TEST_FILTERS = split_words("-k -m")
@@ -82,7 +82,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def hidden_commands(script: Script) -> Iterator[Command]:
-    """Yield possible commands in places where text may become one."""
+    """Yield possible commands from places whose text may be run."""
     is_among_programs = False
     for command in islice(_list_named(script), MAX_COMMANDS):
         is_named = is_among_programs or program(command.name) in _FINDERS
@@ -106,13 +106,13 @@ def hidden_commands(script: Script) -> Iterator[Command]:
 
 
 def _enters_programs(command: Command) -> bool:
-    """Return whether `cd` leads to a directory of programs, where a bare name is one of them."""
+    """Return whether `cd` enters a directory of programs, where a bare name may run one."""
     moves = command.name in ("cd", "pushd")
     return moves and any(_PROGRAM_DIRECTORY.fullmatch(text) for text in command.arguments)
 
 
 def _list_phrases(command: Command) -> Iterator[str]:
-    """Yield words with blanks, which any program may run (`tar -I 'touch x'`), unless prose."""
+    """Yield arguments with blanks, except prose. A program may run them (`tar -I 'touch x'`)."""
     name = program(command.name)
     prose = _SPOKEN.get(name, frozenset())
     if name in _SPEAKERS or (name == "git" and "grep" in command.arguments[:1]):
@@ -160,7 +160,7 @@ def is_opaque(script: Script) -> bool:
 
 
 def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
-    """Yield the commands as written, and carried commands that certainly run."""
+    """Yield the commands as written, and the commands that they certainly run."""
     for command in script.commands:
         yield command
         yield from _find_carried(command)
@@ -170,7 +170,7 @@ def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 
 def _find_carried(command: Command) -> Iterator[Command]:
-    """Yield the command of a carrier: its first operand, or the next if that may be a value."""
+    """Yield what a wrapper runs: its first operand, or the next if that may be a value."""
     words = command.words
     while words and program(words[0].text) in _CARRIERS:
         at = 1
@@ -214,7 +214,7 @@ def _hides(command: Command) -> bool:
 
 
 def _fills_in_name(command: Command) -> bool:
-    """Return whether `xargs -I%` puts its input where a carried command has its name."""
+    """Return whether `xargs -I%` inserts its input as the name of the command."""
     for at, word in enumerate(command.words):
         found = _MARK.fullmatch(word.text)
         mark, rest = found[1] if found else "", command.words[at + 1 :]

@@ -1,7 +1,7 @@
 """Parse a shell command far enough to know which commands it would run.
 
 A `Script` holds the simple commands, including those inside groups, loops and substitutions. Syntax
-outside the small grammar becomes a doubt, never a guess. Nothing is expanded or run.
+outside the small grammar is recorded as a doubt. Nothing is expanded or run.
 """
 
 import re
@@ -40,9 +40,9 @@ class Redirect:
 
     @property
     def joins_streams(self) -> bool:
-        """True if it names a stream.
+        """True if the target is a stream.
 
-        Bash ends a bare `>&-` before a quote and reads a word there.
+        The target must be unquoted: after a bare `>&-`, bash reads a quoted text as a new word.
         """
         is_bare = self.operator in (">&", "<&") and not self.target.is_quoted
         return is_bare and bool(_STREAM.fullmatch(self.target.text))
@@ -75,13 +75,13 @@ def split_words(text: str) -> frozenset[str]:
 
 
 MAX_CHARS = 50_000
-"""Longer than any command worth parsing. A longer one always prompts for permission."""
+"""A longer command always prompts for permission."""
 
 MAX_WORDS = 500
 """Limit per command, because looking behind wrappers is quadratic."""
 
 MAX_WORDS_IN_ALL = 5_000
-"""Keeps the worst case of a decision at seconds."""
+"""Limits the slowest decision to seconds."""
 
 MAX_DEPTH = 20
 """Nesting limit for substitutions: deeper than people write by hand."""
@@ -139,7 +139,7 @@ class _Reader:
         self.heredocs: list[tuple[str, bool, bool]] = []
 
     def read(self) -> None:
-        """Read to the end. Groups are flattened, and their brackets only leave a doubt."""
+        """Read to the end. Groups are flattened, and their brackets are recorded as a doubt."""
         open_groups = 0
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -204,7 +204,7 @@ class _Reader:
     def _place(self, word: Word) -> None:
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
-            # because a name may follow these two, and then a command
+            # because a name and then a command may follow `function` and `coproc`
             self.doubts.add("unreadable" if word.text in ("function", "coproc") else "group")
         elif starts and word.text == "!" and not word.is_quoted:
             pass
@@ -291,7 +291,7 @@ class _Reader:
                 self.at += 1
         raw, text = self.text[start : self.at], "".join(pieces)
         if re.fullmatch(r"\d+", raw) and self.text[self.at : self.at + 1] in ("<", ">"):
-            # because bash takes it for a stream or a word, depending on the number's size
+            # because bash reads the number as a stream or a word, depending on its size
             self.doubts.add("unreadable")
         literal = literal and not self._expands_otherwise(raw, text, braces)
         return Word(text=text, is_literal=literal, has_glob=glob, is_quoted=quoted)

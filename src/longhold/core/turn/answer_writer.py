@@ -1,7 +1,7 @@
-"""Write answers to the log: the only place that makes a `Replied` entry.
+"""Write answers to the log. Only this module makes `Replied` entries.
 
-A streamed answer is written up to each tool call before that tool may begin. A killed process
-therefore never leaves a tool that ran without a record.
+A streamed answer is written up to each tool call before that tool may begin. So even if the process
+is killed, the log lists every tool that ran.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.view.window import COST, scale_tokens
 
 ASKING_TOKENS = 3_000
-"""The question of an overhead call and the last answer, which are not cached yet."""
+"""Tokens of an overhead call's question and the last answer, which are not cached yet."""
 SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500
 """Typical output of a summary, and of a call for notes, in a 200K window."""
 OTHER_CALLS = 2
@@ -29,14 +29,14 @@ def own_refusal(engine: Engine, source: str) -> str:
     """Return why a layer may not call the model now; '' if it may."""
     own = engine.own.follow(engine.view.history)
     expected = _expect_usd(engine, own.layers.get(source), source)
-    # The threshold by cost was chosen with the price of a summary for each compaction.
+    # A threshold chosen by cost already includes the price of each summary.
     if source == COMPACT and engine.settings.window.auto_line == COST:
         expected = 0.0
     return own.refusal(engine.settings.budget, source, expected)
 
 
 def _expect_usd(engine: Engine, done: Tally | None, source: str) -> float:
-    """Expect the price of this session's own calls of that kind, or a typical one at first."""
+    """Expect the average price of this session's calls of that kind, at first a typical price."""
     calls = 1 if source in (COMPACT, SUGGESTION) else OTHER_CALLS
     if done is not None and done.calls:
         return calls * done.usd / done.calls

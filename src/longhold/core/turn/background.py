@@ -32,7 +32,7 @@ OnFailure: TypeAlias = Callable[[str, Exception], None]
 
 
 HandOver: TypeAlias = Callable[[str], Work | None]
-"""Returns the task that hands a job to a worker; None to run the job here."""
+"""Returns a task that hands a job to a worker, or None to run the job here."""
 
 
 def _keep(_name: str) -> None:
@@ -108,7 +108,7 @@ class Job:
         return self._doing is not None and not self._doing.done()
 
     def begin(self, work: Work) -> None:
-        """Start a task, or hand it over. While busy, it replaces the queued one."""
+        """Start a task, or hand it over. While busy, queue it in place of any queued task."""
         work = self.handed_over(self.name) or work
         if self.is_busy:
             self._next = work
@@ -190,7 +190,7 @@ QUEUED = tuple(_KINDS)
 
 
 def background_of(engine: Engine) -> Background:
-    """Make a session's background. Failures become log entries, and workers' jobs are queued."""
+    """Make a session's background jobs. Failures become log entries; workers' jobs are queued."""
 
     def report(name: str, error: Exception) -> None:
         said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
@@ -204,7 +204,7 @@ def background_of(engine: Engine) -> Background:
 
 
 def watch_forks(ask: AskFork) -> AskFork:
-    """Count the events of a job's forks. Foreground forks pass unchanged."""
+    """Count the events of a job's forks. Forks of the foreground are not counted."""
 
     async def ask_watched(request: ForkRequest) -> ForkReply:
         job = _CURRENT.get()

@@ -65,7 +65,7 @@ STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 """Errors that a stage raises on purpose, because no later stage can help."""
 
 LOG = logging.getLogger("longhold")
-"""Failures as warnings, changes of the view as information. Records have `session` and `entry`."""
+"""Logs failures as warnings and view changes as information, with `session` and `entry`."""
 LOG.addHandler(logging.NullHandler())
 
 LEAST_OUTPUT_TOKENS = 1_000
@@ -95,7 +95,7 @@ class Engine:
         self.log = log
         self.settings = settings
         self.windows = dict(windows or {})
-        """Windows by model, as model objects and servers declare them instead of the table."""
+        """Windows by model that model objects and servers declare. They override the table."""
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
         self.results = log.results
@@ -166,7 +166,7 @@ class Engine:
     def take(self, entry: AnyEntry) -> AnyEntry:
         """Take an entry of a round from the model or a tool; return it as recorded.
 
-        A tool use whose id is taken gets another, and its result follows. A long result leaves a
+        A tool use whose id is taken gets another id, and so does its result. A long result leaves a
         file and a second entry.
         """
         if isinstance(entry, Replied):
@@ -208,7 +208,7 @@ class Engine:
         if repairs:
             self.repair()
         self.take_reports()
-        # A torn last line is what a crash leaves: it is in the log, but the user need not act.
+        # A crash leaves a torn last line. It stays in the log, but the user need not act.
         is_torn = all(found.torn for found in self.log.damage) and not self.view.damage
         return [damaged.error] if damaged is not None and not is_torn else []
 
@@ -232,7 +232,7 @@ class Engine:
 
     @property
     def makes_room(self) -> bool:
-        """True if a full window is compacted; otherwise it ends the session."""
+        """True if a full window is compacted instead of ending the session."""
         return self.settings.compact.on and self.settings.window.auto
 
     def doubt_report(self) -> bool:
@@ -243,9 +243,9 @@ class Engine:
         if size + own.margin_tokens(total) >= full.window.full_tokens or full.used_tokens <= size:
             return False
         self._follower.doubt(self.view)
-        said = f"{full.used_tokens:,} tokens by the last answer's usage, {size:,} by our estimate"
+        said = f"{full.used_tokens:,} tokens by the last usage, {size:,} by Longhold's estimate"
         self.record(
-            Failed(what="gauge", error=f"{said}; the estimate counts until the next answer")
+            Failed(what="gauge", error=f"{said}; the estimate is used until the next answer")
         )
         return True
 
@@ -263,7 +263,7 @@ class Engine:
         return self._follower.follow(self.view).size_tokens(total)
 
     def output_limit(self, able: Capabilities | None = None) -> int:
-        """Return the output limit, by the settings and by what the model is `able` to do.
+        """Return the output limit from the settings and the model's capabilities (`able`).
 
         Without `able`, a program's choice comes first, and an unknown model is bounded by its
         window.
@@ -278,20 +278,20 @@ class Engine:
         return max(1, min(limit, self.fullness().window.reserve_tokens))
 
     def fit_output(self, wanted_tokens: int) -> int:
-        """Return the output limit to ask for, at most what the window has left.
+        """Return the output limit to request, at most the tokens left in the window.
 
         Many servers refuse a prompt and an output limit that together exceed the window.
         """
         full = self.fullness()
         limit = full.window.limit_tokens
         left = limit - full.used_tokens
-        if wanted_tokens <= left // 2:  # before the margin, because computing it is slow
+        if wanted_tokens <= left // 2:  # checked first, because computing the margin is slow
             return wanted_tokens
         least = scale_tokens(LEAST_OUTPUT_TOKENS, limit)
         return min(wanted_tokens, max(left - full.margin_tokens, least))
 
     def make_weigher(self) -> Callable[[Measure], float]:
-        """Return a scale on which the parts of the view add up to `used_tokens`."""
+        """Return a function that weighs parts of the view so that they add up to `used_tokens`."""
         weights = default_weights(self.model)
         whole = weigh(self.view.total, weights)
         scale = self.fullness().used_tokens / whole if whole else 1.0
@@ -302,7 +302,7 @@ class Engine:
         self._follower.use_window(settings.window)
 
     def learn_window(self, model: str, tokens: int) -> None:
-        """Remember a model's declared window; 0 means the table's."""
+        """Record a model's declared window; 0 means that of the table."""
         is_chosen = self.settings.window.limit_tokens != self.windows.get(self.model, 0)
         self.windows[model] = tokens
         if model == self.model and not is_chosen:
@@ -331,7 +331,7 @@ class Engine:
     ) -> Request:
         """Run every stage, build the request, record it, and wait until the log is durable.
 
-        A caller that words its own requests passes `build`, called after the stages.
+        A caller with its own request format passes `build`, which is called after the stages.
         """
         await self.retry_on_overflow(partial(self._run_all, tuple(stages)))
         max_output_tokens = self.fit_output(max_output_tokens)
@@ -347,13 +347,13 @@ class Engine:
         self.record(
             self.monitor.track_request(request, self.view.history, source=source, names=names)
         )
-        # Before it is sent: after a crash the log must give the same prefix as the provider's cache
-        # has.
+        # Recorded before sending: after a crash, the log must give the prefix that the provider has
+        # cached.
         await self.log.wait_for_commit()
         return request
 
     def _announce_images(self) -> None:
-        """Record that the request leaves out older images, because its prefix moves with that."""
+        """Record that the request leaves out older images, because that changes its prefix."""
         view, limit = self.view, capabilities(self.model).image_limit
         if not self._hidden and view.total.media_tokens <= limit * IMAGE_TOKENS:
             return  # without counting
@@ -408,10 +408,10 @@ class Engine:
     def find_live_end(self) -> int:
         """Return the order of the first item that is not in the cache of the last answered call.
 
-        0 if the provider can read no message. This is about bytes that moved, not about time.
+        0 if no message is cached. This considers changed bytes, not expiry.
         """
         messages, unmoved = self._messages()
-        self._markers.cached_in(messages, unmoved)  # remembers what has moved so far
+        self._markers.cached_in(messages, unmoved)  # records the changes so far
         opening = len(messages) - len(self.view.messages())
         caching = Caching(key=self.log.header.session, previous_id=self.view.response_id)
         request = build(
@@ -419,7 +419,7 @@ class Engine:
         )
         names = [section.name for section in self.frame.sections]
         live = self.monitor.count_live(request, source=self._asked_as, names=names)
-        if live is None:  # a resumed session: the log says what was sent
+        if live is None:  # in a resumed session, the log shows what was sent
             prior = find_prior_cache(self.view, messages)
             live = prior.unmoved if prior else 0
         items, ends = self.view.items, self.view.message_from
@@ -489,7 +489,7 @@ class Engine:
             self.log.close()
 
     def _was_simulated(self) -> bool:
-        """True if the simulator answered: its counts do not describe the real model."""
+        """True if the simulator answered. Its counts do not describe the real model."""
         switches = (entry for entry in self.view.history if isinstance(entry, Switched))
         return any(is_simulated(entry.model) for entry in switches)
 

@@ -30,9 +30,9 @@ ESCALATED_OUTPUT_TOKENS = 64_000
 """Requested once after an answer was cut off at the first limit."""
 OUTPUT_RECOVERIES = 3
 SAME_FAILURES = 10
-"""How often in a row the same calls may fail the same way before the model counts as stuck."""
+"""If the same calls fail the same way this many times in a row, the model is stuck."""
 BUDGET_CONTINUATIONS = 50
-"""How often a token budget may ask for more work in one run."""
+"""How often a token budget may make the model continue in one run."""
 
 ContinueReason: TypeAlias = Literal[
     "next_turn",

@@ -1,8 +1,8 @@
 """Pin messages, so that they survive every compaction word for word.
 
 A message that left the view returns as a copy at the end, so that nothing before it moves. The copy
-depends on the change that removed the message. If that change is undone, the copy goes and the
-original is pinned again.
+depends on the change that removed the message. If that change is undone, the copy is removed and
+the original is pinned again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ WHY = "the user asked for it"
 
 
 def pin(engine: Engine, numbers: Sequence[int]) -> None:
-    """Pin messages, or none if one of them is not in the log."""
+    """Pin messages. If one of them is not in the log, pin none."""
     gone = [n for n in numbers if engine.view.item_of(n) is None]
     made = [_copy(engine, n) for n in gone if not _copies(engine.view, [n])]
     engine.record(Pinned(targets=tuple(numbers), why=WHY))

@@ -1,4 +1,4 @@
-"""Results for tool calls that a dead process left open. Pure.
+"""Results for tool calls that a dead process left open.
 
 No call is ever run again. "Never began" is claimed only for logs that record beginnings.
 """
@@ -82,7 +82,7 @@ def plan_report(
     if all(found.torn for found in lines) and not entries:
         said = "the last line was cut short when the process that wrote it died; it is left out"
     else:
-        said = f"the log is damaged, and the model may miss something: {'; '.join(named[:SHOWN])}"
+        said = f"the log is damaged, and the model may lack messages: {'; '.join(named[:SHOWN])}"
     detail = {"lines": [found.line for found in lines], "entries": [n for n, _ in entries]}
     return Failed(what=WHAT, error=said + more, detail=detail)
 

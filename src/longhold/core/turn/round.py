@@ -1,7 +1,7 @@
 """One round: a call of the model and the tools it asks for.
 
-A tool starts as soon as its call is complete and written. Read-only tools run in parallel, any
-other runs alone, in the order of the calls. The gate decides which may run.
+A tool starts as soon as its call is complete and written. Read-only tools run in parallel. Other
+tools run alone, in the order of the calls. The gate decides which tools may run.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from longhold.core.view.items import Round
 from longhold.errors import ModelError, StoreError
 
 PARALLEL_TOOLS = 10
-"""More gain little, because the disk is then the bottleneck."""
+"""More would gain little, because the disk is then the bottleneck."""
 STOPPED = "The tool was stopped before it finished."
 SIBLING_FAILED = "The tool was stopped: another command of the same answer failed."
 NOT_BEGUN = "The tool was not run: the turn was stopped before it began."
@@ -38,7 +38,7 @@ _RUNNING: ContextVar[str] = ContextVar("tool_use_id", default="")
 
 
 def running_call() -> str:
-    """Return the id of the call that the current tool runs for; '' outside of one."""
+    """Return the id of the call that the current tool runs for; '' outside a tool."""
     return _RUNNING.get()
 
 

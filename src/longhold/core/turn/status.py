@@ -31,13 +31,13 @@ class Status:
     percent_left: int = 0
     level: str = "ok"
     cache_seconds: float | None = None
-    """Seconds until the provider drops the prompt; 0 if it has, or never cached it."""
+    """Seconds until the provider drops the prompt; 0 if it is not cached."""
     usd: float = 0.0
     own_usd: float = 0.0
     """The overhead part of `usd`."""
     own_share: float = 0.0
     avoidable_usd: float = 0.0
-    """The part of `usd` for prompts that the cache would have held."""
+    """The part of `usd` that was lost to cache misses."""
     rewrite_usd: float = 0.0
     """Cost of writing the prompt in the next call, if the cache is cold."""
     jobs: int = 0
@@ -69,7 +69,7 @@ class Status:
         share = self.used_tokens / self.line_tokens
         drawn = f"▕{bar(share, BAR_CHARS)}▏" if columns >= BAR_COLUMNS else ""
         full = f"{tokens(self.used_tokens)} of {tokens(self.line_tokens)}"
-        line = "" if self.level == "ok" else f", past the {self.level} line"
+        line = "" if self.level == "ok" else f", past the {self.level} threshold"
         return [f"{drawn}{full}, {self.percent_left} % left{line}"]
 
     def cache_parts(self, until: float | None) -> list[str]:

@@ -1,8 +1,8 @@
 """Report a session's log entries to OpenTelemetry, if that is switched on.
 
-The log is followed after each answer, so nothing waits for telemetry. An error ends telemetry for
-the session, with an entry. A call is a span from `Asked` to the end of its answer, a tool run from
-`Began` to `Ran`. Names follow the GenAI conventions where they exist.
+New entries are reported after each answer, so nothing waits for telemetry. An error ends telemetry
+for the session, with an entry. A call is a span from `Asked` to the end of its answer, a tool run
+from `Began` to `Ran`. Names follow the GenAI conventions where they exist.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -51,7 +51,7 @@ EVENTS: dict[type, tuple[str, str]] = {
     log.Failed: ("failure", "what"),
     log.Withheld: ("refusal", "what"),
 }
-"""By entry: the event's name, and its attributes as fields. A tuple gives its length."""
+"""By entry: the event's name, and its attributes with their fields. A tuple gives its length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +322,7 @@ class Telemetry:
     def _give_up(self, engine: Engine, why: str) -> None:
         self._is_off = True
         with suppress(StoreError):
-            engine.report(log.Failed(what="telemetry", error=f"nothing more is reported: {why}"))
+            engine.report(log.Failed(what="telemetry", error=f"telemetry ended: {why}"))
 
 
 SCOPE = "longhold"
@@ -334,13 +334,13 @@ HISTOGRAMS = {
     ),
     "gen_ai.client.operation.duration": (
         "s",
-        "How long calls took",
+        "Duration of the calls",
         tuple(0.01 * 2.0**power for power in range(14)),
     ),
 }
 """Unit, description and buckets. The conventions define the buckets."""
 COUNTERS = {
-    "longhold.cost": ("USD", "What calls cost at published prices"),
+    "longhold.cost": ("USD", "Cost of the calls at published prices"),
     "longhold.changes": ("{change}", "Compactions, clearings, memory changes and cache breaks"),
     "longhold.freed_tokens": ("{token}", "Tokens that left the context"),
     "longhold.cache_lost_tokens": (

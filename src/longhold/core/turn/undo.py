@@ -1,7 +1,7 @@
 """Undo and redo changes of the view.
 
 Both are entries, and the change stays in the log. Undoing a change also undoes everything that
-rests on it, including a frame made for it.
+depends on it, including a frame made for it.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from longhold.core.view.in_force import find_in_force
 from longhold.errors import NotInHistory
 
 UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
-"""Undo reverts these by default. Any other change must be named."""
+"""Undo reverts the newest of these by default. Any other change must be named."""
 
 
 def undo(engine: Engine, n: int = 0) -> str:
-    """Undo a change, by default the newest that removed history from the view; describe it."""
+    """Undo a change, by default the newest that removed history from the view. Describe it."""
     dead = engine.view.in_force.dead
     found = _find(engine, n) if n else _find_newest(engine, lambda n: n not in dead)
     if found is None:
@@ -34,12 +34,10 @@ def undo(engine: Engine, n: int = 0) -> str:
         raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
     if isinstance(found, Rewound):
         raise NotInHistory(
-            f"#{found.n} follows the program's own messages; give it the earlier ones again"
+            f"#{found.n} follows from the program's messages; pass the earlier messages again"
         )
     if _is_elsewhere(found):
-        raise NotInHistory(
-            f"#{found.n} was done by the provider or for its limits, and cannot be undone"
-        )
+        raise NotInHistory(f"#{found.n} cannot be undone: the provider made it or requires it")
     engine.record(Undone(target=found.n))
     return f"#{found.n} was undone: {found.why or 'the view does not include it any more'}"
 
@@ -69,7 +67,7 @@ def _is_elsewhere(entry: ViewChange) -> bool:
 
 
 def _list_undone(engine: Engine) -> set[int]:
-    """Return the changes that were undone by name, not along with another."""
+    """Return the changes that were undone directly, not because they depend on another."""
     undone: set[int] = set()
     for entry in engine.view.history:
         match entry:

@@ -1,8 +1,9 @@
 """The Chat Completions codec for requests, messages, calls and tools.
 
 The same request always encodes to the same bytes. Encoding drops cache breakpoints and thinking,
-which the endpoint cannot take, but never content: a block without a counterpart is sent as text.
-`ChatWriter` writes messages to be read back; it counts anything the format cannot hold.
+which the endpoint does not accept, but never content: a block without a counterpart is sent as
+text. `ChatWriter` writes messages that can be read back, and counts anything that the format cannot
+hold.
 """
 
 from collections import Counter
@@ -310,14 +311,14 @@ class ChatWriter:
         self._count("thinking", len(content) - len(spoken))
         calls = [block for block in spoken if isinstance(block, ToolUse)]
         rest = [block for block in spoken if not isinstance(block, ToolUse)]
-        self._count("what came between tool calls", spoken != rest + calls)
+        self._count("text between tool calls", spoken != rest + calls)
         wire: JsonObject = {"role": "assistant", "content": self._content(rest) if rest else None}
         if calls:
             wire["tool_calls"] = [_write_call(call) for call in calls]
         return wire
 
     def _result(self, block: ToolResult) -> JsonObject:
-        self._count("error mark of a result", block.is_error)
+        self._count("error flag of a result", block.is_error)
         wire = _encode_result(block.tool_use_id, self._result_content(block.content))
         return with_extra(wire, block.extra, _RESULT_FIELDS)
 

@@ -1,7 +1,8 @@
 """Defensive parsing of Messages API shapes, and helpers shared by the codecs.
 
 Fields unknown to a format are stored next to its own, or under `extra` if the names collide. A
-block without a counterpart is wrapped whole. Reading undoes both. Images and files are data URLs.
+block without a counterpart is wrapped as a whole. Reading reverses both. Images and files are data
+URLs.
 """
 
 import math
@@ -27,7 +28,7 @@ from longhold.core.messages.usage import count_of, fields_of
 from longhold.errors import StreamBroken
 
 MOST_DEPTH = 100
-"""Deeper than any tool's input. JSON parsers fail at about 1,000 levels."""
+"""No tool's input is nested deeper. JSON parsers fail at about 1,000 levels."""
 _TOO_DEEP = "(nested too deeply)"
 _MOST_BITS = 10_000
 """Limit for integers, because Python refuses to print much longer ones."""
@@ -36,7 +37,7 @@ _NAMELESS = "unnamed_tool"
 """Replaces the missing name of a tool use. No such tool exists, so the model gets an error."""
 
 SYSTEM_ROLES = ("system", "developer")
-"""Their messages apply to the whole conversation, so they are never summarized."""
+"""Messages with these roles apply to the whole conversation and are never summarized."""
 
 UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
 """Reasoning blocks, which a different provider does not accept."""

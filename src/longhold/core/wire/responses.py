@@ -3,7 +3,7 @@
 Each request sends the whole conversation, so the log lacks nothing that the provider may store.
 Items without a block type, such as reasoning, are sent back unchanged. In a rollout (a file of
 items), function, custom, shell and tool search calls become tool uses, and unknown items are kept
-whole. Reading drops fields that only serve the client, such as ids and states.
+whole. Reading drops fields that only the client uses, such as ids and states.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -109,7 +109,7 @@ def test_the_lifetime_of_another_provider_is_named_by_its_length():
     before, after = taken(user(text()), model="gpt-6-sol"), taken(user(text()), model="gpt-6-sol")
     broke = broken(before, after, seconds=2_400)
     assert broke.cause == "lifetime_30m"
-    assert broke.detail == "the cache lives for 30 minutes and the call came after 40 minutes"
+    assert broke.detail == "the cache lasts 30 minutes, and the call came after 40 minutes"
     assert broken(before, after, seconds=600).cause == "provider"
 
 

@@ -148,7 +148,7 @@ async def test_six_idle_minutes_are_named(chat):
     one.wait(minutes=6)
     broke = await one_break(one)
     assert (broke.cause, broke.first_moved) == ("lifetime_5m", "")
-    assert broke.detail == "the cache lives for 5 minutes and the call came after 6 minutes"
+    assert broke.detail == "the cache lasts 5 minutes, and the call came after 6 minutes"
 
 
 async def test_four_idle_minutes_break_nothing(chat):

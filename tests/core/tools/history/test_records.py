@@ -52,7 +52,7 @@ def test_what_is_no_plain_file_is_refused_at_once(session):
     os.mkfifo(session / "tool-results" / "pipe")
     (session / "tool-results" / "sub").mkdir()
     for name in ("pipe", "sub"):
-        with pytest.raises(Missing, match="is not a file"):
+        with pytest.raises(Missing, match="is not a regular file"):
             read_body(Results(session), name)
 
 

@@ -126,7 +126,7 @@ def _bill(
     hit: int,
     writes: Sequence[tuple[Key, CacheEntry]],
 ) -> CachePlan:
-    """Split the prompt at the hit (a), the last later 1h breakpoint (b) and the last one (c)."""
+    """Split the prompt at the hit (a), the last later 1h breakpoint (b) and the last of all (c)."""
     a = prompt.totals[hit] if hit >= 0 else 0
     hours = [p for p, marker in markers if marker.lifetime == "1h" and p > hit]
     b = prompt.totals[hours[-1]] if hours else a
@@ -145,7 +145,7 @@ def _bill(
 STEP_TOKENS = 128  # published
 MINIMUM_TOKENS = 1_024  # published
 HASH_BYTES = 16
-IDLE_SECONDS = 600.0  # published as 5 to 10 minutes, where a model has no lifetime of its own
+IDLE_SECONDS = 600.0  # published as 5 to 10 minutes, for models without a specific lifetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class PrefixCache:
     def look_up(
         self, owner: str, tokens: "array[int]", now: float, lifetime_seconds: float
     ) -> PrefixMatch:
-        """Match a prompt, which will be kept for `lifetime_seconds`; 0 for the usual time."""
+        """Match a prompt, and keep it for `lifetime_seconds` (0: the usual time)."""
         steps = _steps(owner, tokens)
         cached = 0
         for count in range(len(steps), MINIMUM_TOKENS // STEP_TOKENS - 1, -1):

@@ -1,9 +1,9 @@
 """Server-side context edits: old thinking and old tool results leave the prompt.
 
 The client keeps its full history and repeats the edits, so the server stores nothing. Everything
-that a compaction block summarises leaves the prompt as well. A block of an on-demand compaction is
-signed and must come first, and an altered or misplaced one is refused. A threshold block is
-unsigned and may be anywhere.
+that a compaction block summarises leaves the prompt as well. The block of an on-demand compaction
+is signed and must come first; it is refused if it was altered or misplaced. A block of a compaction
+at a threshold is unsigned and may be anywhere.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -138,7 +138,7 @@ _CLEARING: dict[str, _Clear] = {
 }
 
 
-NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes in mid-conversation are not simulated
+NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes during a conversation are not simulated
 
 
 def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:

@@ -1,8 +1,8 @@
 """Prepare the prompt a model would read: breakpoints, thinking, compactions, edits.
 
-Pure: returns a `PreparedPrompt` or raises the API's error for one of these. Other request rules are
-not checked. Token counting needs exactly this. The number, order and blocks of cache breakpoints are
-checked with the API's error texts.
+Returns a `PreparedPrompt`, or raises the API's error for an invalid part. Other request rules are
+not checked, which is also what token counting needs. The number, order and blocks of cache
+breakpoints are checked with the API's error texts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ from longhold.core.request.billing.thinking import Signer, check_thinking, strip
 from longhold.core.request.billing.tokens import TokenCounter, count_tokens
 
 MARKER_LIMIT = 4  # published
-SCOPE_BETA = "cache-scope-simulated"  # our own extension: entries shared by all workspaces
+SCOPE_BETA = "cache-scope-simulated"  # Longhold's extension: entries shared by all workspaces
 
 
 def place_markers(
@@ -102,7 +102,7 @@ def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
 
 
 def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
-    """Mark the last block that can be marked. Without one nothing is cached."""
+    """Mark the last block that allows a breakpoint. Without one, nothing is cached."""
     for index, piece in reversed(list(enumerate(pieces))):
         if not can_be_marked(piece):
             continue
@@ -132,7 +132,7 @@ def _check_order(pieces: Sequence[PromptPiece]) -> None:
         has_short = has_short or piece.marker.lifetime == "5m"
 
 
-CACHE_EDITS_BETA = "cache-edits-simulated"  # our own extension
+CACHE_EDITS_BETA = "cache-edits-simulated"  # Longhold's extension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class PreparedPrompt:
     sent: Sequence[PromptPiece]
     """The pieces as sent, for comparing thinking and diagnostics."""
     read: Sequence[PromptPiece]
-    """The pieces after everything the server removes."""
+    """The pieces that remain after the server's removals."""
     prompt: Prompt
     original_tokens: int
     applied_edits: Sequence[JsonObject]

@@ -2,7 +2,7 @@
 
 Each hash covers everything before it, and the parameters of its tier. These are the model (tools),
 citations and speed (system), and tool choice, parallel use, images, thinking and effort (messages).
-Changing one loses its tier and everything after it.
+A changed parameter loses the cache of its tier and everything after it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
 
 LINKS = 20_000
-"""More than a long session needs, because its prompts share most of their links."""
+"""More links than a long session needs, because its prompts share most of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Prompt:
 
 
 def chain_prompt(pieces: Iterable[PromptPiece], salts: Salts, deleted: frozenset[str]) -> Prompt:
-    """Chain the pieces in tier order. Cache edits change the chain but take no position."""
+    """Chain the pieces in tier order. Cache edits change the chain but have no position."""
     chain: list[bytes] = []
     totals: list[int] = []
     markers: list[tuple[int, Marker]] = []
@@ -101,7 +101,7 @@ def _salt(*parts: object) -> bytes:
 
 
 def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
-    """Reduce the tool choice to its rendered form: `auto` equals no choice."""
+    """Normalize the tool choice: `auto` equals no choice."""
     choice = request.tool_choice or {}
     return (
         str(choice.get("type", "auto")),
@@ -111,7 +111,7 @@ def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
 
 
 def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
-    """Reduce thinking to mode and budget. Omitting it means the model's default."""
+    """Normalize thinking to its mode and budget. If it is missing, the model's default applies."""
     default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
     config = request.thinking or {}
     return str(config.get("type", default)), int(config.get("budget_tokens") or 0)

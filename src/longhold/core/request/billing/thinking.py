@@ -1,8 +1,8 @@
 """Check thinking that clients send back: keep, drop or refuse it.
 
 Each block is sealed with its model, its workspace and the chain of everything before it. On models
-that bind thinking, an edited history makes later thinking a 400 or drops it, as the request asks. A
-signature contains a record that is readable only if no byte was altered.
+that bind thinking, an edited history causes a 400 error or drops later thinking, depending on the
+request. A signature contains a record that is readable only if no byte was altered.
 """
 
 import base64
@@ -31,7 +31,7 @@ class ThinkingSeal(msgspec.Struct, frozen=True, tag="thinking"):
     model: str
     workspace: str
     prefix: bytes
-    """The chain of everything before its answer."""
+    """The chain of everything before the answer that contains the block."""
     previous: bytes
     """The seal of the previous thinking; empty for the first."""
     text: bytes
@@ -95,7 +95,7 @@ class Links:
 
     frame: bytes
     end: bytes
-    """After everything. The answer's thinking is bound to this."""
+    """The chain after everything, to which the answer's thinking is bound."""
     last_seal: bytes
     starts: dict[tuple[int, int], frozenset[bytes]]
     """For each thinking piece, the chain at the start of its message and of its run of messages."""
@@ -143,7 +143,7 @@ def check_thinking(
     settings: BillingSettings,
     signer: Signer,
 ) -> tuple[list[PromptPiece], list[JsonObject]]:
-    """Return the pieces to keep, and the API's report of mismatched thinking; or refuse it."""
+    """Return the pieces to keep, and the API's report of mismatched thinking, or raise an error."""
     if not any(map(is_thinking, pieces)):
         return list(pieces), []
     links = link_conversation(pieces, signer)

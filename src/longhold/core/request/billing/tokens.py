@@ -1,8 +1,8 @@
 """Count the tokens of blocks with a real byte-pair encoding.
 
-Counts are remembered by digest, so one more message costs one message of counting. The encoding is
-o200k: no provider publishes its current one, but text, code and machine output have the right
-proportions, which the cache rules need. Without the extra `simulator` counts are estimated.
+Counts are stored by digest, so only new messages are counted. Providers do not publish their
+current encodings, so this uses o200k. Its proportions of text, code and machine output are right,
+which is what the cache rules need. Without the extra `simulator` counts are estimated.
 """
 
 import re
@@ -16,14 +16,14 @@ import msgspec
 from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.billing_settings import BillingSettings
 
-SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens; a character is at most four
+SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens, and a character has at most four
 PIECE = re.compile(r"[ _.(]?[A-Za-z]{1,9}|\d{1,3}|\s{1,16}|[^\w\s]{1,3}|.", re.S)
 
 
 class _Pieces:
-    """Stands in for the encoder, which is an extra: pieces of words, numbered as they appear.
+    """Replaces the encoder if its extra is missing: pieces of words, numbered as they appear.
 
-    Against o200k the counts of this repository's code, prose and JSON are 9 % low to 7 % high.
+    Compared with o200k, counts of this repository's code, prose and JSON are off by -9 % to 7 %.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class _Pieces:
 def _encoding() -> Any:
     """Load the encoding on first use: it takes half a second and 140 MB."""
     with warnings.catch_warnings():
-        # Because the package reads its data by a deprecated call, which our users cannot change.
+        # The package uses a deprecated call to read its data, which users cannot change.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             import bpe_openai  # type: ignore[import-untyped]

@@ -1,9 +1,9 @@
-"""Detect whether the cache broke between two calls, where, why, and at what cost. Pure.
+"""Detect whether the cache broke between two calls, where, why, and at what cost, without I/O.
 
-A call should read what the previous one read or wrote. If it reads less, the cause is the first
-moved part of the prefix, an expired lifetime, a rule of the provider, or else the provider itself.
-A clearing after an expiry costs nothing, because the expiry already did. A drop that a log entry
-announced is reported as expected.
+A call should read what the previous call read or wrote. If it reads less, the cause is the first
+changed part of the prefix, an expired lifetime, a rule of the provider, or else the provider
+itself. Clearing after the cache expired costs nothing extra. A drop that a log entry announced is
+reported as expected.
 """
 
 from collections.abc import Collection
@@ -49,7 +49,7 @@ ANNOUNCED = {
 }
 
 AFTER_EXPIRY = "cleared"
-"""A clearing after expiry. A longer lifetime would have saved the cost."""
+"""Clearing after the cache expired. A longer lifetime would have avoided the cost."""
 
 SERVED = "served"
 """The announcement for a call whose prompt the provider itself shortened."""
@@ -59,7 +59,7 @@ _ANNOUNCES: dict[What, frozenset[str]] = {
     "model": frozenset({"switched"}),
     "message": _SHAPING | {"framed"},
 }
-"""Which entries account for which move. All other moves belong to the frame."""
+"""For each kind of change, the entries that explain it. The frame explains all other kinds."""
 
 
 def find_break(
@@ -86,16 +86,16 @@ def find_break(
 def find_undeclared(
     before: Fingerprint, after: Fingerprint, expected: Collection[str]
 ) -> Move | None:
-    """Return the first move that no entry announced. After a model switch, anything may move."""
+    """Return the first change that no entry announced. After a model switch, any change is fine."""
     if before.model != after.model and "switched" in expected:
         return None
-    # A breakpoint changes what is cached, not what the prompt says.
+    # A breakpoint changes what is cached, not the prompt.
     found = (move for move in moves(before, after) if move.what != "marker")
     return next((move for move in found if not _announcing(move.what) & set(expected)), None)
 
 
 def _readable_tokens(usage: Usage) -> int:
-    """Count the tokens left in the cache; 0 if server-side tools make the usage a sum."""
+    """Count the tokens left in the cache; 0 if server-side tools made the usage a sum of calls."""
     served = (usage.extra or {}).get("server_tool_use")
     if isinstance(served, dict) and any(served.values()):
         return 0
@@ -103,7 +103,7 @@ def _readable_tokens(usage: Usage) -> int:
 
 
 def count_readable(before: Usage, after: Usage) -> int:
-    """Count what a call could read of the previous one's cache, minus deletions by edits."""
+    """Count the tokens readable from the previous call's cache, minus deletions by edits."""
     return max(0, _readable_tokens(before) - deleted_between(before, after))
 
 
@@ -113,7 +113,7 @@ def deleted_between(before: Usage, after: Usage) -> int:
 
 
 def count_lost(before: Usage, after: Usage) -> int:
-    """Count the tokens that could have been read and were not; 0 if too few for a break."""
+    """Count the tokens that should have been read but were not; 0 if too few for a break."""
     readable = count_readable(before, after)
     lost = readable - after.cache_read_tokens
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
@@ -150,18 +150,18 @@ def _cause(
     before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
 ) -> CacheBroke:
     over = find_expired(before.model, before.lifetimes, seconds)
-    # Breakpoints with another lifetime follow the expiry and do not cause it.
+    # Breakpoints with another lifetime are a result of the expiry, not its cause.
     moved = [move for move in moves(before, after) if not over or move.what != "marker"]
     first = moved[0] if moved else None
-    # A frame last, because an entry about messages says more of a message that moved.
+    # A frame comes last, because an entry about messages explains a changed message better.
     announced = sorted(expected, key=lambda kind: kind == "framed")
     by = next((kind for kind in announced if first and kind in _announcing(first.what)), "")
-    # Expiry explains the loss even if something else moved meanwhile. A compaction is different: it
-    # would not have read a living cache either.
+    # Expiry explains the loss even if something else changed meanwhile. A compaction is different:
+    # after it, the call could not have read a live cache either.
     if over and by in ("", AFTER_EXPIRY):
         limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
         meanwhile = format_others(moved).replace("; also", "; meanwhile also", 1)
-        detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
+        detail = f"the cache lasts {limit}, and the call came after {_span(seconds)}"
         return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
     # The request itself only grew, because the provider shortened its own copy.
     if first is None and SERVED in expected:
@@ -185,7 +185,7 @@ def _announcing(what: What) -> frozenset[str]:
 def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
     fresh = list(after.messages[before.length :])
     if _has_ended_turn(before, fresh):
-        detail = f"{after.model} is not shown the thinking of a turn that has ended"
+        detail = f"{after.model} does not see the thinking of earlier turns"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
     if _has_image(fresh) and not _has_image(before.messages):
         detail = "the first image was added; messages with and without images are cached separately"
@@ -198,7 +198,7 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
         )
         return CacheBroke(cause="lookback", detail=detail)
     return CacheBroke(
-        cause="provider", detail="nothing changed, and the cache should still have been warm"
+        cause="provider", detail="nothing changed, and the cache should not have expired"
     )
 
 

@@ -1,8 +1,8 @@
-"""Fingerprints of requests, and what moved between two of them.
+"""Fingerprints of requests, and the differences between two of them.
 
 A fingerprint hashes the parts that decide whether the provider finds a request in its cache.
-Messages form a hash chain, so bisection finds the first difference and a turn costs only its new
-messages. Texts are held by reference, for diffs. Cache breakpoints are kept apart, because they are
+Messages form a hash chain, so bisection finds the first difference, and only a turn's new messages
+are hashed. Texts are held by reference, for diffs. Cache breakpoints are separate, because they are
 not part of the cached content. `moves` compares two fingerprints in the order in which a provider
 renders a prompt: model, tools, system prompt, options, beta headers, messages, breakpoints.
 """
@@ -26,7 +26,7 @@ from longhold.core.request.markers import SLOTS, count_unchanged
 from longhold.errors import PrefixMoved
 
 HASH_BYTES = 8
-"""Enough within one session, and short, because every call writes them to the log."""
+"""Enough for one session, and short, because every call writes its hashes to the log."""
 
 OUTSIDE = frozenset(
     {"model", "system", "tools", "messages"}
@@ -38,7 +38,7 @@ MARKER_SEARCH = 64
 
 
 class Chain(NamedTuple):
-    """Messages and their hashes, each covering all before it. Shared, and grown at its end."""
+    """Messages and their hashes, each covering all messages before it. Requests share a chain."""
 
     links: list[str]
     messages: list[JsonObject]
@@ -52,7 +52,7 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     sections: Mapping[str, str] = {}
     options: Mapping[str, str] = {}
     markers: tuple[str, ...] = ()
-    """Position and lifetime of the breakpoints, worded so that a growing history keeps them."""
+    """Position and lifetime of each breakpoint, in words that stay the same as history grows."""
     lifetimes: frozenset[str] = frozenset()
     marked: tuple[int, ...] = ()
     chain: Chain
@@ -138,7 +138,7 @@ def blocks_of(message: JsonObject) -> list[Json]:
 def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
     """Chain the messages, extending a chain whose beginning they share.
 
-    Unchanged messages are the same objects, except the first and those with a breakpoint.
+    Unchanged messages are the same objects, except the first message and those with a breakpoint.
     """
     links, known = chain.links, chain.messages
     start = _count_unchanged(known, messages)
@@ -160,16 +160,16 @@ def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: boo
 
 
 def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
-    """Verify that messages taken for unchanged are, because bisection trusts object identity."""
+    """Verify that messages are unchanged, because bisection trusts object identity."""
     link = ""
     for i, message in enumerate(messages):
         link = _link(link, message)
         if link != links[i]:
-            raise PrefixMoved(f"message {i + 1} changed, and what follows it was not rebuilt")
+            raise PrefixMoved(f"message {i + 1} changed, but later messages were not rebuilt")
 
 
 def _count_unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
-    """Count the leading same objects. A message with a breakpoint is a copy."""
+    """Count the leading messages that are the same objects. One with a breakpoint is a copy."""
     length = min(len(known), len(messages))
 
     def is_changed(i: int) -> bool:
@@ -213,7 +213,7 @@ def _markers(
     found = [(f"tool {tool.get('name')}", tool["cache_control"]) for tool in tools]
     found += [(f"system block {i}", c) for i, b in enumerate(system, 1) if (c := _control(b))]
     marked = _find_marked(messages, like)
-    if marked:  # earlier ones only help the look-back
+    if marked:  # earlier breakpoints only help the look-back
         last = next(filter(None, map(_control, reversed(messages[marked[-1]]["content"]))))
         is_end = marked[-1] == len(messages) - 1
         found.append(("the last message" if is_end else "an earlier message", last))
@@ -267,9 +267,9 @@ What: TypeAlias = Literal[
 ]
 
 DIFF_LINES = 200
-"""More than people read. The log has the full text."""
+"""More than people read. The log has the full texts."""
 DIFF_LINE_CHARS = 160
-"""Enough of the very long lines of minified text."""
+"""Limit for the very long lines of minified text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +288,7 @@ class Move:
 
 
 def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
-    """List all moves in prefix order; breakpoints only if nothing else moved."""
+    """List all changes in prefix order; breakpoints only if nothing else changed."""
     found = [
         _model(before, after),
         _compare_blocks("tool", "tool", _list_tools(before), _list_tools(after)),
@@ -302,7 +302,7 @@ def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
 
 
 def find_first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
-    """Return the index of the first message that the later request lacks or changed."""
+    """Return the index of the first message that differs or is missing in the later request."""
     shared = min(before.length, after.length)
     old, new = before.chain.links, after.chain.links
     if before.chain is not after.chain:
@@ -403,7 +403,7 @@ def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
     was, now = blocks_of(old), blocks_of(new) if new is not None else []
     is_last = i == before.length - 1
     if new is not None and is_last and now[: len(was)] == was and old["role"] == new["role"]:
-        return None  # the last message grew at its end: all of it can still be read
+        return None  # the last message only grew at its end, so it can still be read
     pairs = enumerate(zip(was, now, strict=False))
     j = next((j for j, (one, other) in pairs if one != other), min(len(was), len(now)))
     block = was[j] if j < len(was) else now[j] if j < len(now) else {}

@@ -1,8 +1,8 @@
 """Monitor a session's cache: fingerprint each call and compare it with the previous one.
 
-Each source of calls is compared only with itself. A failed call is not a baseline, and a restart
-starts without one. With `LONGHOLD_STRICT=1` (set in all tests) a prefix move that no entry
-announced is an error before anything is sent.
+Each source of calls is compared only with itself. A failed call is not a baseline, and after a
+restart there is none. With `LONGHOLD_STRICT=1` (set in all tests), a change of the prefix that no
+entry announced is an error before anything is sent.
 """
 
 import os
@@ -130,8 +130,8 @@ class CacheMonitor:
     ) -> SentCall:
         """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline.
 
-        The parent's breakpoint is now in mid-request. With the same or more lifetimes that is not a
-        move.
+        The parent's last breakpoint is now inside the request. This does not count as a change if
+        the fork has at least the same lifetimes.
         """
         call = self._fingerprint_call(request, history, before, names)
         if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
@@ -190,7 +190,7 @@ def _compare_calls(
 
 
 def list_announced(entries: Sequence[AnyEntry]) -> list[str]:
-    """List the kinds of announcing entries, newest first. A result spilled on arrival has none."""
+    """List the kinds of announcing entries, newest first, without results spilled on arrival."""
     arrived = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
     kinds = [
         type(entry).__name__.lower()
@@ -247,7 +247,7 @@ class PriorCache(NamedTuple):
 
 
 def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache | None:
-    """Return what the last answered request cached of the current messages."""
+    """Return the part of the current messages that the last answered request cached."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None
@@ -266,6 +266,6 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:
-    if isinstance(entry, Said):  # ends a turn, whose thinking some models drop
+    if isinstance(entry, Said):  # ends a turn; some models then drop its thinking
         return not capabilities(model).keeps_thinking
     return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)

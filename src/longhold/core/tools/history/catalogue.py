@@ -60,7 +60,7 @@ class Step:
 @dataclass(slots=True, kw_only=True)
 class Catalogue:
     calls: dict[str, RecordedCall] = field(default_factory=dict)
-    """By tool use id. If an id was used twice, the newest call."""
+    """The newest call of each tool use id."""
     results: dict[str, list[int]] = field(default_factory=dict)
     """Entries with a tool use's result, usually one."""
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Catalogue:
                 self.swept |= {name.rpartition("/")[2]: why or "it was removed" for name in files}
 
     def _answer(self, entry: Replied) -> None:
-        """Register an answer's calls. A further piece of the same response joins its step."""
+        """Register an answer's calls. Further parts of a response join its step."""
         step = self._step
         if step is None or not entry.response_id or entry.response_id != step.response_id:
             step = self._step = Step(response_id=entry.response_id)
@@ -117,7 +117,7 @@ class Catalogue:
         return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
 
     def find_touching(self, path: str) -> list[int]:
-        """Return the entries that name a file by its whole path or the end of it."""
+        """Return the entries that name a file by its path or the end of the path."""
         wanted = path.strip().removeprefix("./")
         found = {
             n

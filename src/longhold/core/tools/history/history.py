@@ -1,7 +1,7 @@
 """Search a session's whole log and open any part of it verbatim.
 
-The log grows while the session runs. A question costs only the entries that are new since the last
-one. Only a private index is written.
+The log grows while the session runs. Each question reads only the entries added since the last
+question. Only a private index is written.
 """
 
 from bisect import bisect_left
@@ -115,7 +115,7 @@ class History:
         return self.listing(found, question, shown=shown, skip=skip, limit=limit)
 
     def find(self, question: HistoryQuestion) -> list[PassageMatch]:
-        """Find records: the best first if the question has words, otherwise the newest."""
+        """Find records, best first. If the question has no words, the newest come first."""
         with self._lock:
             entries = self._catch_up()
             touching = [set(self._catalogue.find_touching(file)) for file in question.files]
@@ -139,7 +139,7 @@ class History:
         return sorted(found, key=lambda match: weights.get(match.n, 0.0), reverse=True)
 
     def _kinds(self, entry: AnyEntry) -> frozenset[str]:
-        """Return an entry's kinds. Results of History have none, so they are never found."""
+        """Return an entry's kinds. History's own results have none, so no search finds them."""
         call = self._catalogue.call_of(entry)
         tool = call.use.name if call else ""
         return kinds_of(entry, tool) if tool != HISTORY else frozenset()
@@ -160,7 +160,7 @@ class History:
     ) -> FoundRecords:
         """Describe some of the matches, with those outside the view first.
 
-        A short record is followed by the next ones. Records already shown are skipped.
+        A short record is extended by the next records. Records already shown are skipped.
         """
         hits: list[RecordHit] = []
         covered: set[int] = set()
@@ -223,7 +223,7 @@ class History:
         assert entry is not None, "only entries are found"
         record, _ = self._record(entry)
         searched = self._make_searchable(entry)
-        assert record is not None and searched is not None, "only what has text is found"
+        assert record is not None and searched is not None, "only records with text are found"
         call = self._catalogue.call_of(entry)
         start, stop = next(islice(passages(searched.text), match.passage, None), (0, 0))
         place = find_words(searched.text, question, start, stop)
@@ -287,7 +287,7 @@ class History:
         return self._last
 
     def _spans(self, entries: Entries, id: str) -> tuple[list[range], bool]:
-        """Return the numbers an id refers to, and whether they are a step of the model.
+        """Return the entries an id refers to, and whether they are one step of the model.
 
         An entry that replaced others includes them. An answer includes the results of its calls.
         """
@@ -389,7 +389,7 @@ def _title(records: list[Record], call: RecordedCall | None) -> str:
 
 
 def is_shown(view: View, n: int) -> bool:
-    """Return whether a view shows entry `n` whole: not cleared, spilled, collapsed or removed."""
+    """Return whether a view shows all of entry `n`: not cleared, spilled, collapsed or removed."""
     item = view.item_of(n)
     if not isinstance(item, Round):
         return item is not None

@@ -1,8 +1,8 @@
 """Full-text search over a log with SQLite FTS5. The index can be deleted at any time.
 
-Passages of about 1,000 characters are indexed, so that a few words count as much in a long result
-as in a short one. The file holds no text and is rebuilt if damaged. Calls of the History tool are
-not indexed, because they contain the words searched for.
+Passages of about 1,000 characters are indexed, so that a word counts as much in a long result as in
+a short result. The file holds no text and is rebuilt if damaged. Calls of the History tool are not
+indexed, because they repeat the search words.
 """
 
 import os
@@ -119,7 +119,7 @@ class Index:
         ]
 
     def find_text(self, text: str) -> list[int]:
-        """Return the rows with this text, word for word. Parts of names do not count."""
+        """Return the rows that contain this text literally. Parts of names do not count."""
         return self._rows(f"text : {_quote(text)}")
 
     def weigh(self, count: int) -> float:
@@ -139,7 +139,7 @@ class Index:
         self._connection = self._open()
 
     def mend(self, error: sqlite3.Error) -> None:
-        """Recover from an error: use memory if the disk is the cause, otherwise a new file."""
+        """Recover from an error: continue in memory if the disk failed, otherwise in a new file."""
         if _is_the_disks(error):
             self.close()
             self._file = None
@@ -176,10 +176,10 @@ class Index:
             if not tables:
                 self._begin(connection)
             elif not {"stamp", "words"} <= set(tables):
-                raise sqlite3.DatabaseError("an index of another make")
+                raise sqlite3.DatabaseError("the index has another format")
             row = connection.execute("SELECT version, session FROM stamp").fetchone()
             if row != (VERSION, self._session):
-                raise sqlite3.DatabaseError("an index of something else")
+                raise sqlite3.DatabaseError("the index belongs to another session")
         except BaseException:
             connection.close()
             raise
@@ -284,7 +284,7 @@ class WordSearch:
         upto = index.upto
         fresh = entries[bisect_right(entries, upto, key=attrgetter("n")) :]
         if upto and any(isinstance(entry, Swept) for entry in fresh):
-            index.renew()  # because deleted bodies must not be found by their words
+            index.renew()  # because a search must not find deleted bodies
             fresh = entries
         if fresh:
             index.add(self.texts(fresh), fresh[-1].n)

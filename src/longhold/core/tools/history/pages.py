@@ -154,7 +154,7 @@ def find_words(
 
 
 def find_matches(text: str, question: HistoryQuestion) -> list[tuple[int, int]]:
-    """Return where the words of a question are in a text, in order and without overlaps."""
+    """Return the positions of a question's words in a text, in order and without overlaps."""
     forms = [_match_beginning(word) for word in (*question.phrases, *question.words)]
     found: list[tuple[int, int]] = []
     for start, stop in sorted(match.span() for form in forms for match in form.finditer(text)):
@@ -183,7 +183,7 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
 
 
 def mask_range(text: str, start: int, stop: int) -> str:
-    """Return part of a text with secrets masked, including those that the cut splits."""
+    """Return part of a text with secrets masked, including secrets at the edges of the part."""
     lo = max(0, start - AROUND_CHARS)
     around = text[lo : stop + AROUND_CHARS]
     for found in find_secrets(around):

@@ -18,11 +18,11 @@ from longhold.core.tools.protocol import ToolKind
 from longhold.errors import NotInHistory
 
 NEAR = {1: 0.4, -1: 0.4, 0: 0.3, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
-"""Share of a word's weight by step distance. Its own step counts less: results are long."""
+"""Share of a word's weight by distance in steps. Distance 0 counts less: results are long."""
 RANKED = 600
 """Number of best passages whose surroundings are scored."""
 PASSAGE_BITS = 16
-"""Low bits of a row number, for the passage. The longest indexed body has fewer passages."""
+"""Number of low bits of a row number that hold the passage. No indexed body has more passages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ _HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error"
 """Words that hint at the kind of record that answers the question."""
 HINTED = 2.0
 LESS = {"summary": 0.7, "read": 0.8}
-"""Summaries repeat other records, and files contain many words."""
+"""Factors for weak matches: summaries repeat other records, and files contain many words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

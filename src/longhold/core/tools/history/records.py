@@ -1,7 +1,7 @@
 """Log entries as text, and the result types of history questions.
 
-A result's text is verbatim. A body on disk is found by file name only, so that a branched or moved
-session finds its own copy. Its hash must match the log.
+A result's text is verbatim. A body on disk is found by its file name alone, so that a branched or
+moved session finds its own copy. Its hash must match the log.
 """
 
 import sys
@@ -96,7 +96,7 @@ def record_of(entry: AnyEntry) -> Record | None:
 
 
 def step_records(entry: AnyEntry) -> list[Record]:
-    """Return an answer's text and calls apart from its thinking; for other entries, the record."""
+    """Split an answer into its thinking and the rest. Other entries are one record."""
     if not isinstance(entry, Replied):
         return [record for record in [record_of(entry)] if record]
     thought = tuple(filter(is_thought, entry.content))
@@ -151,7 +151,7 @@ class RecordHit:
     target: str = ""
     is_error: bool = False
     is_shown: bool = False
-    """The model's view shows it whole, so opening it is unnecessary."""
+    """The model's view shows all of it, so there is no need to open it."""
     chars: int = 0
     lines: int = 0
     line: int = 0

@@ -39,27 +39,27 @@ class ForkRequest:
     source: str
     """Source: compact, notes, memory, dream, progress, agent:<id>."""
     turns: int = 1
-    """Maximum number of answers. The model reads a denied tool in the next answer."""
+    """Maximum number of answers. The model learns of a denied tool before the next answer."""
     permit: Permit = deny_all
     instead: Mapping[str, Tool] = field(default_factory=dict)
     """Tools that replace the parent's by name. The tool list the model sees stays the same."""
     writes_cache: bool = False
-    """Cache the fork's own messages: for forks of many turns."""
+    """Whether to cache the fork's own messages, which pays off over many turns."""
     keeps_log: AgentLog | None = None
     """Log for the fork's transcript, continued if it exists; by default none."""
     mail: str = ""
-    """If `say` is mail: the mailbox, and the position up to which it is then read."""
+    """If `say` is mail: the mailbox, and the read position after this mail."""
     on_event: Callable[[RoundEvent], None] | None = None
     knows: tuple[SeenFile, ...] = ()
     """Files whose text is in `say`. The fork may change them without reading them first."""
     least_output_tokens: int = 0
-    """Minimum output limit, above the parent's if needed. The cache does not depend on it."""
+    """Minimum output limit, even above the parent's. It does not affect the cache."""
     retries: Retries | None = None
-    """Upper bound on retries, for a caller that waits and can do without the answer."""
+    """Limit for retries, if the caller waits and can do without the answer."""
     is_wanted: bool | None = None
-    """True lifts the overhead budget. Default: True through a session's `ask`, else False."""
+    """True ignores the overhead budget. By default True in a session's `ask`, otherwise False."""
     is_enough: Callable[[], bool] = lambda: False
-    """Asked after its tools ran: True ends the fork, as `completed`, without another answer."""
+    """Called after each tool run. True ends the fork as `completed`, without another answer."""
     max_usd: float | None = None
     """The fork ends as `max_usd` when its answers cost this much."""
     prefix: Prefix | None = None
@@ -95,7 +95,7 @@ AskFork: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
 
 
 def check_says_something(request: ForkRequest) -> None:
-    """Refuse an empty request: providers do so only after receiving the whole prompt."""
+    """Refuse an empty request. A provider would refuse it only after reading the whole prompt."""
     if request.prefix is not None and "compaction" in request.prefix.frame.options:
         return
     said = (Text(text=request.say),) if isinstance(request.say, str) else request.say

@@ -1,4 +1,4 @@
-"""The prefix that a fork shares with its parent, and the fork's own messages. Pure.
+"""The prefix that a fork shares with its parent, and the fork's own messages, without I/O.
 
 A prefix is the parent's next request without its next user message, byte for byte. A fork that does
 not write the cache marks only the place up to which its parent's last answered call can be read.
@@ -26,14 +26,14 @@ STARTED = "This was handed to a fork of the conversation, which works on it now.
 class Prefix:
     frame: Framed
     messages: tuple[JsonObject, ...] = ()
-    """In wire form, including the frame's opening messages. Shared, never changed."""
+    """In wire form, including the frame's opening messages. Shared and never changed."""
     model: str
     max_output_tokens: int
-    """The parent's limit. Another one could change the thinking budget, and so the prefix."""
+    """The parent's limit. A different limit could change the thinking budget, and so the prefix."""
     cached_to: MarkerPlace | None = None
     """The parent's last answered call can be read from the cache up to here."""
     before: SentCall | None = None
-    """That call, for comparison; None if no conversation sent one."""
+    """That call, for comparison; None if the parent has made no call."""
     is_whole: bool = True
     key: str = ""
     previous_id: str = ""
@@ -60,7 +60,7 @@ class Prefix:
         return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
 
     def shared_places(self) -> tuple[MarkerPlace, ...]:
-        """Mark the end of the parent's cached part, or else the end, so that siblings share it."""
+        """Mark the end of the parent's cached part or of the prefix, so that siblings share it."""
         place = self.cached_to or last_place(self.messages)
         return (place,) if place and free_slots(self.frame) else ()
 
@@ -87,7 +87,7 @@ class Prefix:
         return lifetime_seconds(self.model, self.frame.lifetime)
 
     def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:
-        """Return for how long a call with these breakpoints finds its whole prefix cached."""
+        """Return how long a call with these breakpoints finds its whole prefix in the cache."""
         if self.before is None or self.cached_to is None or tuple(where[-1:]) != (self.cached_to,):
             return 0.0
         if moves(self.before.sent, call.sent):

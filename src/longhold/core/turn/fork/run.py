@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from longhold.core.turn.engine import Engine
 
 WAIT_SECONDS = 30.0
-"""Providers read a long prompt in less. A slower leader is not worth waiting for."""
+"""Providers read a long prompt in less time. A slower leader is not worth waiting for."""
 
 
 class PrefixLeader:
@@ -87,7 +87,7 @@ class PrefixLeader:
             self._leaders.pop(key).set()
 
     def give_up(self, key: str, leader: asyncio.Event) -> None:
-        """Let the next caller go first, unless another one has started meanwhile."""
+        """Let the next caller go first, unless another has started meanwhile."""
         if self._leaders.get(key) is leader:
             self._leaders.pop(key).set()
 
@@ -99,7 +99,7 @@ class Forks:
     toolbox: Callable[[], Toolbox]
     """Returns the current tools. Each fork has its own gate and context."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
-    """Ends every fork made here. Stopping a turn does not set it."""
+    """When set, ends every fork made here. Stopping a turn does not set it."""
     budget: Budget | None = None
     refuses: Callable[[str], str] = lambda source: ""
     """Returns why a layer may not make overhead calls now; '' if it may."""
@@ -120,9 +120,7 @@ class Forks:
         if is_limited and (why := self.refuses(request.source)):
             raise BudgetSpent(f"no call was made: {why}")
         if not self.parent.log.is_open:
-            raise RequestRejected(
-                "the session is closed, so the cost of a fork could not be recorded"
-            )
+            raise RequestRejected("the session is closed, so the cost of a fork cannot be recorded")
         prefix = (request.prefix or self.parent.prefix()).with_output(request.least_output_tokens)
         tool_context = toolbox.tool_context.fork()
         for seen in request.knows:
@@ -198,7 +196,7 @@ class Fork:
     _before: SentCall | None = field(init=False)
     _cached: CachedPrefix | None = None
     _open: Started | None = None
-    """The attempt that has begun and is not paid yet."""
+    """The attempt that has begun and whose cost is not recorded yet."""
     _called: float = 0.0
     _reply: Reply | None = None
     _usd: float = 0.0
@@ -255,7 +253,7 @@ class Fork:
     def _places(self) -> tuple[MarkerPlace, ...]:
         if not self.request.writes_cache:
             return self.prefix.shared_places()
-        # With a conversation before it, the first call writes only what siblings can read.
+        # After a conversation, the first call caches only the part that its siblings can read.
         own = self.own.messages() if self._turn > 1 or not self.prefix.messages else []
         return self.prefix.growing_places(own, self._cached)
 
