@@ -141,7 +141,7 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
     done = dream()
     assert "To undo it: longhold memory undo 3" in done
     assert "b.md" not in memory("show")
-    assert "a.md says all of it" in memory("log", "--gone")
+    assert "a.md contains all of it" in memory("log", "--gone")
     memory("undo", 3)
     assert "b.md" in memory("show")
     assert "Nothing to tidy." in dream()
@@ -220,7 +220,7 @@ def test_a_memory_is_shared_with_the_team(project):
 
 def test_what_is_about_a_person_is_not_shared(project):
     memory("edit", "ann.md", "--text", page("Ann").replace("name: n", "name: n\ntype: user"))
-    with pytest.raises(MemoryRefused, match="stays private"):
+    with pytest.raises(MemoryRefused, match="has the private type"):
         memory("share", "ann.md")
     assert "ann.md" in memory("show")
     assert not (project / ".longhold").exists()

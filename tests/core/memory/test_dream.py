@@ -46,7 +46,7 @@ def test_duplicates_become_one_that_rests_on_the_evidence_of_both(store, write, 
     assert (kept.evidence, kept.created, kept.modified) == (("s1#1", "s2#4"), 1_000.0, 2_000.0)
     assert store.memory("other.md").body == "As [told](old.md).\n"
     (stone,) = store.history.tombstones()
-    assert (stone.file, stone.by, stone.reason) == ("new.md", "dream", "old.md says all of it")
+    assert (stone.file, stone.by, stone.reason) == ("new.md", "dream", "old.md contains all of it")
 
 
 def test_a_contradicted_memory_is_marked_and_leaves_the_index(store, write, repository):
@@ -80,7 +80,7 @@ def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, reposito
     store.commit([change], by="person", why="wrong")
     report = dream(store, SETTINGS, repository=repository)
     assert (report.unmarked, store.memory("a.md").superseded_by) == (("a.md",), "")
-    assert report.line == "1 marks without a target removed"
+    assert report.line == "1 marks of missing memories removed"
 
 
 def test_a_dead_link_becomes_words(store, write, repository):

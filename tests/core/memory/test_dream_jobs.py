@@ -139,8 +139,8 @@ async def test_a_dream_that_failed_does_not_count_as_done(project):
         await say(one)
         await one.background.drain(10.0)
         told = one.notices.take()
-    assert any("the dream failed" in line and "again in 60 minutes" in line for line in told)
-    assert entries(one, Failed)[0].error.endswith("it counts as not done")
+    assert any("the dream failed" in line and "retried in 60 minutes" in line for line in told)
+    assert entries(one, Failed)[0].error.endswith("it does not count")
     assert entries(one, Dreamt)[0].by == "engine"
     assert (len(stored(project)), lock(project).look().last) == (1, 0.0)
 
@@ -228,9 +228,7 @@ async def test_stopped_it_never_happened_and_left_a_report(project):
         await one.background.job("dream").stop()
         after = lock(project).look()
         assert (after.pid, after.last) == (0, 0.0)
-    assert [entry.error for entry in entries(one, Failed)] == [
-        "it was stopped; it counts as not done"
-    ]
+    assert [entry.error for entry in entries(one, Failed)] == ["it was stopped; it does not count"]
     assert entries(one, Dreamt) == []
     assert stored(project) == ["a.md", "b.md"]
 

@@ -48,7 +48,7 @@ def test_whoever_looked_before_the_last_dream_comes_too_late(lock, clock):
     seen = lock.look()
     with lock.hold(seen):
         clock.at += 1
-    with pytest.raises(DreamBusy, match="just dreamt"), lock.hold(seen):
+    with pytest.raises(DreamBusy, match="just finished a dream"), lock.hold(seen):
         pass
 
 

@@ -31,7 +31,7 @@ def test_a_team_memory_is_a_file_with_an_index(team):
 
 
 def test_a_private_type_and_a_secret_are_refused(team):
-    with pytest.raises(MemoryRefused, match="stays private"):
+    with pytest.raises(MemoryRefused, match="has the private type"):
         team.write(Memory(file="me.md", name="me", description="d", type="user"))
     secret = "glpat-" + "q7Zk2XvB9mTn4RwL8sJd"
     with pytest.raises(MemoryRefused, match="gitlab-pat"):

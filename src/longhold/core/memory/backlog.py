@@ -1,4 +1,4 @@
-"""The user's words that no search has read yet, over all sessions of a project.
+"""The user's messages that no search has read yet, in all sessions of a project.
 
 If the budget does not allow a search, the session records its waiting messages in a small file. A
 later session searches the messages of several such files in one call with a short prompt. A file is
@@ -28,7 +28,7 @@ from longhold.core.turn.fork import Prefix
 from longhold.errors import LongholdError
 
 WORDS_CHARS = 24_000
-"""About 6,000 tokens in one search. More waits for the next one."""
+"""About 6,000 tokens per search. Further messages wait for the next search."""
 MESSAGE_CHARS = 2_000
 """Enough for an explanation. The rest of a pasted file adds little."""
 ANSWER_TOKENS = 4_096
@@ -46,12 +46,12 @@ class WaitingSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     messages: int
     """The user's messages in between."""
     chars: int = 0
-    """Their length: the text that a search reads."""
+    """Length of the text that a search reads."""
     is_outside: bool = False
     """The session read untrusted text, so its memories wait for consent."""
     since: float = 0.0
     why: str = ""
-    """Why it was not searched when it was idle."""
+    """Why the session was not searched when it was idle."""
 
     @property
     def line(self) -> str:
@@ -114,14 +114,14 @@ class UnreadWords:
     """The user's messages from some waiting sessions, as many as fit one search."""
 
     taken: dict[str, WaitingSession]
-    """The sessions read, each as it remains to wait afterwards."""
+    """The sessions read, each with the messages that still wait afterwards."""
     said: dict[str, tuple[Said, ...]]
     is_outside: bool
     repository: Path
 
     @property
     def session(self) -> str:
-        """The newest of the sessions, named in proposals."""
+        """The newest of the sessions. Proposals name it."""
         return next(reversed(self.said))
 
     @property
@@ -132,7 +132,7 @@ class UnreadWords:
         )
 
     def on(self, change: MemoryChange) -> MemoryChange:
-        """Name the message that shares most words with a memory as its evidence."""
+        """Add evidence to a memory: the message that shares most words with it."""
         if change.text is None:
             return change
         written = set(words_of(change.text))
@@ -146,7 +146,7 @@ class UnreadWords:
 def read_words(
     shared: SharedRecords, waiting: Sequence[WaitingSession], repository: Path
 ) -> UnreadWords | None:
-    """Read the oldest waiting words, either of sessions with untrusted text or of the others."""
+    """Read the oldest waiting messages, either of sessions with untrusted text or of the others."""
     same = [one for one in waiting if one.is_outside == waiting[0].is_outside] if waiting else []
     taken: dict[str, WaitingSession] = {}
     said: dict[str, tuple[Said, ...]] = {}

@@ -1,8 +1,8 @@
 """A branch of the store: changes that are merged as one commit, or not at all.
 
-Reads see the store as it was when the branch began, plus the branch's changes. Nothing is on disk
-until the merge, so a killed process leaves no trace. A memory that changed elsewhere meanwhile is a
-conflict.
+Reads return the store as it was when the branch began, plus the branch's changes. Nothing is on
+disk until the merge, so a killed process leaves no trace. If a memory was changed elsewhere
+meanwhile, the merge is a conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

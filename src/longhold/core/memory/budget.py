@@ -1,7 +1,7 @@
-"""The budget of memory: a share of the spending of the project's sessions in the last days.
+"""The budget of memory: a share of what the project's sessions spent in the last days.
 
-The share is the project's and not a session's, so that short sessions together pay for a search.
-Each session adds its spending whenever it is idle. Figures are per machine.
+The share is per project, so that several short sessions together can pay for a search. Each session
+adds its spending whenever it is idle. Figures are per machine.
 """
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from longhold.core.settings.project import slug
 
 ALL, EXTRACT, DREAM, RECALL = "all", "memory", "dream", "recall"
 DAYS = {ALL: 7, EXTRACT: 7, RECALL: 7, DREAM: 28}
-"""A dream costs as much as a few searches, so a small project saves for one over weeks."""
+"""A dream costs as much as a few searches, so a small project saves for it over weeks."""
 FLOOR_USD = 0.05
-"""Per week, so that a project with little spending learns too: a few searches."""
+"""Minimum per week: a few searches, so that a project with little spending learns too."""
 DREAM_SHARE = 1 / 3
-"""Part of memory's share that is kept for dreams. Searches would use all of it, because there are
-always words to search, and a project that never dreams keeps its duplicates."""
+"""Part of memory's share that is reserved for dreams. Otherwise searches would use all of it, and a
+project that never dreams keeps its duplicates."""
 UNPRICED_CALLS = 0.25
 """Limit for models without a price: memory's share of the project's calls."""
 TYPICAL = {EXTRACT: Usage(input_tokens=2_000, output_tokens=250)}
 TYPICAL[DREAM] = Usage(input_tokens=2_500, output_tokens=400)
-"""One call without the prompt it shares, until the project has calls of that kind to go by."""
+"""Typical usage of one call without its shared prompt, until the project has had such calls."""
 CALLS = {EXTRACT: 2, DREAM: 5}
 """Calls of one search (one that writes, one that ends) and of a dream that is worth beginning (some
 that look, one that writes, one that corrects, one that ends)."""
@@ -44,10 +44,10 @@ def learning_directory(home: Path, place: Path) -> Path:
 class MemoryBudget:
     directory: Path
     share: float
-    """Of the project's spending; 0 lifts the limit."""
+    """Share of the project's spending; 0 means no limit."""
     clock: Callable[[], float]
     own: OwnSpending = field(default_factory=OwnSpending)
-    """Spending of the session that was not added yet."""
+    """The session's spending that was not added yet."""
 
     def spent(self, kind: str, days: int = 0) -> Tally:
         return self._ledger(kind).last_days(days or DAYS[kind])
@@ -65,7 +65,7 @@ class MemoryBudget:
         return max(FLOOR_USD, (1 - DREAM_SHARE) * self.share * self.spent(ALL).usd)
 
     def left_usd(self, kind: str = EXTRACT) -> float:
-        """Return what dreams may still spend, or searches and choices together."""
+        """Return what may still be spent on dreams, or on searches and choices together."""
         return self.allowed_usd(kind) - self.spent_usd(kind)
 
     def spent_usd(self, kind: str = EXTRACT) -> float:
@@ -84,14 +84,14 @@ class MemoryBudget:
         return f"memory spent {' and '.join(spent)} (memory.share)"
 
     def expect(self, kind: str, model: str, prompt: Usage, calls: int = 0) -> Tally:
-        """Price a search or a dream on a prompt; the output is as long as in past calls."""
+        """Estimate the price of a search or dream on a prompt, by the output of past calls."""
         past, call = self.spent(kind), TYPICAL[kind]
         if past.calls:
             call = msgspec.structs.replace(call, output_tokens=past.output_tokens // past.calls)
         return sum((price_call(model, prompt + call) for _ in range(calls or CALLS[kind])), Tally())
 
     def refusal(self, kind: str, expected: Tally, *, reserve: float = 0.0) -> str:
-        """Return why a call must wait; '' if it may be made. `reserve` is a part to leave."""
+        """Return why a call must wait, or ''. `reserve` is the part of the budget to leave."""
         if not self.share:
             return ""
         total, left = self.spent(ALL), self.left_usd(kind)
@@ -103,7 +103,7 @@ class MemoryBudget:
             return ""
         return (
             f"it would cost about {exact_dollars(expected.usd)}, and {exact_dollars(max(left, 0.0))}"
-            f" of {exact_dollars(self.allowed_usd(kind))} is left for it: a part of {self.share:.0%}"
+            f" of {exact_dollars(self.allowed_usd(kind))} is left, a part of {self.share:.0%}"
             f" of what this project spent in {DAYS[kind]} days (memory.share)"
         )
 

@@ -1,7 +1,7 @@
-"""The store's files on disk: written from the history, and checked for manual edits.
+"""The store's files on disk. They are written from the history and checked for manual edits.
 
-Files are written after each commit, and after a crash when the store is next opened. A file edited
-by hand is reported and never overwritten.
+Files are written after each commit. After a crash, they are written when the store is opened. A
+file edited by hand is reported and never overwritten.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ CheckoutStep: TypeAlias = Callable[[str], None]
 """Called at each point at which a process may die. Tests crash there."""
 
 SYNCED_EACH = 64
-"""For more files one sync of the whole disk is faster than one per file."""
+"""For more files, one sync of the whole disk is faster than one sync per file."""
 
 
 def no_step(_point: str) -> None:
@@ -44,7 +44,7 @@ class Checkout:
             for file, have, want in behind:
                 text = self._text_of(file)
                 if file in self.problems or (text is not None and sha(text) not in (have, want)):
-                    continue  # edited by hand: adopted by the next commit
+                    continue  # edited by hand; the next commit adopts the edit
                 self._put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
             if not is_few and sys.platform != "win32":
@@ -56,7 +56,7 @@ class Checkout:
         self.bring_up()
 
     def drift(self) -> dict[str, str | None]:
-        """Return the texts of files edited by hand since they were written; None if removed."""
+        """Return the texts of files edited by hand since they were written, None if deleted."""
         known = {
             file: (have, size, mtime)
             for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")

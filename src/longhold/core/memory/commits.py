@@ -1,7 +1,7 @@
 """The commits of a memory store, in one private SQLite file.
 
-It keeps every text that ever existed. A commit is one transaction, so a killed process leaves the
-old state or the new one. The Markdown files are written from here and survive its loss.
+The file keeps every version of every text. A commit is one transaction, so a killed process leaves
+the old state or the new one. The Markdown files are written from it and survive its loss.
 """
 
 import difflib
@@ -66,7 +66,7 @@ CREATE VIRTUAL TABLE words USING fts5(
 
 class Database:
     def __init__(self, path: Path, *, wait_seconds: float) -> None:
-        """Open or create it; a call blocks up to `wait_seconds` while another process writes."""
+        """Open or create the file. Calls block for `wait_seconds` while another process writes."""
         self.path = path
         private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -156,7 +156,7 @@ class MemoryChange:
     text: str | None
     """The new content; None removes the memory and leaves a tombstone."""
     expected: str
-    """The version this change was made from, '' for none. Any other version is a conflict."""
+    """The version that this change replaces, '' for none. Any other version is a conflict."""
     reason: str = ""
     """Required for removals."""
 
@@ -227,7 +227,7 @@ class CommitHistory:
         )
 
     def tombstones(self) -> list[Tombstone]:
-        """Return the removed memories that were not written again, newest first."""
+        """Return the removed memories that were not restored, newest first."""
         rows = self._sql.all(
             "SELECT c.file, c.before, c.reason, k.by, k.at, k.id, t.text FROM changes c"
             ' JOIN commits k ON k.id = c."commit" JOIN texts t ON t.sha = c.before'
@@ -250,7 +250,7 @@ class CommitHistory:
         ]
 
     def list_vetoed(self) -> frozenset[str]:
-        """Return files whose change by a model was undone and which have not changed since."""
+        """Return the unchanged files in which the user undid a model's change."""
         rows = self._sql.all(
             "SELECT c.file FROM commits undo JOIN commits k"
             " ON k.id = undo.undoes AND k.by != 'person'"
@@ -294,7 +294,7 @@ class CommitWriter:
         self.id = 0
 
     def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
-        """Return the effective changes. Raise if one was made from an old version."""
+        """Return the changes that have an effect. Raise if a change is based on an old version."""
         chosen: list[MemoryChange] = []
         for change in changes:
             current = self._version(change.file)
@@ -361,7 +361,7 @@ class CommitWriter:
         )
 
     def check_new(self, file: str) -> None:
-        """Refuse a name that people or file systems could take for another."""
+        """Refuse a name that people or file systems could confuse with another."""
         for look in name_looks(file):
             if (other := self._looks.setdefault(look, file)) != file:
                 raise MemoryRefused(

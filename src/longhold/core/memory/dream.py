@@ -1,8 +1,8 @@
-"""Dreaming: reorganise the memories on a branch and merge the sound part as one commit.
+"""Dreaming: reorganise the memories on a branch and merge the valid changes as one commit.
 
-Without a model only safe steps are taken (see `tidy`). With one, a fork first reorganises the
-branch. Changes that break a rule are dropped with the reason. A fork that fails or is stopped
-leaves nothing.
+Without a model, only safe steps are taken (see `tidy`). With a model, a fork first reorganises the
+branch. Changes that break a rule are dropped, and the reason is reported. A fork that fails or is
+stopped changes nothing.
 """
 
 import re
@@ -41,7 +41,7 @@ DREAM_TURNS = 24
 
 
 def _leave_out(branch: Branch, rules: MemoryRules, cut_short: str) -> dict[str, str]:
-    """Drop forbidden changes, and what an unfinished dream removed without a replacement."""
+    """Drop forbidden changes, and removals without replacement by an unfinished dream."""
     found: dict[str, str] = {}
     while wrong := rules.violations(branch) | _find_overtaken(branch):
         found |= wrong
@@ -63,7 +63,7 @@ def _is_replaced(branch: Branch, removal: MemoryChange) -> bool:
 
 
 def _keep_evidence(branch: Branch) -> dict[str, str]:
-    """Restore lost evidence; return removed files, each with the memory its reason names."""
+    """Restore lost evidence. Return removed files, each with the memory named in its reason."""
     known = branch.versions()
     replaced: dict[str, str] = {}
     for change in branch.changes():
@@ -82,7 +82,7 @@ def _keep_evidence(branch: Branch) -> dict[str, str]:
 
 
 def list_unsound(branch: Branch, repository: Path) -> list[str]:
-    """List problems of the memories after a branch would be merged."""
+    """List the problems that the memories would have after a branch is merged."""
     memories = branch.memories()
     files = frozenset(memory.file for memory in memories)
     index = make_index(map(IndexLine.of, memories))
@@ -112,7 +112,7 @@ def _find_named(reason: str, known: Iterable[str]) -> str:
 
 SOURCE = "dream"
 CUT_SHORT = {"max_turns": "ran out of turns", "max_usd": "used up its share (memory.share)"}
-"""Ends of a fork after which what it wrote is complete, and what it removed may not be replaced."""
+"""After these ends, a fork's memories are complete, but some removals may lack a replacement."""
 
 
 class NotDreamt(LongholdError):
@@ -124,7 +124,7 @@ class DreamReport:
     commit: Commit | None
     """None for a trial, or if there was nothing to do."""
     merged: dict[str, str]
-    """Removed files, each with the file that replaces it; '' if none does."""
+    """Removed files, each with the file that replaces it, or ''."""
     superseded: dict[str, str]
     """Marked files, each with the file that contradicts it."""
     unlinked: tuple[str, ...]
@@ -137,7 +137,7 @@ class DreamReport:
     usage: Usage | None = None
     """The model's usage; None without a model."""
     cut_short: str = ""
-    """What ended the dream before it was done."""
+    """Why the dream ended before it was done."""
 
     @property
     def line(self) -> str:
@@ -145,8 +145,8 @@ class DreamReport:
             (self.rewritten, "written by the model"),
             (len(self.merged), "merged" if self.usage is None else "merged or removed"),
             (len(self.superseded), "marked as superseded"),
-            (len(self.unlinked), "links mended"),
-            (len(self.unmarked), "marks without a target removed"),
+            (len(self.unlinked), "links fixed"),
+            (len(self.unmarked), "marks of missing memories removed"),
             (len(self.stale), "sources checked anew"),
             (len(self.dropped), "left out"),
         )
@@ -163,7 +163,7 @@ def dream(
     repository: Path,
     is_trial: bool = False,
 ) -> DreamReport:
-    """Reorganise memories as one commit. A trial only reports its plan."""
+    """Reorganise memories in one commit. A trial only reports its plan."""
     rules = MemoryRules(settings=settings, repository=repository)
     branch = Branch(store)
     report = tidy_branch(branch, rules)
@@ -181,7 +181,7 @@ class Dreamer:
     touched: int = 0
     daybook: str = ""
     tools: str = ""
-    """The permitted tools, as text for the prompt."""
+    """A description of the permitted tools for the prompt."""
     can_look: bool = True
     """Some of these tools read files."""
     prefix: Prefix | None = None
@@ -212,7 +212,7 @@ async def dream_with(
     repository: Path,
     is_trial: bool = False,
 ) -> DreamReport:
-    """Let a model reorganise memories, then do the same as `dream`."""
+    """Let a model reorganise memories, then continue like `dream`."""
     rules = MemoryRules(settings=settings, repository=repository)
     branch = Branch(store, rules)
     reply = await dreamer.ask(
@@ -223,7 +223,7 @@ async def dream_with(
             permit=dreamer.permit,
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
-            is_wanted=True,  # because a dream begins only where its cost was accepted
+            is_wanted=True,  # because its cost was accepted before
             prefix=dreamer.prefix,
             max_usd=dreamer.max_usd,
         )

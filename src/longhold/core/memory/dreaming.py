@@ -42,7 +42,7 @@ LINE_CHARS = 200
 def daybook(
     shared: SharedRecords, since: float, *, current: str, most_chars: int = DAYBOOK_CHARS
 ) -> str:
-    """List the user's messages since a time, newest session first, without the `current` one."""
+    """List the user's messages since a time, newest session first, except session `current`."""
     pages: list[str] = []
     room = most_chars
     for session in shared.sessions_since(since):
@@ -79,7 +79,7 @@ Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
 """Makes a permit for background work that may also read these directories."""
 
 SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
-"""Files whose mtime is the last session count, run without the model, and failure."""
+"""Files whose mtime is the time of the last session count, run without a model, or failure."""
 
 
 RETRY_MINUTES = 60.0
@@ -96,7 +96,7 @@ def refuse_dream(
     failed: float = 0.0,
     count_sessions: Callable[[float], int],
 ) -> str:
-    """Return why no dream is due, cheapest condition first; '' if one is.
+    """Return why no dream is due, or ''. Cheap conditions are checked first.
 
     `count_sessions` counts the sessions changed since a time.
     """
@@ -200,7 +200,7 @@ class DreamJobs:
             raise
 
     def refusal(self) -> str:
-        """Return why the budget does not pay for a model's dream; '' if it does."""
+        """Return why the budget does not allow a model's dream, or ''."""
         frame_tokens = round(self.engine.make_weigher()(self.engine.frame.measure))
         prompt = Usage(cache_read_tokens=frame_tokens)
         return self.budget.refusal(DREAM, self.budget.expect(DREAM, self.engine.model, prompt))
@@ -224,7 +224,7 @@ class DreamJobs:
         self._report(report)
 
     async def _tidy_meanwhile(self) -> None:
-        """Do the part that needs no model, at most once per interval. The dream is still due."""
+        """Do the part that needs no model, at most once per interval. The full dream stays due."""
         hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
         if 0 <= hours < self.engine.settings.dream.after_hours:
             return
@@ -258,22 +258,20 @@ class DreamJobs:
             self.notify(f"dreamt: {report.line} ({undo})")
 
     def _report_failure(self, why: str, is_told: bool = True) -> None:
-        """Note a failure. Without `why` its entry has been written already."""
+        """Record a failure. Without `why`, its entry was already written."""
         note(self.place, FAILED, self.clock())
         self._begin_everywhere(0.0)
         if why:
-            self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
+            self.engine.report(Failed(what=DREAM, error=f"{why}; it does not count"))
         if is_told:
-            self.notify(
-                f"the dream failed: {why}; it is tried again in {RETRY_MINUTES:.0f} minutes"
-            )
+            self.notify(f"the dream failed: {why}; it is retried in {RETRY_MINUTES:.0f} minutes")
 
     def _count_touched(self, since: float) -> int:
         log = self.engine.log
         return len({*log.shared.sessions_since(since)} - {log.header.session})
 
     def _wants_model(self) -> bool:
-        """Return whether a model should dream: no consent is needed, and it has the tool."""
+        """Return whether a model should dream: it needs no consent and has the memory tool."""
         engine = self.engine
         is_there = self.ask is not None and bool(usable_tools(engine.frame.tools))
         is_wanted = engine.settings.dream.by == "model" and is_there
@@ -287,7 +285,7 @@ class DreamJobs:
         is_trial: bool = False,
     ) -> DreamReport:
         engine = self.engine
-        assert self.ask is not None, "a dream with a model has one to ask"
+        assert self.ask is not None, "a dream with a model has a model"
         shared, session = engine.log.shared, engine.log.header.session
         logs = engine.log.path.parent if engine.log.has_file else None
         readable = (logs,) if logs else ()
@@ -334,7 +332,7 @@ class DreamJobs:
 
 
 def _without_conversation(prefix: Prefix) -> Prefix:
-    """Drop the messages, because a dream is about all sessions and would pay for them each turn."""
+    """Drop the messages: a dream concerns all sessions and would pay for them in each call."""
     return replace(prefix, messages=(), cached_to=None, before=None, previous_id="")
 
 

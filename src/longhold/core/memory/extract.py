@@ -42,7 +42,7 @@ SOURCE = "memory"
 TRIES = 2
 """A second try resolves a conflict with another process."""
 ENOUGH = ("completed", "max_turns")
-"""Ends of a fork after which every memory it wrote is complete."""
+"""Reasons for the end of a fork after which its memories are complete."""
 ON_CONVERSATION = (
     "beside the conversation above. Look through its last {count} messages, and through nothing"
     " earlier, for what will be worth knowing in a later session."
@@ -53,7 +53,7 @@ ON_WORDS = (
     " into a date by the day of the message.\n\n{words}\n\n"
 )
 KNOWN_MEMORIES, KNOWN_NEWEST, KNOWN_PER_MESSAGE = 16, 8, 3
-"""Memories of a larger store that a short prompt lists: the newest, and those that match each message."""
+"""A short prompt lists at most this many memories: in all, newest, and matches per message."""
 EXTRACT_TURNS = 5
 """Limit for the model's answers: one to read, one to write, and some to correct."""
 
@@ -61,14 +61,14 @@ EXTRACT_TURNS = 5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessages:
     cursor: int
-    """The last message. The cursor moves here afterwards."""
+    """The last message. The cursor moves here after the search."""
     messages: int
-    """Their number, from the first message that was not searched."""
+    """Number of messages since the last search."""
     asked: int
     words: int = 1
     """How many of the messages are the user's."""
     chars: int = 0
-    """Their length, without repeated ones."""
+    """Length of the user's messages, without repetitions."""
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class ExtractionCursor:
                 changes = {id: call for id, call in calls.items() if call and call.is_change}
                 self._open |= {id: call.name for id, call in changes.items()}
             case Ran(tool_use_id=id, is_error=is_error) if name := self._open.pop(id, ""):
-                if not is_error:  # the agent has seen to this turn itself
+                if not is_error:  # the agent has stored memories of this turn itself
                     self._own.append(name)
                     self._asked = [n for n in self._asked if n < self._turn]
             case _:
@@ -160,11 +160,11 @@ class Extraction:
     can_look: bool = True
     """The fork may use the session's read-only tools."""
     dream: DreamSettings = field(default_factory=DreamSettings)
-    """The limits for removals, the same as a dream's."""
+    """Limits for removals, as for dreams."""
     step: CheckoutStep = no_step
 
     async def run(self, new: NewMessages, prefix: Prefix, said: Sequence[Said] = ()) -> None:
-        """Search new messages on the conversation itself; `said` are the user's among them."""
+        """Search new messages in a fork of the conversation; `said` are the user's messages."""
         store = self.open()
         reached = read_extracted_cursor(store, self.session)
         if reached >= new.cursor:  # an earlier process died before it could report
@@ -181,7 +181,7 @@ class Extraction:
         self._report(new.cursor, *found)
 
     async def search(self, words: UnreadWords, prefix: Prefix, cursor: int) -> None:
-        """Search the user's messages in other sessions; `cursor` is this session's afterwards."""
+        """Search the user's messages of other sessions. `cursor` becomes this session's cursor."""
         store = self.open()
         said = tuple(chain.from_iterable(words.said.values()))
         lead, why = (
@@ -231,7 +231,7 @@ class Extraction:
             store, MemoryRules(settings=self.dream, repository=self.repository, said=said)
         )
         self.step("branched")
-        is_short = not prefix.messages  # all writing is one answer, and a last word costs as much
+        is_short = not prefix.messages  # because a closing answer would cost as much
         tools = usable_tools(prefix.frame.tools, can_look=self.can_look)
         reply = await self.ask(
             ForkRequest(
@@ -240,7 +240,7 @@ class Extraction:
                 turns=EXTRACT_TURNS,
                 permit=self.permit,
                 instead={MEMORY: memory_tool(branch, store.clock)},
-                is_wanted=True,  # because it begins only where its cost was accepted
+                is_wanted=True,  # because its cost was accepted before
                 is_enough=lambda: is_short and bool(branch.changes()) and not branch.refusals,
                 prefix=prefix,
             )
@@ -252,7 +252,7 @@ class Extraction:
             failed = f"all {reply.tool_calls} tool calls failed"
             raise NotExtracted(f"no memories were extracted: {failed}")
         changes, outside = branch.changes(), is_outside()
-        if must_ask(store.limits, is_outside=outside):  # only the user removes memories then
+        if must_ask(store.limits, is_outside=outside):  # then only the user may remove memories
             changes = [change for change in changes if change.text is not None]
         memories = ConsentedMemories(
             open=self.open,
@@ -264,9 +264,9 @@ class Extraction:
 
 
 def _list_known(store: MemoryStore, said: Sequence[Said]) -> list[IndexLine]:
-    """Return the newest memories, or those that share words with what is searched.
+    """Return the newest memories and those that share words with the searched messages.
 
-    A short prompt is paid for in full, and would cost more with every memory that is learnt.
+    A short prompt is not cached, so listing all memories would cost more with every new memory.
     """
     listed = store.list_lines(LISTED_MEMORIES)
     if len(listed) <= KNOWN_MEMORIES or not said:
@@ -301,7 +301,7 @@ def line(kept: KeptMemory) -> str:
 
 
 def _reason_for(session: str, cursor: int) -> str:
-    """Write the reason of a commit. `read_extracted_cursor` parses the cursor from it."""
+    """Return a commit's reason, from which `read_extracted_cursor` parses the cursor."""
     return f"learnt in {session} up to #{cursor}"
 
 

@@ -1,8 +1,8 @@
 """Consent: a session's memories are committed immediately or wait in the inbox for the user.
 
 They wait if `memory.consent` is "ask" or the session read untrusted text. Declined proposals are
-kept, so that they are not proposed again. A removal cannot wait, so then only the user removes
-memories.
+kept, so that they are not proposed again. Removals cannot wait, so in that case only the user may
+remove memories.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ class Proposal:
     file: str
     text: str
     before: str
-    """The version it was made from; '' for a new memory."""
+    """The version that the proposal changes; '' for a new memory."""
     session: str
     is_outside: bool
     """The session had read untrusted text."""
@@ -57,7 +57,7 @@ class Inbox:
         session: str = "",
         is_outside: bool = False,
     ) -> list[Proposal]:
-        """Add proposals, except waiting or declined ones. A newer one replaces the older."""
+        """Add proposals, except repeated or declined ones. They replace older ones of a file."""
         ids: list[int] = []
         for change in changes:
             self._store.check(change)
@@ -135,14 +135,14 @@ def _essence(file: str, text: str) -> tuple[str, ...]:
 class KeptMemory:
     commit: int = 0
     names: tuple[str, ...] = ()
-    """Written memories, new and changed."""
+    """New and changed memories."""
     changed: tuple[str, ...] = ()
     forgot: tuple[str, ...] = ()
     is_asked: bool = False
 
 
 class Origin(Protocol):
-    """Where memories come from; `on` writes it into a change."""
+    """The origin of memories, which `on` writes into a change."""
 
     @property
     def session(self) -> str: ...
@@ -191,10 +191,10 @@ class ConsentedMemories:
         return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)
 
     def take_written(self, store: MemoryStore, written: Mapping[str, float]) -> KeptMemory:
-        """Keep files that the agent wrote into the store's directory, as if through the tool."""
+        """Store files that the agent wrote into the store's directory, as the memory tool would."""
         if not written:
             return KeptMemory()
-        with store.database.writing():  # removed from disk and kept, or neither
+        with store.database.writing():  # so that a file is removed from disk only if it is stored
             changes = store.take_edits(written)
             if not changes:
                 return KeptMemory()

@@ -1,6 +1,6 @@
-"""The index of the memories: one short line each, within limits for every session.
+"""The index of the memories: one short line each, with limits because every session loads it.
 
-Superseded memories are not listed. The most used come first. The others remain searchable.
+The most used memories come first. Superseded and further memories are only searchable.
 """
 
 import re

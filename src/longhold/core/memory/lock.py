@@ -1,8 +1,8 @@
-"""The dream lock: one dream at a time, and the time of the last one.
+"""The dream lock. It allows one dream at a time and stores the time of the last dream.
 
-The mtime of `.dream-lock` is the last dream. Its text names the dreaming process and the time
-before, so that a failed or killed dream does not count. The operating system holds the lock itself
-(on `.dream-lock.turn`) and releases it when the process dies.
+The mtime of `.dream-lock` is the time of the last dream. Its text names the dreaming process and
+the previous time, so that a failed or killed dream does not count. The operating system holds the
+lock itself (on `.dream-lock.turn`) and releases it when the process dies.
 """
 
 import os
@@ -60,7 +60,7 @@ class DreamLock:
         with self._take():
             before = self.look()
             if seen is not None and before.last > seen.last:
-                raise DreamBusy("another process has just dreamt; nothing is left to do")
+                raise DreamBusy("another process has just finished a dream; there is nothing to do")
             self._write(f"{os.getpid()} {before.last!r}", self._clock())
             try:
                 yield before

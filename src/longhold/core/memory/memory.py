@@ -1,7 +1,7 @@
 """One memory: a Markdown file with front matter.
 
-Parsing is lenient: a file without front matter is named after its file. `evidence` names sessions
-and messages, `sources` the repository files it mentions, with hashes.
+Parsing is lenient: a memory without front matter is named after its file. `evidence` lists sessions
+and messages. `sources` lists mentioned repository files, with hashes.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class MemoryBusy(StoreError):
 
 
 class MemoryConflict(StoreError):
-    """The memory changed since it was read. The later writer gets this error."""
+    """The memory changed since this writer read it."""
 
 
 MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
@@ -60,7 +60,7 @@ class Memory:
     created: float = 0.0
     modified: float = 0.0
     evidence: tuple[str, ...] = ()
-    """Origin, as `session#message`."""
+    """The messages it comes from, as `session#message`."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Mentioned repository files, with hashes of their content."""
     superseded_by: str = ""
@@ -141,7 +141,7 @@ def _first_line(body: str) -> str:
 
 
 LOOP_SECONDS = 0.05
-"""As long as a quick commit, and too short to notice."""
+"""Pause between attempts: as long as a quick commit, and too short to notice."""
 PAUSE_SECONDS = 0.05
 BUSY_SECONDS = 5.0
 """A commit takes milliseconds, so a longer wait means that something is stuck."""

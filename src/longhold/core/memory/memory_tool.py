@@ -1,7 +1,7 @@
-"""The `memory` tool: the six commands that models know, and a search.
+"""The `memory` tool: the six standard commands of memory tools, and a search.
 
-Paths begin with `/memories` and mean files of the store, never files on disk. The tool works on any
-`Pages`: the store or a branch.
+Paths begin with `/memories` and refer to files of the store, not to files on disk. The tool works
+on any `Pages`: the store or a branch.
 """
 
 import os
@@ -43,7 +43,7 @@ READS = frozenset({"view", "search"})
 NO_REASON = "deleted without a reason"
 
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
-"""The tools that read, each with the kind it must have."""
+"""The reading tools, each with its required kind."""
 SHELL = "Bash"
 REFUSAL = (
     "Not possible here. You may look at files and sessions, and change memories with the memory"
@@ -72,7 +72,7 @@ class MemoryInput(Input, frozen=True, kw_only=True):
 
 
 def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
-    """Make the tool over pages. It waits for a store that another process writes."""
+    """Make the tool for a store or branch. It waits while another process writes to the store."""
     commands = _Commands(pages, clock)
 
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
@@ -226,7 +226,7 @@ def permit_memories(judge: Permit) -> Permit:
     """Make the permit of a memory fork: it may read, and use the memory tool.
 
     `judge` decides which reads the session allows. A shell command must provably change nothing,
-    before and after hooks. Every other tool is denied by name, whatever its server claims.
+    before and after hooks. Every other tool is denied, even if its server calls it harmless.
     """
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -269,7 +269,7 @@ class MemoryCall:
     name: str
     is_change: bool
     is_by_file: bool = False
-    """A file tool did it, not the memory tool."""
+    """The agent used a file tool, not the memory tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +323,7 @@ class ViewedMemories:
     _recalled: list[Recalled] = field(default_factory=list)
     _calls: dict[str, MemoryCall] = field(default_factory=dict)
     _written: dict[str, float] = field(default_factory=dict)
-    """Files written by file tools and not handed over yet, with the time."""
+    """Files that file tools wrote and that were not stored yet, with the time."""
 
     def follow(self, history: Sequence[AnyEntry]) -> Self:
         for entry in self._position.advance(history):
@@ -356,7 +356,7 @@ class ViewedMemories:
             raise
 
     def find_shown(self, view: View, session: str, most_bytes: int) -> Shown:
-        """Return which memories the view shows now. Memories that left it do not count."""
+        """Return the memories that the view shows now."""
         recalled = [one for one in self._recalled if view.item_of(one.said) is not None]
         touched = [call.name for id, call in self._calls.items() if _is_visible(view, id)]
         names = {name for one in recalled for name in one.names} | set(touched)

@@ -20,7 +20,7 @@ NAME_PARTS = 3
 TEAM = Path(".longhold") / "team"
 _WORD = re.compile(r"[^\W\d_]+")
 _CONFUSABLE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
-"""Scripts with letters that look like those of another."""
+"""Scripts that share look-alike letters."""
 _LIKE_LATIN = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеорсухіјѕһԁԛԝӏүΑΒΕΖΗΙΚΜΝΟΡΤΥΧαοριυνγօոսհցզ",
     "ABESIJKMHOPCTYXaeopcyxijshdqwlyABEZHIKMNOPTYXaopiuvyonuhgq",
@@ -28,7 +28,7 @@ _LIKE_LATIN = str.maketrans(
 
 
 def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
-    """Return the chosen directory, or else the one next to the project's sessions."""
+    """Return the chosen directory, or by default the one next to the project's sessions."""
     if not chosen:
         return home / "projects" / slug(project_root(directory)) / "memory"
     path = Path(chosen).expanduser()
@@ -52,7 +52,7 @@ def team_directory(directory: Path) -> Path:
 
 
 def check_memory_name(name: str) -> str:
-    """Return the name if it can only mean one file inside the store, else raise."""
+    """Return the name if it is valid and stays inside the store. Otherwise raise."""
     if reason := _explain_wrong(name):
         raise MemoryRefused(
             f"{name[:NAME_CHARS]!r} cannot name a memory: {reason}; use a name like 'deploy-steps.md'"
@@ -66,12 +66,12 @@ def check_new_name(name: str) -> None:
         scripts = {unicodedata.name(char, "").partition(" ")[0] for char in word}
         if len(scripts & _CONFUSABLE) > 1:
             raise MemoryRefused(
-                f"{word!r} in {name!r} mixes alphabets whose letters look alike; use one of them"
+                f"{word!r} in {name!r} mixes alphabets whose letters look alike; use one alphabet"
             )
 
 
 def name_looks(name: str) -> set[str]:
-    """Return the forms of a name by which it could be taken for another."""
+    """Return the forms of a name that could be confused with another name."""
     return {name.casefold(), name.translate(_LIKE_LATIN).casefold()}
 
 
@@ -91,7 +91,7 @@ def _explain_wrong(name: str) -> str:
     if not name or len(name) > NAME_CHARS:
         return f"it must have 1 to {NAME_CHARS} characters"
     if not name.isprintable() or unicodedata.normalize("NFKC", name) != name:
-        return "it contains invisible characters or ones that look like others"
+        return "it contains invisible or confusable characters"
     parts = name.split("/")
     if len(parts) > NAME_PARTS:
         return f"it has more than {NAME_PARTS} parts"

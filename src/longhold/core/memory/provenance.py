@@ -1,4 +1,4 @@
-"""The provenance of a memory, recorded when it is written: its message and the files it names.
+"""The provenance of a memory, recorded on writing: its message and the files that it names.
 
 A source that changed or was removed makes the memory doubtful, not wrong. Paths that lead out of
 the repository are ignored, because memories are untrusted data.
@@ -13,11 +13,11 @@ from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory, parse
 
 SOURCES = 8
-"""A memory that names more files is about the project, not about them."""
+"""A memory that names more files is about the project, not about these files."""
 HASH_CHARS = 16
 """64 bits distinguish the versions of one file and keep memories readable."""
 SOURCE_BYTES = 4 << 20
-"""A larger file is data that no memory describes by version."""
+"""A larger file is data, and its changes do not affect memories."""
 
 _FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 

@@ -33,7 +33,7 @@ from longhold.errors import RequestRejected
 SOURCE = "recall"
 ANSWER_TOKENS = 256
 ASKED_CHARS = 4_000
-"""A pasted log's second page adds nothing about its subject."""
+"""Limit for the question. The rest of a pasted log adds little."""
 DAY_SECONDS = 86_400
 
 LEAD = (
@@ -46,19 +46,19 @@ TEAM_LEAD = (
 )
 RECALL_FILES = 5
 RECALL_FILE_BYTES = 4_096
-"""Per memory, about 1,000 tokens."""
+"""Limit per memory, about 1,000 tokens."""
 RECALL_FILE_LINES = 200
 RECALL_SESSION_BYTES = 61_440
-"""For all memories in the view, about 15,000 tokens. Recall pauses at the limit."""
+"""Limit for all memories in the view, about 15,000 tokens. Recall pauses at the limit."""
 VERIFY_AFTER_DAYS = 1
 """An older memory is shown with a warning to check it first."""
 
 
 def render(key: str, memory: Memory, *, changed: tuple[str, ...], now: float) -> str:
-    """Render one memory; `changed` are its sources that changed since."""
-    days = max(0, int((now - memory.modified) // DAY_SECONDS))  # the future counts as today
+    """Render one memory. `changed` lists its sources that have changed since it was written."""
+    days = max(0, int((now - memory.modified) // DAY_SECONDS))  # a future time counts as today
     age = {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
-    # Anybody who can write to the repository chooses the type, so it proves nothing.
+    # Anyone who can write to the repository chooses the type, so it is not shown.
     kind = "" if key.startswith(PREFIX) else f' type="{memory.type}"'
     lines = [escape_frames(memory.description)]
     if now - memory.modified > VERIFY_AFTER_DAYS * DAY_SECONDS:
@@ -99,7 +99,7 @@ class Recall:
     clock: Callable[[], float] = time.time
 
     async def recall(self, asked: str, shown: Shown | None = None) -> Recollection | None:
-        """Search memories for a question; None if none fit. `shown` are those in the view."""
+        """Search memories for a question; None if none fit. The view has the `shown` ones."""
         shown = shown or Shown(room_bytes=RECALL_SESSION_BYTES)
         if not self._may_show(shown) or not asked.strip():
             return None
@@ -109,7 +109,7 @@ class Recall:
         return self._fit_budget([*hits, *_search_team(asked, team)], team, shown)
 
     def show(self, names: Sequence[str], shown: Shown) -> Recollection | None:
-        """Show memories that a model chose; it may invent names."""
+        """Show memories that a model chose. The model may have invented names."""
         return self._fit_budget(names, self._team(), shown) if self._may_show(shown) else None
 
     def _may_show(self, shown: Shown) -> bool:
@@ -185,7 +185,7 @@ def choose_with(ask: AskFork, model: str) -> Choose:
 
     async def choose(asked: str, manifest: str) -> list[str]:
         say = f"Asked:\n{asked[:ASKED_CHARS]}\n\nMemories:\n{manifest}"
-        # Wanted because memory's own budget was asked before.
+        # The overhead budget is ignored, because memory's own budget was checked before.
         reply = await ask(ForkRequest(say=say, source=SOURCE, prefix=prefix, is_wanted=True))
         return names_in(reply.text)
 
@@ -212,9 +212,9 @@ class RecallStage:
         choose: Callable[[str], Coroutine[None, None, Sequence[str]]] | None = None,
         show: Callable[[Sequence[str]], Coroutine[None, None, Recollection | None]] | None = None,
     ) -> None:
-        """`answered` is a resumed session's history, for which nothing is recalled.
+        """`answered` is a resumed session's history. Nothing is recalled for it.
 
-        `choose` returns a model's choice, which `show` reduces to what is not in the view by then.
+        `choose` returns a model's choice. `show` leaves out memories that are in the view by then.
         """
         self._recall, self._choose, self._show = recall, choose, show
         self._seen = answered[-1].n if answered else 0
@@ -222,7 +222,7 @@ class RecallStage:
         self._chosen: list[asyncio.Task[Sequence[str]]] = []
 
     async def __call__(self, engine: Engine) -> None:
-        """Begin a recall for a new user message. Add the results of finished ones."""
+        """Begin a recall for a new user message, and add the results of finished recalls."""
         asked = self._new_words(engine)
         if asked:
             self._found.append(asyncio.create_task(self._recall(asked), name="recall"))
@@ -231,7 +231,7 @@ class RecallStage:
             self._chosen.remove(chosen)
             self._found.append(asyncio.create_task(self._show_chosen(chosen)))
             await self._say_found(engine)
-        if asked and self._choose:  # after the search, so that it chooses from the rest
+        if asked and self._choose:  # after the search, so that the model chooses from the rest
             self._chosen.append(asyncio.create_task(self._choose(asked), name="recall by a model"))
 
     async def _show_chosen(self, chosen: asyncio.Task[Sequence[str]]) -> Recollection | None:
@@ -254,7 +254,7 @@ class RecallStage:
     def stop(self) -> None:
         for task in (*self._found, *self._chosen):
             if not task.cancel() and not task.cancelled():
-                task.exception()  # read, so that nobody is warned of it
+                task.exception()  # retrieved, so that asyncio does not warn about it
         self._found.clear()
         self._chosen.clear()
 

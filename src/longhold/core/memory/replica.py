@@ -1,7 +1,7 @@
-"""A replica of a memory store whose commits several nodes share.
+"""A replica of a memory store that several nodes share.
 
-A node pulls new commits before it adds one under the next number. If another node was faster, it
-pulls and tries again.
+A node pulls new commits before it adds a commit under the next number. If another node was faster,
+it pulls and tries again.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class _NumberTaken(Exception):
 
 class Replica:
     def __init__(self, database: Database, commits: SharedCommits | None) -> None:
-        """`commits` are those of all nodes; None for a single node."""
+        """`commits` are the shared commits; None for a single node."""
         self._database = database
         self._history = CommitHistory(database)
         self._commits = commits
@@ -93,7 +93,7 @@ class Replica:
         writer.begin(commit.by, commit.why, commit.undoes)
         if writer.id != number:
             raise StoreError(
-                f"{self._database.path}: commit {number} of the store follows {writer.id - 1} here; "
+                f"{self._database.path} ends at commit {writer.id - 1} and lacks those before {number}; "
                 "move the file away, and it is fetched again from the store"
             )
         for one in commit.changes:

@@ -1,4 +1,4 @@
-"""Forbids models to restore memories that the user removed, or to remove much of a store."""
+"""Rules that keep models from restoring removed memories and from removing much of a store."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.words import words_of
 from longhold.core.settings import DreamSettings
 
-UNDONE = "the user undid what was done to it"
+UNDONE = "the user undid a change of it"
 REMOVED = "the user removed this memory; leave it out unless they say it again"
 KEPT_SHARE = 0.5
 """A rewrite that keeps fewer of a memory's words counts as a removal."""
@@ -29,7 +29,7 @@ class MemoryRules:
     settings: DreamSettings
     repository: Path
     said: Sequence[Said] = ()
-    """The user's new messages, which may bring a removed memory back."""
+    """The user's new messages, which may repeat a removed memory."""
 
     def violations(self, branch: Branch) -> dict[str, str]:
         changes, vetoed = branch.changes(), branch.store.history.list_vetoed()
@@ -90,7 +90,7 @@ def list_removed_lines(store: MemoryStore) -> str:
 
 
 def _is_gutted(branch: Branch, change: MemoryChange) -> bool:
-    """Whether a rewrite loses most of a memory, and no other memory has taken it over."""
+    """Return whether a rewrite loses most of a memory that no other memory has taken over."""
     if change.text is None or change.file not in branch.base:
         return False
     before = parse(change.file, branch.store.history.text(branch.base[change.file]))

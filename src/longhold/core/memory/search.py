@@ -1,7 +1,7 @@
 """Search memories: by words, by meaning if installed, then by neighbouring messages.
 
-A word in most memories selects none, which bounds the time. It still ranks the selected ones: a
-name in half of all memories shows whom a question is about.
+To bound the time, a word that is in many memories does not select memories. It only ranks the
+selected memories: a name in half of all memories still shows whom a question is about.
 """
 
 import importlib.util
@@ -33,11 +33,11 @@ TEXT_CHARS = 4_000
 """The beginning of a memory shows its subject."""
 TEXT_TOKENS = 200
 WORD_MARK = "\u2581"
-"""Begins each token that begins a word."""
+"""Prefix of each token that begins a word."""
 UNRELATED = 0.2
-"""Words this close or less have nothing in common."""
+"""Words with this similarity or less have nothing in common."""
 CENTRE_AFTER = 20
-"""With fewer memories the mean describes them, not the language."""
+"""With fewer memories, their mean vector describes their subject, not the language."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS meanings (id INTEGER PRIMARY KEY, sha TEXT, vector BLOB, tokens BLOB)"
 _MISSING = (
@@ -62,7 +62,7 @@ class Embedding:
         import numpy as np
 
         words = (" ".join(words_of(text[:TEXT_CHARS])) for text in texts)
-        # Not as a batch, because its threads take longer to start than a question takes.
+        # Not in a batch, because starting its threads takes longer than encoding a question.
         encoded = (self._tokenizer.encode(text, add_special_tokens=False) for text in words)
         return [np.array(one.ids[:TEXT_TOKENS], np.uint16) for one in encoded]
 
@@ -77,9 +77,9 @@ class Embedding:
         return unit(out)
 
     def compare_words(self, asked: Mapping[str, float], texts: "Sequence[Tokens]") -> list[float]:
-        """Return how well each text has the words that are asked for, or words close to them.
+        """Score how well each text contains the words of a question, or similar words.
 
-        Each word counts with the closest word of the text, by its weight.
+        Each word scores its similarity to the closest word of the text, times its weight.
         """
         import numpy as np
 
@@ -88,13 +88,13 @@ class Embedding:
         joined = np.concatenate(texts)
         unique, at = np.unique(joined, return_inverse=True)
         rows = self._weights[unique].astype(np.float32)
-        # Sums over the tokens of each word; their lengths are added as if at right angles.
+        # Sum the token vectors of each word. Lengths are added as if the vectors were orthogonal.
         begins = self._begins_word[joined]
         texts_at = np.cumsum([0, *map(len, texts)])[:-1]
         begins[texts_at] = True
         words_at = np.flatnonzero(begins)
         squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows)[at], words_at)
-        # Not `@`, because starting the threads of a matrix product takes longer than this one.
+        # Not `@`, because starting the threads of a matrix product takes longer than this.
         dots = np.einsum("ij,kj->ik", rows, query)
         close = np.add.reduceat(dots[at], words_at) / np.sqrt(np.maximum(squares, 1e-9))[:, None]
         close = np.clip((close - UNRELATED) / (1 - UNRELATED), 0.0, 1.0)
@@ -156,7 +156,7 @@ class Vectors:
     def find_closest(
         self, text: str, count: int, also: Iterable[int], head: int
     ) -> dict[int, float]:
-        """Return how close the `count` closest memories, and those in `also`, are to a text."""
+        """Return the similarity of a text to the `count` closest memories and those in `also`."""
         import numpy as np
 
         if head != self._head:
@@ -205,7 +205,7 @@ class Vectors:
 
 
 REACH = {1: 0.3, 2: 0.15, -1: 0.15}
-"""Share of a score that passes from message m to m + d: an answer follows its question."""
+"""Share of a score passed on from message m to m + d, because an answer follows its question."""
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS placed (id INTEGER PRIMARY KEY, sha TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS places (session TEXT NOT NULL, message INTEGER NOT NULL,"
@@ -257,36 +257,36 @@ class Adjacency:
 
 
 QUERY_WORDS = 16
-"""The rarest words decide. A pasted page would match everything."""
+"""Only this many of the rarest words are searched. A pasted page would match everything."""
 COMMON_SHARE = 0.2
-"""A word in a larger share of memories does not select."""
+"""A word in a larger share of memories does not select any."""
 COMMON_FLOOR = 20
 """In a small store no word is too common."""
 READ_MEMORIES = 1_000
-"""Limit for ranked matches. Words that would add more cost more than they contribute."""
+"""Limit for ranked matches. Words with more matches cost more than they contribute."""
 CANDIDATES = 120
 COMMON_WEIGHT = 0.2
 """Score of a common word, as a share of the best match."""
 MEANING_WEIGHT = 1.0
 """Score of the closest meaning, as a share of the best match by words."""
 CLOSE_WORDS_WEIGHT = 9.0
-"""Score of a memory that has every word that is asked for, as a share of the best match."""
+"""Score of a memory with every word of the question, as a share of the best match."""
 COMPARED = 60
-"""So many of the best are compared word by word."""
+"""Number of best matches that are compared word by word."""
 NEAR = 0.15
 """A memory this close in meaning counts like one matching word."""
 CLOSE = 0.25
-"""A memory this close is relevant by itself. Other subjects stay below."""
+"""A memory this close is relevant without matching words. Other subjects stay below."""
 FEW_WORDS = 2
-"""One match among more words than this is chance."""
+"""If a question has more words than this, a single matching word is chance."""
 AROUND = 20
 FRESH_WEIGHT, FRESH_SECONDS = 0.04, 30 * 86_400.0
-"""Bonus of the newest memory, as a share of the best score, and the time in which it halves: it
-decides between memories that match about equally."""
+"""Bonus of the newest memory, as a share of the best score, and its half-life. It decides between
+memories that match about equally."""
 RARE_COUNT, RARE_ALONE_COUNT = 3, 5
-"""A word in so few memories is significant by itself: with meaning as a second witness, and alone."""
+"""A word in this few memories is significant: alone, or if the meaning matches too."""
 BEGINNING_CHARS, ENDING_CHARS = 5, 2
-"""A word that no memory has is looked for without its ending: a typing error, or half a compound."""
+"""A word that no memory has is searched without its ending: a typing error, or half a compound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +297,7 @@ class MemoryHit:
     description: str
     score: float
     is_significant: bool
-    """It matches by more than chance (see `is_enough`), or is next to such a memory."""
+    """It matches by more than chance (see `is_enough`), or is next to such a match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +334,7 @@ class MemorySearch:
         return Vectors(self._sql, embedding) if embedding else None
 
     def find(self, query: str, limit: int) -> list[MemoryHit]:
-        """Find memories for a question, best first and superseded ones last."""
+        """Find memories for a question, best first, superseded memories last."""
         head: int = self._sql.one("SELECT coalesce(max(id), 0) FROM commits")[0]
         if head != self._head:
             self._head = head
@@ -343,7 +343,7 @@ class MemorySearch:
         by_words = self._score_words(asked)
         meaning: Mapping[int, float] = {}
         if self._vectors:
-            with suppress(MemoryBusy):  # then new memories are found by words only
+            with suppress(MemoryBusy):  # if busy, new memories are found by words only
                 meaning = self._vectors.find_closest(query, CANDIDATES, by_words, head)
         base = _fuse(by_words, meaning)
         for id in base:

@@ -71,15 +71,15 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import BudgetSpent, LongholdError
 
 RESERVE = 0.9
-"""Part of the budget that a search on the whole conversation leaves for cheaper ones."""
+"""Part of the budget that a search on the whole conversation must leave for cheaper searches."""
 BATCH_MESSAGES, BATCH_SECONDS = 8, 43_200.0
-"""Waiting messages are searched when there are this many, or when they have waited for half a day:
-the price of a search hardly depends on how many it reads."""
+"""Waiting messages are searched when there are this many, or when they have waited for half a day,
+because the price of a search hardly depends on their number."""
 PACE, PATIENT_SECONDS = 0.75, 2 * 86_400.0
-"""Part of the budget that such a search leaves, until words have waited for two days: when little
-is left, fewer searches read more words each."""
+"""Part of the budget that such a search must leave until messages have waited for two days, so that
+with a small budget, fewer searches read more messages each."""
 IDLE_SECONDS = 300.0
-"""The user has left, so the words of this session are searched with the others that wait."""
+"""After this time the user has left, and the session's messages are searched with the others."""
 RETRY_SECONDS = 600.0
 CHARS_PER_TOKEN = 4
 STOPPED = "it was stopped: the session ended"
@@ -98,7 +98,7 @@ class LazyStore:
         commits: SharedCommits | None = None,
         claim: Callable[[MemoryStore], None] = lambda _store: None,
     ) -> None:
-        """`claim` takes the agent's own file edits before they are adopted."""
+        """`claim` stores the agent's own file edits before the user's edits are adopted."""
         self.place = place
         self._limits = limits
         self._commits = commits
@@ -116,7 +116,7 @@ class LazyStore:
         return self.exists or (self.team is not None and self.team.root.is_dir())
 
     def store(self) -> MemoryStore:
-        """Return the store, after claiming the agent's edits and adopting the user's."""
+        """Return the store, after storing the agent's edits and the user's."""
         is_new = self._store is None
         if self._store is None:
             self._store = MemoryStore(
@@ -153,13 +153,13 @@ class MemoryJobs:
     home: Path
     ask: AskFork | None
     unasked: Unasked | None
-    """Which reads the forks may use; None if they have no such tools."""
+    """Decides which files forks may read; None if forks have no reading tools."""
     background: Background
     notify: Callable[[str], None]
     caller: str = "run"
     """`chat` or `run`, compared with `memory.extract` and `dream.where`."""
     is_strict: bool = False
-    """The checkout is not trusted, so that every file counts as untrusted text."""
+    """The checkout is not trusted, so every file counts as untrusted text."""
     clock: Callable[[], float] = time.time
     store: LazyStore = field(init=False)
     dreams: DreamJobs = field(init=False)
@@ -173,7 +173,7 @@ class MemoryJobs:
     backlog: Backlog = field(init=False)
     _idle: asyncio.TimerHandle | None = None
     _failed_at: float = 0.0
-    """When a search of other sessions' words failed last."""
+    """When a search of other sessions' messages last failed."""
 
     def __post_init__(self) -> None:
         limits, team = self.engine.settings.memory, team_directory(self.root)
@@ -238,7 +238,7 @@ class MemoryJobs:
             self.notify(line(kept))
 
     def remind(self) -> None:
-        """Name the proposals that wait for the user, at every start until they are answered."""
+        """Remind the user of waiting proposals, at every start until they are answered."""
         with suppress(*TROUBLE):
             count = len(Inbox(self.store.store()).waiting()) if self.store.exists else 0
             if count:
@@ -262,7 +262,7 @@ class MemoryJobs:
         return self._recall().show(names, self._find_shown())
 
     async def _choose(self, asked: str) -> Sequence[str]:
-        """Let a model choose from the memories that are not in the view, if that can be paid."""
+        """Let a model choose from the memories that are not in the view, if the budget allows."""
         if not self.store.has_any or self.ask is None:
             return ()
         await retry_while_busy(self.store.store)
@@ -302,7 +302,7 @@ class MemoryJobs:
         try:
             if self._viewed.follow(history).has_written:
                 with suppress(MemoryBusy):  # the next turn or reader retries it
-                    self.store.store()  # before another process takes it for a manual edit
+                    self.store.store()  # before another process considers it a manual edit
             if self.ask is None or not _is_at_rest(engine):
                 return
             self._add_spending()
@@ -323,8 +323,8 @@ class MemoryJobs:
         self.budget.add_spending()
 
     def _offer_extraction(self, engine: Engine) -> None:
-        """Search on the conversation if that leaves half of the budget; else the words wait."""
-        if self.store.exists:  # another session may have searched this one's words
+        """Search the conversation if that leaves enough of the budget; else its messages wait."""
+        if self.store.exists:  # another session may have searched these messages
             store, session = self.store.store(), engine.log.header.session
             self._cursor.pass_over(read_extracted_cursor(store, session))
         upto = self._cursor.last
@@ -369,7 +369,7 @@ class MemoryJobs:
         return [one for one in self.backlog.list() if with_own or one.session != own]
 
     def _offer_backlog(self, *, with_own: bool) -> None:
-        """Search the words that wait, if the budget pays for a short prompt with them."""
+        """Search the waiting messages, if the budget pays for a short prompt with them."""
         waiting, job = self._waiting(with_own=with_own), self.background.job(EXTRACT)
         is_failing = 0 <= self.clock() - self._failed_at < RETRY_SECONDS
         if not waiting or job.is_busy or is_failing or not self.engine.log.is_open:
@@ -394,7 +394,7 @@ class MemoryJobs:
     async def _search_backlog(self, *, with_own: bool) -> None:
         assert self.ask is not None, "messages are searched only if a model is available"
         own, failed_at = self.engine.log.header.session, self._failed_at
-        self._failed_at = self.clock()  # until it is done
+        self._failed_at = self.clock()  # until the search is done
         await retry_while_busy(self.store.store)
         with suppress(BacklogBusy), self.backlog.hold():
             waiting = self._waiting(with_own=with_own)
@@ -465,13 +465,13 @@ class MemoryJobs:
         self.store.close()
 
     async def close(self) -> None:
-        """Search what waits, and give jobs some time, so that their reports reach the log."""
+        """Search the waiting messages, and give jobs some time to report to the log."""
         self._leave()
         if self._may_search and _is_at_rest(self.engine):
             with suppress(OSError):
                 self._offer_backlog(with_own=True)
         late = await self.background.drain(DRAIN_SECONDS, EXTRACT, DREAM)
-        if EXTRACT in late:  # a dream that is stopped reports that itself
+        if EXTRACT in late:  # a stopped dream reports this itself
             self._report(Failed(what=EXTRACT, error=STOPPED))
         with suppress(OSError):
             self._add_spending()

@@ -39,11 +39,11 @@ from longhold.core.settings.private_files import private_directory
 from longhold.errors import StoreError
 
 DATABASE = ".history.db"
-"""Hidden, so that it is not taken for a memory."""
+"""A hidden file, so that it is not mistaken for a memory."""
 SLACK = 1.0
 """Seconds by which a file system's clock may differ from the process's."""
 FILE_BYTES = 65_536
-"""A memory is a page, not an archive. This is sixteen times what recall shows."""
+"""Limit for one memory: sixteen times the part that recall shows."""
 LISTED_MEMORIES = 200
 """Number of newest descriptions from which a model chooses."""
 
@@ -85,9 +85,9 @@ class MemoryStore:
     ) -> None:
         """Open a store; `history` is its database, by default next to the files.
 
-        With `commits` it is one of several nodes that share them. While another process writes, a
-        call blocks for `wait_seconds`, then raises `MemoryBusy`. On an event loop use
-        `retry_while_busy` instead.
+        With `commits`, the store is one of several nodes that share them. While another process
+        writes, a call blocks for up to `wait_seconds`, then raises `MemoryBusy`. On an event loop,
+        use `retry_while_busy` instead.
         """
         self.root = root
         self.limits = limits or MemorySettings()
@@ -103,7 +103,7 @@ class MemoryStore:
         self.refresh()
 
     def refresh(self) -> None:
-        # While the shared commits cannot be reached, this node works with what it has.
+        # While the shared commits cannot be reached, this node works with its own copy.
         with suppress(StoreError):
             if self._replica.pull():
                 self._checkout.bring_up()
@@ -163,7 +163,7 @@ class MemoryStore:
         return dict(self.database.all("SELECT file, count FROM uses"))
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
-        """Add to the use counts. The most used memories keep their place in the index."""
+        """Add to the use counts. The most used memories come first in the index."""
         # A lost count does no harm, so a turn does not wait for the disk.
         with self.database.writing(is_lasting=False):
             for file, count in counts.items():
@@ -205,8 +205,7 @@ class MemoryStore:
             raise MemoryRefused(f"{change.file} contains a zero byte; a memory is text")
         if size > FILE_BYTES:
             raise MemoryRefused(
-                f"{change.file} has {size:,} bytes; a memory has at most {FILE_BYTES:,}. Keep what"
-                " matters"
+                f"{change.file} has {size:,} bytes; shorten it to at most {FILE_BYTES:,}"
             )
         refuse_secret(change.file, change.text)
 
@@ -214,13 +213,13 @@ class MemoryStore:
         """Revert a commit, the last one by default. Undoing an undo re-applies it."""
         self.adopt()
         reverted = self.history.commit(id or self.history.head)
-        # Later commits rebuilt the index, so its old text is only right for the last one.
+        # Later commits rebuilt the index, so its old text fits only the last commit.
         is_last = reverted.id == self.history.head
         changes = [
             MemoryChange(
                 file=one.file,
                 text=self.history.text(one.before) if one.before else None,
-                # A file that was changed since is a conflict, and not undone silently.
+                # A file that changed since then is a conflict.
                 expected=one.after,
                 reason=f"commit {reverted.id} was undone",
             )
@@ -287,7 +286,7 @@ class MemoryStore:
             )
 
         done = self._publish(self._replica.record_commit(record))
-        # A person may arrange the index by hand, but every session loads it, so its limits hold.
+        # The user may edit the index by hand, but its limits hold, because every session loads it.
         if indexes and not self._is_sound(indexes[0]):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done
@@ -295,8 +294,8 @@ class MemoryStore:
     def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
         """Remove edits of these files from disk, and return them as changes to be made.
 
-        `written` is when the caller wrote each file. Later edits, and texts that may not be stored,
-        are left to `adopt`.
+        `written` has the time at which the caller wrote each file. `adopt` takes later edits, and
+        reports texts that may not be stored.
         """
         with self.database.writing():
             found = {
@@ -363,7 +362,7 @@ class MemoryStore:
 
     def _publish(self, id: int) -> Commit | None:
         self._step("committed")
-        with suppress(MemoryBusy):  # it is committed; the next commit or opening writes the files
+        with suppress(MemoryBusy):  # already committed; the next commit or opening writes the files
             self._checkout.bring_up()
         return self.history.commit(id) if id else None
 
@@ -381,7 +380,7 @@ class MemoryStore:
 
 
 def erase_memories(root: Path, names: Sequence[str], limits: MemorySettings) -> None:
-    """Erase memories for good. The history of all memories of this place starts again."""
+    """Erase memories permanently. The history of this place's other memories starts again."""
     with MemoryStore(root, limits) as store:
         store.adopt()
         known = [name for name in names if name in store.versions()]

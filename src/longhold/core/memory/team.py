@@ -62,10 +62,10 @@ class TeamMemories:
     def write(
         self, memory: Memory, *, is_convention: bool = False, expected: str | None = None
     ) -> Path:
-        """Write a memory and the index; `expected` is the text the memory was made from."""
+        """Write a memory and the index. `expected` is the text that the memory replaces."""
         if not may_share(memory.type, is_convention=is_convention):
             raise MemoryRefused(
-                f"{memory.file} is of type {memory.type}, which stays private; keep it in your own store"
+                f"{memory.file} has the private type {memory.type}; keep it in your own store"
             )
         for found in find_secrets(memory.text):
             raise MemoryRefused(
@@ -108,7 +108,7 @@ class TeamMemories:
 
 
 def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
-    """Read a plain file below a directory. Symlinks on the way and longer files raise `OSError`."""
+    """Read a plain file below a directory. A symlink in the path or a longer file is refused."""
     *directories, last = Path(name).parts
     place = os.open(above, open_flags("O_RDONLY", "O_DIRECTORY"))
     try:

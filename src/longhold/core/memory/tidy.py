@@ -1,4 +1,4 @@
-"""Plan how to tidy memories without a model. The plan itself changes nothing.
+"""Plan how to tidy memories without a model. Planning changes nothing.
 
 A memory is removed only if another covers all of it. A contradicted memory is marked. Dead links
 become text, and changed sources are named in the front matter.
@@ -23,11 +23,11 @@ SHINGLE_WORDS = 3
 LEAST_SHINGLES = 4
 """A shorter text is a duplicate only if it has exactly the same words."""
 CROWDED = 50
-"""A shingle in more memories is a stock phrase and suggests no pair."""
+"""A phrase in more memories is common and does not suggest that two are alike."""
 VALUE_WORDS = 3
 """A longer value is a description, and two descriptions may both be true."""
 ENDED_SHARE = 0.5
-"""Share of an older memory's words that an ending must name to be about it."""
+"""Share of a memory's words that a newer "no longer" statement must repeat to supersede it."""
 
 _WORD = re.compile(r"[^\W_][\w.:/@+-]*[\w/]|[^\W_]")
 _NEGATION = re.compile(r"\b(?:not|no|never|without|cannot|none|\w+n't|\w+n’t)\b", re.IGNORECASE)
@@ -49,7 +49,7 @@ _UNIT = re.compile(r"(?:ms|s|sec|second|min|minute|h|hour|day|week|month|[kmg]i?
 _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
 _NAMES = ("name", "acronym")
-"""Kinds of values of which one subject may have several."""
+"""Kinds of values that one subject may have several of."""
 ALIKE_SHARE = 0.9
 """Share of a memory's shingles that its replacement must contain."""
 
@@ -111,7 +111,7 @@ class Statement:
     subject: tuple[str, ...]
     value: tuple[str, ...]
     kind: tuple[str, ...]
-    """The kind of the value, after the words before it. Values of one kind exclude each other."""
+    """The kind of the value and the words before it. Values of one kind exclude each other."""
     detail: tuple[str, ...]
     is_single: bool
     """The value is the whole statement, and a subject has one such value at a time."""
@@ -213,12 +213,12 @@ class TidyPlan:
     superseded: dict[str, str] = field(default_factory=dict)
     unlinked: list[str] = field(default_factory=list)
     unmarked: list[str] = field(default_factory=list)
-    """Files whose marks named missing memories."""
+    """Files that were marked as superseded by a missing memory."""
     stale: list[str] = field(default_factory=list)
 
 
 def most_removed(memories: int, settings: DreamSettings) -> int:
-    """Return the limit for one dream or search. The floor never empties a small store."""
+    """Return how many memories one dream or search may remove. A small store is never emptied."""
     floor = max(0, min(settings.removed_floor, memories - 1))
     return max(floor, int(memories * settings.removed_share))
 
@@ -232,10 +232,10 @@ def plan_tidying(
     replaced: Mapping[str, str] | None = None,
     most: int | None = None,
 ) -> TidyPlan:
-    """Plan what to merge, mark, unlink and doubt; `leave` is neither merged nor marked.
+    """Plan what to merge, mark, unlink and doubt. Files in `leave` are neither merged nor marked.
 
-    `replaced` maps files that are already gone to their replacements. `most` is how many more may
-    go.
+    `replaced` maps files that are already removed to their replacements. `most` is how many more
+    may be removed.
     """
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
     plan.replaced.update({file: kept for file, kept in (replaced or {}).items() if kept})
@@ -254,12 +254,12 @@ def _merge_duplicates(plan: TidyPlan, leave: frozenset[str], most: int) -> None:
         if len(plan.gone) >= most:
             return
         a, b = plan.memories.get(first.file), plan.memories.get(second.file)
-        if a is None or b is None:  # merged before
+        if a is None or b is None:  # already merged
             continue
         older, newer = sorted((a, b), key=lambda memory: (memory.created, memory.file))
         for kept, gone in ((older, newer), (newer, older)):
             if covers(kept, gone):
-                plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
+                plan.gone[gone.file] = (kept.file, f"{kept.file} contains all of it")
                 plan.replaced[gone.file] = kept.file
                 plan.memories[kept.file] = _inherit(kept, gone)
                 del plan.memories[gone.file]
@@ -308,7 +308,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
         target = _target(memory.file, written, {*plan.memories, *plan.replaced})
         if target in plan.replaced:
             kept = _replacement(target, plan)
-            # The anchor is dropped because it belonged to the other page.
+            # The anchor belonged to the other page.
             return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
         if target or find_in_repository(repository, written) or "://" in written:
             return link[0]
@@ -321,7 +321,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
 
 
 def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
-    """Redirect marks to the replacements of merged memories; drop marks of missing ones."""
+    """Redirect marks to the replacements of merged memories. Drop marks of missing memories."""
     by = _replacement(memory.superseded_by, plan)
     is_there = by in plan.memories and by != memory.file
     supersedes = tuple(file for file in memory.supersedes if file in plan.memories)

@@ -1,9 +1,9 @@
 """Detect whether a session read text that a stranger may have written.
 
-Sources are fetched pages, MCP tools, commands that download, tools that nobody declared, imported
-logs, and mail from a session that read such text. In a checkout whose settings are not trusted, every
-file and command counts. After that, new memories wait for the user's consent, because the text may
-have asked for them. Every way to write a memory asks `watch_session`.
+Sources are fetched pages, MCP tools, commands that download, undeclared tools, imported logs, and
+mail from a session that read such text. In a checkout whose settings are not trusted, every file
+and command counts. After such text, new memories wait for the user's consent, because the text may
+have asked for them. All code that writes memories checks `watch_session`.
 """
 
 import re
@@ -44,7 +44,7 @@ REACHING = {
     **dict.fromkeys(("cargo", "gem"), split_words("search info fetch")),
     "openssl": split_words("s_client"),
 }
-"""Programs of which only these subcommands reach another machine."""
+"""Programs that reach another machine only with these subcommands."""
 _VALUED = split_words("-C -c --git-dir --work-tree --namespace --config --prefix --context -H")
 """Options before a subcommand that take a value."""
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
@@ -59,7 +59,7 @@ OWN = split_words(
     "Agent AgentStop CallTool SendMessage TaskClaim TaskCreate TaskGet TaskList TaskUpdate ToolSearch"
     " memory"
 )
-"""Longhold's tools that are not described by name. What agents read is in their own logs."""
+"""Longhold's tools without a description by name. Agents' own logs show what agents read."""
 READING = ("read", "search", "shell")
 
 
@@ -67,7 +67,7 @@ class UntrustedInput:
     def __init__(self, *, is_strict: bool = False) -> None:
         """With `is_strict`, files and commands of the checkout count too."""
         self.by = ""
-        """What first brought such text; '' if nothing did."""
+        """The first source of such text, or ''."""
         self._is_strict = is_strict
         self._position = LogCursor()
         self._open: dict[str, str] = {}
@@ -97,7 +97,7 @@ class UntrustedInput:
 
 
 def _describe(name: str, declared: Mapping[str, ToolTraits]) -> Described:
-    """Describe a tool by what the program declared, or by its name. Others count as fetching."""
+    """Describe a tool by its declaration or its name. Unknown tools count as fetching."""
     kind = declared[name].kind if name in declared else ""
     if kind and kind != "other":
         return describe_kind(kind)
@@ -141,7 +141,7 @@ def _subcommand(arguments: Sequence[str]) -> str:
 
 
 def watch_session(engine: Engine, *, is_strict: bool = False) -> Callable[[], bool]:
-    """Return a function that reports whether the session or its agents read such text."""
+    """Return a function that reports whether the session or its agents read untrusted text."""
     own = UntrustedInput(is_strict=is_strict)
     return lambda: (
         bool(own.follow(engine.view.history))
@@ -150,7 +150,7 @@ def watch_session(engine: Engine, *, is_strict: bool = False) -> Callable[[], bo
 
 
 def has_outside(logs: Iterable[AgentLog], *, is_strict: bool = False) -> bool:
-    """Return whether one of these agents read such text. A damaged log counts as yes."""
+    """Return whether one of these agents read untrusted text. A damaged log counts as yes."""
     for log in logs:
         try:
             if UntrustedInput(is_strict=is_strict).follow(log.load().entries):
