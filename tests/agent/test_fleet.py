@@ -236,7 +236,7 @@ def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brai
     for id in ("a", "b"):
         waiting_session(tmp_path, id)
         added = [longhold("worker", "--add", "resume", id).stdout for _ in range(2)]
-        assert [line.split(": ")[1].strip() for line in added] == ["queued", "waits already"]
+        assert [line.split(": ")[1].strip() for line in added] == ["queued", "is already queued"]
     said, problems = worker("--until-done").communicate(timeout=SECONDS)
     assert sorted(said.splitlines()) == [f"resume of {id}: It is ripe." for id in ("a", "b")], (
         problems

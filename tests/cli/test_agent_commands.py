@@ -142,7 +142,7 @@ def test_a_pipe_that_says_nothing_does_not_hold_up_a_task(project):
     finally:
         os.close(reading)
         os.close(writing)
-    assert "Nothing came on stdin" in done.stderr
+    assert "No input on stdin" in done.stderr
     assert _said(json.loads(done.stdout)["session"])[0] == ["list the files"]
 
 
@@ -329,7 +329,7 @@ def test_what_only_looks_leaves_nothing_behind(tmp_path):
 @pytest.mark.filterwarnings("ignore:Can not control echo")
 def test_login_saves_a_key(project):
     done = _chat(project, "/login", "2", "sk-test-1234")
-    assert "It is used from the next session on" in done.stdout, done.stderr
+    assert "The next session uses it" in done.stdout, done.stderr
     saved = home() / "keys.json"
     assert json.loads(saved.read_text()) == {"OPENAI_API_KEY": "sk-test-1234"}
     assert saved.stat().st_mode & 0o777 == 0o600

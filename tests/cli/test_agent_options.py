@@ -22,7 +22,7 @@ def test_the_file_is_read_as_text(tmp_path):
 @pytest.mark.parametrize(
     ("content", "resume", "said"),
     [
-        (b"x", "newest", "a resumed one keeps its prompt"),
+        (b"x", "newest", "others keep their prompt"),
         (b" \n", "", "it is empty"),
         (b"\xff", "", "codec"),
         (None, "", "No such file"),

@@ -75,7 +75,7 @@ def test_a_session_without_usage_says_so(tmp_path):
     path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
     done = longhold("cache", path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "list.json: no call here reports its usage.\n"
+    assert done.stdout == "list.json: no call has recorded usage.\n"
 
 
 def test_forks_are_shown_as_such(tmp_path):

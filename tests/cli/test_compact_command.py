@@ -258,7 +258,7 @@ def test_a_preview_with_a_model_asks_it_and_says_what_that_cost(session, tmp_pat
     assert shown["preview"]["by"] == "model"
     assert "The migration of the login." in shown["preview"]["summary"]
     assert shown["usage"]["output_tokens"] > 0
-    assert "which are charged" in run(*words).output
+    assert "which you pay for" in run(*words).output
     assert history() == before
 
 

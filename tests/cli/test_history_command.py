@@ -70,7 +70,7 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
     ("words", "code", "reason"),
     [
         ([], 2, "give words to search for"),
-        (["x", "--id", "3"], 2, "--id opens a record"),
+        (["x", "--id", "3"], 2, "--id opens one record"),
         (["x", "--lines", "3"], 2, "needs --id"),
         (["--id", "nobody"], 5, "not a message or tool use"),
         (["--id", "3", "--lines", "9"], 5, "there is no line 9"),

@@ -211,7 +211,7 @@ def test_a_memory_is_shared_with_the_team(project):
     memory("share", "deploy.md")
     shared = (project / ".longhold" / "team" / "deploy.md").read_text()
     assert "On Tuesday." in shared and "s#1" not in shared
-    assert "team/deploy.md (rested on s#1)" in memory("log", "--gone")
+    assert "team/deploy.md (based on s#1)" in memory("log", "--gone")
     assert "On Tuesday." in memory("show", "team/deploy.md")
     memory("undo", "deploy.md")
     with pytest.raises(MemoryRefused, match="already"):

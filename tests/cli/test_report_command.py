@@ -124,7 +124,7 @@ def test_days_without_sessions_say_which_day_is_the_newest(agents):
     done = longhold("report", "--since", "1d")
     newest = json.loads(longhold("report", "--json").stdout)["newest_day"]
     assert (
-        done.stdout == f"No session in these days. The newest is of {newest}; give --since all.\n"
+        done.stdout == f"No session in these days. The newest is from {newest}; try --since all.\n"
     )
 
 

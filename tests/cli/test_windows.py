@@ -80,4 +80,4 @@ def test_other_commands_say_that_they_do_not_work(run):
         [line] = done.stderr.decode().splitlines()
         assert f"`longhold {name}` does not work on Windows" in line
     assert set(READING) < set(every_command())
-    assert b"Look back" in run("--help").stdout
+    assert b"Report on sessions" in run("--help").stdout

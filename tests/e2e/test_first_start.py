@@ -31,7 +31,7 @@ def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
         chat.see(
             "There is no key for the model yet.",
             "A key for Claude",
-            "A server of your own",
+            "Your own server",
         )
         chat.type("\r")
         chat.see("Key (it is not shown):")
@@ -79,7 +79,7 @@ def test_a_look_around_offline_needs_nothing_and_is_remembered_until_there_is_a_
 ):
     chat = Terminal(["chat"], tmp_path)
     try:
-        chat.see("Look around offline: a fixed plan, no model, nothing is sent")
+        chat.see("No model: try Longhold offline with a fixed plan; nothing is sent")
         chat.type("offline")
         chat.see("Who answers?  offline", gone=("A key for Claude",))
         chat.type("\r")

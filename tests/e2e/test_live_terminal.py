@@ -195,7 +195,7 @@ def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(c
     chat.see("Esc interrupts")
     for words, shown in (
         ("/context", "free until room is made"),
-        ("/cost", "no call here reports its usage"),
+        ("/cost", "no call has recorded usage"),
         ("/jobs", "No job is running."),
         ("/pin", "Nothing is pinned."),
         ("/history hang", "hang"),

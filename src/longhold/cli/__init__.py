@@ -18,7 +18,7 @@ import click
 from longhold.errors import ConfigError, LongholdError, StoreError
 
 COMMANDS = {
-    "Look back": {
+    "Report on sessions": {
         "report": "Show what your sessions cost, and what would have saved most.",
         "cost": "Show spending by purpose.",
         "context": "Show what fills the context window.",
@@ -61,7 +61,7 @@ HIDDEN = {
     "statusline": "Print a status line for Claude Code from its JSON on stdin, or for a FILE.",
     "worker": "Run jobs on sessions in a database: resumed turns, memories, notes.",
 }
-"""Commands that other programs start: clients by what `install` wrote, deployments by a unit file."""
+"""Commands that other programs start: clients after `install`, deployments with a unit file."""
 
 NEEDS = {
     "gateway": "gateway",
@@ -70,7 +70,7 @@ NEEDS = {
     "simulator": "simulator",
     "worker": "fleet",
 }
-"""Which extra a command needs, where a missing package is in more than one of them."""
+"""The extra that a command needs, if a missing package is in several extras."""
 
 READING = (
     *("report", "cost", "context", "cache", "explain", "history", "inspect", "replay"),
@@ -79,7 +79,7 @@ READING = (
 """Commands that also work on Windows: they read sessions and start no other program."""
 
 MARKS = (".git", "AGENTS.md", "CLAUDE.md")
-"""Files that make a directory and those below it a project."""
+"""Files that mark a directory as the root of a project."""
 
 
 class LazyGroup(click.Group):
@@ -194,7 +194,7 @@ def _complain(text: str) -> None:
 def _message(error: LongholdError | OSError) -> str:
     if isinstance(error, LongholdError):
         return str(error)
-    if isinstance(error, FileNotFoundError) and not error.filename:  # as Path.cwd() raises it
+    if isinstance(error, FileNotFoundError) and not error.filename:  # Path.cwd() raises this
         return "the current directory no longer exists; change to another one"
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; check the path and its permissions"

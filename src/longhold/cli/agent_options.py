@@ -1,6 +1,6 @@
-"""The agent that `run` and `chat` are given, and the options that shape it.
+"""Builds the agent of `run` and `chat` from their shared options.
 
-The agent itself is imported when one is started, so that a screen can be there before it.
+The agent's modules are imported only when it starts, so that the screen can appear first.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ class AgentOptions:
     system: Path | None
 
     def system_prompt(self) -> str:
-        """Read the user's own system prompt; a resumed session keeps the one it began with."""
+        """Read the user's own system prompt. A resumed session keeps its original prompt."""
         file = self.system
         if file is None:
             return ""
         if self.resume:
-            raise click.UsageError("--system is for a new session; a resumed one keeps its prompt")
+            raise click.UsageError("--system works only for new sessions; others keep their prompt")
         try:
             text = file.read_text(encoding="utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -66,9 +66,9 @@ class AgentOptions:
         source: str = "run",
         listener: Callable[[str], None] | None = show_notice,
     ) -> "AsyncIterator[Agent]":
-        """Run the agent that was asked for, in the current directory.
+        """Run the agent that the options describe, in the current directory.
 
-        Its model is opened in a thread: a screen that waits for it can still be typed into.
+        The model opens in a thread, so the user can type while the screen waits for it.
         """
         if self.offline and (self.model or self.base_url):
             raise click.UsageError("--offline asks no model: leave out --model and --base-url")
@@ -145,7 +145,7 @@ async def running_agent(
     from longhold.core.log.stores import default_store
     from longhold.core.models import open_model
 
-    user_home()  # because tools need it, and could only fail one by one
+    user_home()  # because without it every tool would fail
     fallback = settings.model.fallback
     agent = await build_agent(
         model,

@@ -30,9 +30,9 @@ from longhold.insight.remedies import cause_of
 def command(target: str, is_all: bool, as_json: bool) -> None:
     """Show how well the prompt cache was used, and why it broke.
 
-    TARGET is a session's id or a file; by default this project's newest session. First
-    what cold calls cost and why they were cold, then each of them, then what an ideal cache and
-    none would have cost, and when the cache expires. Forks are included.
+    TARGET is a session's id or a file; by default this project's newest session. Prints the cost
+    and causes of cold calls, each cold call, the cost with an ideal cache and without a cache, and
+    when the cache expires. Includes forks.
     """
     report(as_json, *_describe(open_target(target), is_all))
 
@@ -52,7 +52,7 @@ def _describe(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str
 
 def _lines(name: str, calls: list[CallReport], is_all: bool) -> Iterator[str]:
     if not calls:
-        yield f"{name}: no call here reports its usage."
+        yield f"{name}: no call has recorded usage."
         return
     total = sum_calls(calls)
     yield from _verdict(name, calls, total)
@@ -66,7 +66,7 @@ def _lines(name: str, calls: list[CallReport], is_all: bool) -> Iterator[str]:
     ideal, bare = dollars(sum(call.ideal_usd for call in calls)), dollars(total.bare_usd)
     yield f"{dollars(total.usd)}; with an ideal cache {ideal}, without one {bare}"
     if total.unpriced_calls:
-        yield f"{pluralize(total.unpriced_calls, 'call')} of models without a known price: left out"
+        yield f"{pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     if last := last_of_conversation(calls):
         yield _expiry(last)
 

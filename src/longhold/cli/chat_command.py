@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE = (
     "A key for Claude",
     "A key for OpenAI",
-    "A server of your own that speaks OpenAI's API (llama.cpp, vLLM, Ollama)",
-    "Look around offline: a fixed plan, no model, nothing is sent",
+    "Your own server with OpenAI's API (llama.cpp, vLLM, Ollama)",
+    "No model: try Longhold offline with a fixed plan; nothing is sent",
 )
 
 
@@ -99,12 +99,12 @@ _OPENING = (Configured, Framed, Switched)
 
 @click.command(epilog="Example: longhold chat --offline")
 @agent_options
-@click.option("--plain", "is_plain", is_flag=True, help="Line by line: for screen readers, pipes.")
+@click.option("--plain", "is_plain", is_flag=True, help="Print line by line, for screen readers.")
 def command(chosen: AgentOptions, is_plain: bool) -> None:
     """Talk to the agent.
 
-    It asks before using a tool that no rule allows; Esc or Ctrl-C stops it. For JSON there is
-    `longhold run --json`.
+    The agent asks before it uses a tool that no rule allows. Esc or Ctrl-C stops it. For JSON
+    output, use `longhold run --json`.
     """
     asyncio.run(_chat(chosen, is_plain=is_plain))
 
@@ -135,7 +135,7 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
         if not move.resume and all(
             isinstance(entry, _OPENING) for entry in agent.session.view.history
         ):
-            default_store().delete(agent.session.id)  # opened and closed, so nothing to resume
+            default_store().delete(agent.session.id)  # because nothing was said
 
     await screen.run(Chat(screen, open_session, commands).run(SessionMove(resume=chosen.resume)))
 
@@ -161,7 +161,7 @@ def _make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> 
                 shows_suggestions=not is_offline,
             )
         how = install_words("terminal")
-        say(f"Plain screen. For a live one: {how}. --plain hides this hint.", err=True)
+        say(f"Plain screen. For the live screen: {how}. --plain hides this hint.", err=True)
     from longhold.agent.terminal.plain_screen import PlainScreen
     from longhold.cli.run_command import show
 

@@ -77,7 +77,7 @@ class CompactArguments:
 
     @property
     def is_session(self) -> bool:
-        """True if named by a session id, so that it may be written to."""
+        """True if the target is a session, which may be changed, and not a file."""
         return self.target.header is not None and not Path(self.name).exists()
 
     @property
@@ -97,12 +97,12 @@ class CompactArguments:
         if self.start is not None and self.end is not None:
             raise click.UsageError("--from and --up-to exclude each other; choose one")
         if self.focus and not self.model:
-            raise click.UsageError("--focus is for a model's summary; name one with --model")
+            raise click.UsageError("--focus works only for a summary by a model; add --model NAME")
         if self.client and self.out:
-            raise click.UsageError("--for says where to write; leave out --out")
+            raise click.UsageError("--for and --out exclude each other; leave out --out")
         if not (self.is_preview or self.out or self.client or self.is_session):
             raise click.UsageError(
-                "files are never changed; give --for CLIENT to continue there, --out FILE, or --preview"
+                "files are never changed; add --for CLIENT, --out FILE or --preview"
             )
 
 
@@ -123,7 +123,7 @@ class CompactArguments:
 )
 @click.option("--model", default="", help="Let this model write the summary; costs a call.")
 @options.base_url
-@click.option("--edit", "edits", is_flag=True, help="Edit the summary in $EDITOR before its use.")
+@click.option("--edit", "edits", is_flag=True, help="Edit the summary in $EDITOR first.")
 @click.option("--out", type=click.Path(path_type=Path), help="New file to write the result to.")
 @click.option(
     "--for",
@@ -185,7 +185,7 @@ class CompactDone:
         else:
             if self.spent is not None:
                 spent = f"{self.spent.total_tokens:,} tokens"
-                yield f"asked    the model wrote this preview: {spent}, which are charged"
+                yield f"asked    the model wrote this preview: {spent}, which you pay for"
             yield ""
             yield self.shown.summary
 
@@ -239,7 +239,7 @@ async def _draft_and_apply(
 
 
 def _manner(arguments: CompactArguments) -> Manner:
-    """Make the summary refer to the session's log or the original file."""
+    """Tell the model where the full history is: in the log or in the original file."""
     if not arguments.is_session:
         return Manner(log=decode_path(Path(arguments.target.path or arguments.name).resolve()))
     frame = arguments.target.view.frame
@@ -272,7 +272,7 @@ def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
 
 
 def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
-    """Restore the session's files within its permissions. A preview runs no hooks."""
+    """Restore files within the session's permissions. A preview runs no hooks."""
     if not (arguments.is_session and arguments.directory.is_dir()):
         return CompactionHooks()
     directory = arguments.directory.resolve()

@@ -24,7 +24,8 @@ def command(context: click.Context, as_json: bool) -> None:
     """List every setting with its value, source and reason.
 
     Change them with `config set`, in settings.toml in the home directory, in a project's
-    .longhold/settings.toml, or in the environment as LONGHOLD_GROUP_KEY; later ones win.
+    .longhold/settings.toml, or in the environment as LONGHOLD_GROUP_KEY. Later places take
+    precedence.
     """
     if context.invoked_subcommand is None:
         _report(show_settings(Path.cwd()), as_json)
@@ -38,14 +39,14 @@ def get(name: str, as_json: bool) -> None:
     settings = show_settings(Path.cwd())
     found = [one for one in settings if one.name == name or one.name.startswith(f"{name}.")]
     if not found:
-        raise ConfigError(f"no setting {name!r}; `longhold config` lists all")
+        raise ConfigError(f"there is no setting {name!r}; `longhold config` lists all")
     _report(found, as_json)
 
 
 @command.command("set")
 @click.argument("name")
 @click.argument("value")
-@click.option("--project", "is_project", is_flag=True, help="For this project alone.")
+@click.option("--project", "is_project", is_flag=True, help="Set it for this project only.")
 @options.as_json
 def set_command(name: str, value: str, is_project: bool, as_json: bool) -> None:
     """Set NAME (group.key) to VALUE in your settings, or in the project's."""

@@ -29,9 +29,9 @@ FIGURE_COLUMNS, BAR_COLUMNS, WHOLE_BAR_COLUMNS = 26, 16, 60
 def command(target: str, model: str | None, as_json: bool) -> None:
     """Show what fills the context window.
 
-    TARGET is a session's id or a file; by default this project's newest session. The
-    size is the last one that the provider reported, plus an estimate of later messages. The
-    window is what the transcript proves, else the model's.
+    TARGET is a session's id or a file; by default this project's newest session. The size is the
+    last one that the provider reported, plus an estimate of later messages. The window is the one
+    that the transcript proves, or else the model's.
     """
     report(as_json, *_describe(open_target(target), model))
 

@@ -23,8 +23,8 @@ SAID_CHARS = 60
 def command(target: str, as_json: bool) -> None:
     """Show spending by purpose.
 
-    TARGET is a session's id or a file; by default this project's newest session. Costs
-    by model and kind of token, by source (the conversation, sub-agents, summaries), the most
+    TARGET is a session's id or a file; by default this project's newest session. Prints costs by
+    model and kind of token and by source (the conversation, sub-agents, summaries), the most
     expensive turns, and the cost without a cache. `longhold report` adds up all sessions.
     """
     report(as_json, *_describe(open_target(target)))
@@ -57,7 +57,7 @@ def _format_spent(tally: Tally) -> str:
 def bill_lines(name: str, found: Bill) -> Iterator[str]:
     total = found.total.tally
     if not total.calls:
-        yield f"{name}: no call here reports its usage"
+        yield f"{name}: no call has recorded usage"
         return
     yield f"{name}: {_format_spent(total)}"
     yield pluralize(total.calls, "call")

@@ -60,7 +60,7 @@ DAYS, DAY_LINES = 12, 40
 WEEKS, WEEK_LINES = 6, 150
 """Long files, which fill the window although old results are cleared."""
 TABLE_ROWS = 160
-"""Lines printed by the tests: more than one result may hold in this window."""
+"""Lines printed by the tests: more than the limit for one result in this window."""
 TEST_WORDS = (sys.executable, "-m", "unittest")
 
 WARES = "anchor beam cleat davit fender halyard keel ladder mast oar pulley rudder sail"
@@ -115,10 +115,9 @@ def _orders(title: str, count: int) -> str:
 
 
 def _demo_settings(*, is_filled: bool) -> Settings:
-    """Return the defaults for a small window with one layer active at a time.
-
-    Model-written notes would preempt compaction. With `is_filled`, no layer
-    works before the window is full and the model summarises it.
+    """Return the defaults for a small window with one layer active at a time. Notes by a model are
+    off, because they would preempt compaction. With `is_filled`, no layer acts until the window is
+    full and the model summarises it.
     """
     own = Settings()
     line = "" if is_filled else own.window.auto_line
@@ -133,13 +132,13 @@ def _demo_settings(*, is_filled: bool) -> Settings:
 
 
 COLUMNS = 100
-LINE_CHARS = 2_000  # `say` cuts for a terminal only
+LINE_CHARS = 2_000  # because `say` cuts lines only for a terminal
 TASK_CHARS = 70
 
 
 @dataclass(slots=True)
 class DemoLines:
-    """Shows the work in one rewritten line, and the first work of each layer in its own line."""
+    """Shows the work in one overwritten line, and each layer's first action in a separate line."""
 
     _stages: StageLines = field(default_factory=lambda: StageLines(LINE_CHARS))
     _said: set[str] = field(default_factory=set)
@@ -154,7 +153,7 @@ class DemoLines:
     def follow(self, agent: Agent, task: str) -> None:
         for line in self._stages.follow(agent.engine.view.history):
             kind = line.partition(":")[0]
-            if kind not in self._said:  # the end counts them
+            if kind not in self._said:  # because the summary at the end counts them
                 self._said.add(kind)
                 self.say(line)
         if sys.stderr.isatty():
@@ -180,14 +179,14 @@ def _last_screen(found: JsonObject) -> list[str]:
         "",
         f"tests     {found['tests_before']} before, {found['tests_after']} after",
         f"spilled   {len(spilled)} results, {human_size(sum(spilled))}, to disk with a preview",
-        f"cleared   {layers['cleared']} old results left the view where that was free or paid",
+        f"cleared   {layers['cleared']} old results left the view when that was free or paid off",
         f"compacted {len(made)} times; the model's call read "
         f"{percent(made[0]['prefix_read_share'] if made else 0.0, 1)} of its prompt from the cache",
         f"notes     updated {pluralize(notes['updates'], 'time')}, and replaced "
         f"{notes['compacted']} {'summary' if notes['compacted'] == 1 else 'summaries'} without a call",
         f"API rules {found['broken_rules'] or 'none broken'}",
         "",
-        f"{'':<22} {'with Longhold':>14}   let it fill, then summarise",
+        f"{'':<22} {'with Longhold':>14}   without: fill, then summarise",
         *(f"{name:<22} {own:>14}   {other}" for name, (own, other) in rows.items()),
         "",
         "All of it was simulated; nothing was spent or sent.",
@@ -200,7 +199,7 @@ def _last_screen(found: JsonObject) -> list[str]:
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
-    help="A new directory for the repository and its sessions, to look into afterwards.",
+    help="Keep the repository and its sessions in this new directory.",
 )
 @options.as_json
 def command(keep: Path | None, as_json: bool) -> None:
@@ -209,7 +208,7 @@ def command(keep: Path | None, as_json: bool) -> None:
     Needs no key and no network, and removes its files unless --keep names a directory.
     """
     if keep is not None and keep.exists() and any(keep.iterdir()):
-        raise click.UsageError(f"--keep {keep}: give a directory that is new or empty")
+        raise click.UsageError(f"--keep {keep}: choose a directory that is new or empty")
     shown = None if as_json else DemoLines()
     with ExitStack() as stack:
         place = keep.resolve() if keep else Path(stack.enter_context(TemporaryDirectory()))

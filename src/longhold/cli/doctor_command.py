@@ -47,9 +47,9 @@ class Finding:
 def command(as_json: bool) -> None:
     """Check this installation and print how to fix each problem.
 
-    Looks at settings, keys, extras, programs, disk, permissions and the clients, and sends a request through a
-    gateway to a simulated provider. The exit code is 1 if something is broken. Missing optional
-    parts do not change it.
+    Checks settings, keys, extras, programs, disk, permissions and clients, and sends a request
+    through a gateway to a simulated provider. The exit code is 1 if something is broken. Missing
+    optional parts do not affect the exit code.
     """
     checks = (_python, _disk, _settings, _programs, _extras, _keys, _clients, _gateway)
     findings = [finding for check in checks for finding in check()]
@@ -102,7 +102,7 @@ def _gateway() -> Iterator[Finding]:
 
 
 def _clients() -> Iterator[Finding]:
-    """Check what is installed in clients: a program that is gone fails in every session there."""
+    """Check the programs that `install` added to clients: one that is gone breaks every session."""
     for client in CLIENTS:
         fix = f"longhold install {client}"
         try:
@@ -111,7 +111,7 @@ def _clients() -> Iterator[Finding]:
             yield _finding(f"in {client}", False, str(error), "correct that file")
             continue
         if gone := [program for program in programs if not Path(program).exists()]:
-            yield _finding(f"in {client}", False, f"runs {gone[0]}, which is gone", fix)
+            yield _finding(f"in {client}", False, f"runs {gone[0]}, which does not exist", fix)
         elif programs:
             detail = f"installed, runs {programs[0]}"
             yield _finding(

@@ -22,9 +22,9 @@ from longhold.insight.explain import Act, ExplainedTurn, explain
 def command(target: str, as_json: bool) -> None:
     """Show turn by turn what changed the context and what that saved.
 
-    TARGET is a session's id or a file; by default this project's newest session. For
-    each turn: answers, tool calls, cost, the share read from the cache, and every change to what
-    the model sees with the tokens it saved.
+    TARGET is a session's id or a file; by default this project's newest session. For each turn it
+    prints the answers, tool calls, cost, share read from the cache, and every change to what the
+    model sees, with the tokens that the change saved.
     """
     report(as_json, *_describe(open_target(target)))
 

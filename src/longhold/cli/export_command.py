@@ -33,7 +33,7 @@ from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, 
 def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     """Write a session in another format.
 
-    SESSION is an id, the start of one, `newest`, or a file. The file contains what the model sees.
+    SESSION is an id, the start of an id, `newest`, or a file. It contains what the model sees.
     """
     target = open_target(session)
     id = str(uuid.uuid5(uuid.NAMESPACE_URL, decode_path(target.name)))
@@ -47,7 +47,7 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
         say(line, err=True)
     if lost:
         kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
-        say(f"left out, because {format} cannot hold it: {kinds}", err=True)
+        say(f"left out, because {format} has no place for it: {kinds}", err=True)
     if out is None:
         for piece in lines:
             encoded_out(piece)
@@ -76,4 +76,4 @@ def write_out(out: Path, lines: Iterable[bytes]) -> int:
     except FileExistsError:
         raise StoreError(f"{out} exists and is not overwritten; choose another name") from None
     except OSError as error:
-        raise StoreError(f"{out}: {error.strerror}; choose a writable place") from error
+        raise StoreError(f"{out}: {error.strerror}; choose a writable location") from error

@@ -26,26 +26,27 @@ DEFAULT_PORT = 8788
 @click.command(epilog="Example: longhold gateway --port 8788")
 @shared.host(help="Beyond this machine a token is required.")
 @shared.port(default=DEFAULT_PORT)
-@click.option("--upstream", default="", help="Where all requests go; by default to the provider.")
+@click.option("--upstream", default="", help="Forward to this address instead of the provider.")
 @click.option(
     "--token",
     envvar="LONGHOLD_TOKEN",
     default="",
-    help="What clients must send as x-longhold-token.",
+    help="The token that clients must send as x-longhold-token.",
 )
 @click.option(
     "--drain",
     default=0.0,
     metavar="SECONDS",
-    help="After SIGTERM, serve this much longer while /longhold/ready fails.",
+    help="After SIGTERM, keep serving for this long while /longhold/ready fails.",
 )
 @shared.as_json
 def command(host: str, port: int, upstream: str, token: str, drain: float, as_json: bool) -> None:
     """Manage the context of any client of the Anthropic or OpenAI API.
 
-    Point a client at it: ANTHROPIC_BASE_URL=http://127.0.0.1:8788, and for OpenAI's API
-    OPENAI_BASE_URL=http://127.0.0.1:8788/v1. GET /longhold/stats reports what each session cost
-    and what it would have cost without. `longhold wrap` does all of this for one command.
+    Point a client at the gateway with ANTHROPIC_BASE_URL=http://127.0.0.1:8788, or for OpenAI's API
+    with OPENAI_BASE_URL=http://127.0.0.1:8788/v1. GET /longhold/stats reports what each session
+    cost and what it would have cost without the gateway. `longhold wrap` does all of this for one
+    command.
     """
     from longhold.gateway.proxy import UPSTREAMS  # needs an extra
     from longhold.gateway.server import DASHBOARD, Drain, GatewayOptions, serve
@@ -61,7 +62,7 @@ def command(host: str, port: int, upstream: str, token: str, drain: float, as_js
     def announce(url: str) -> None:
         where = upstream or "the provider's own API"
         pages = f"{url}{DASHBOARD}/{options.key}/"
-        lines = [f"{url} manages what goes to {where}; Ctrl-C stops it.", f"Look at it: {pages}"]
+        lines = [f"{url} manages requests to {where}; Ctrl-C stops it.", f"Live page: {pages}"]
         found = {"url": url, "stats": f"{url}/longhold/stats", "pages": pages}
         report(as_json, found, lines)
 

@@ -38,7 +38,7 @@ from longhold.insight.words import SessionWords
 @click.option(
     "--id", help="Open a step or message (123 or '#123'), a range (41-57) or a tool use by its id."
 )
-@click.option("--in", "agent", type=click.Choice(list(agent_roots())), help="Only this agent's.")
+@click.option("--in", "agent", type=click.Choice(list(agent_roots())), help="Only from this agent.")
 @click.option("--lines", default="", help="With --id: only these lines, such as 40-80.")
 @click.option("--skip", default=0, help="Skip this many results.")
 @options.as_json
@@ -52,13 +52,13 @@ def command(
 ) -> None:
     """Search all sessions, or the whole history of one, or open a part of it.
 
-    With a QUERY alone, or with directories or several files as TARGETS, sessions are found: of
-    Claude Code, Codex, pi and Longhold, each with the record that answers best. With one TARGET (a
-    session's id, `newest`, or a file), the records of that session. QUERY is a question in plain
-    words; "a phrase" must occur in each result. file:PATH and kind:KIND (user, answer, error, edit,
+    With a QUERY alone, or with directories or several files as TARGETS, the command finds sessions
+    of Claude Code, Codex, pi and Longhold, each with its best match. With one TARGET (a session's
+    id, `newest`, or a file), it finds records of that session. QUERY is a question in plain words;
+    "a phrase" must occur in each result. file:PATH and kind:KIND (user, answer, error, edit,
     command, read, …) narrow the search. The search covers messages, answers, tool results and
-    summaries, also those since cleared, collapsed or compacted. --id prints a record exactly as it
-    was, and for an answer also the results of its calls.
+    summaries, also if they were cleared, collapsed or compacted. --id prints a record in its
+    original form, and for an answer also the results of its calls.
     """
     targets, query = _split_words(words, is_opening=id is not None)
     if id is None and not query.strip():
@@ -82,7 +82,7 @@ def command(
 
 def _split_words(words: tuple[str, ...], *, is_opening: bool) -> tuple[tuple[str, ...], str]:
     if is_opening and len(words) > 1:
-        raise click.UsageError("--id opens a record of one session, words search; choose one")
+        raise click.UsageError("--id opens one record, and words search; give only one of them")
     if is_opening or (len(words) == 1 and _is_target(words[0])):
         return words, ""
     return words[:-1], words[-1] if words else ""
@@ -91,7 +91,7 @@ def _split_words(words: tuple[str, ...], *, is_opening: bool) -> tuple[tuple[str
 def _is_target(word: str) -> bool:
     if word == NEWEST:
         return True
-    with suppress(OSError):  # words can be longer than a file's name
+    with suppress(OSError):  # because words can be longer than a file name
         if Path(word).exists():
             return True
     with suppress(LongholdError):
@@ -122,7 +122,8 @@ def _search_all(
 
 
 def _print_sessions(found: FoundSessions, query: str) -> None:
-    """Print each session with its best line, the matching words in bold, and how to read on."""
+    """Print each session with its best match, matching words in bold, and the command that shows
+    more."""
     question = parse_question(query)
     for place, session in enumerate(found.hits):
         when = f"{datetime.fromtimestamp(clamp_time(session.at)):%Y-%m-%d %H:%M}"
@@ -138,7 +139,7 @@ def _print_sessions(found: FoundSessions, query: str) -> None:
 
 
 def _history(target: CommandTarget) -> History:
-    """Open the history of a target. Does not create a directory for its index."""
+    """Open the history of a target, without creating a directory for its index."""
     directory = target.directory
     return History(
         lambda: target.history,

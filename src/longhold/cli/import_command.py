@@ -24,7 +24,8 @@ def command(file: Path, as_json: bool) -> None:
     """Import another agent's transcript as a session.
 
     Formats: Claude Code, Codex and pi sessions, Anthropic and OpenAI message lists, plain or
-    gzipped. The calls of sub-agents are billed to the session. The file itself is never changed.
+    gzipped. The calls of sub-agents count as calls of the session. The file itself is never
+    changed.
     """
     store, session = default_store(), new_id()
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:

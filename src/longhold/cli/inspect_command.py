@@ -25,12 +25,10 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
     """Write a page about a session: context, cache, money, changes.
 
     TARGET is a session's id or a file; by default this project's newest session. The page is one
-    file that opens offline; secrets are masked and long texts cut. --json prints its data instead.
+    file that opens offline, with secrets masked and long texts cut. --json prints the data instead.
     """
     if html is None and not as_json:
-        raise click.UsageError(
-            "give a file for the page with --html FILE, or print its data with --json"
-        )
+        raise click.UsageError("write the page with --html FILE, or print its data with --json")
     data = page_data(open_target(target), load_settings())
     if html is not None:
         page = render([row_of(data)], {data.id: data}).encode()
@@ -43,7 +41,7 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
 
 
 def write_page(path: Path, page: bytes) -> None:
-    """Write a private file. Replaces only another page."""
+    """Write a private file. An existing file is replaced only if it is a page."""
     if path.exists():
         with open_to_read(path, "page") as file:
             if file.read(len(DOCTYPE)) not in (DOCTYPE.encode(), b""):

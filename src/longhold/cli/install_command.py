@@ -7,7 +7,7 @@ from longhold.cli.output import ask_yes_no, json_out, say
 from longhold.core.settings.installation import install_words, is_installed
 from longhold.insight.clients.install import CLIENTS, plan
 
-RESTART = "The client reads this when it starts; `--undo` removes it."
+RESTART = "The client reads these files when it starts; `--undo` removes the changes."
 
 
 @click.command(epilog="Example: longhold install claude-code")
@@ -19,11 +19,10 @@ def command(client: str, undo: bool, yes: bool, as_json: bool) -> None:
     """Add Longhold to a client: status line, history, memory, compaction hook.
 
     The command first shows what would change in which file. Claude Code gets a status line
-    (context, cache warmth, money, what was avoidable), an MCP server with the history and the
-    project's memories, and a hook that keeps what a compaction is about to lose. Codex gets the
-    server. pi gets an extension with a status line, a search of the history, and what a compaction
-    left out. Run it again to repair it after Longhold has moved. --undo restores the files as they
-    were.
+    (context, cache warmth, cost, avoidable cost), an MCP server with the history and the project's
+    memories, and a hook that saves facts a compaction would lose. Codex gets the server. pi gets an
+    extension that shows a status line, searches the history, and restores facts that a compaction
+    lost. If Longhold moves, run the command again. --undo restores the original files.
     """
     changes = plan(client, undo=undo)
     for change in changes:

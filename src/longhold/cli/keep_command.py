@@ -14,9 +14,9 @@ from longhold.insight.clients.claude_code import keep, read_input
 def command(file: Path | None) -> None:
     """Restore facts that a compaction by Claude Code or pi loses.
 
-    Before it, Claude Code learns what its summary must keep: names in use and the user's words.
-    After it, the model gets what the summary still left out. Claude Code names the event on stdin.
-    With a FILE, the command prints what its last compaction left out.
+    Before a compaction, the hook tells Claude Code what its summary must keep: names in use and the
+    user's words. After it, the model gets the facts that the summary left out. Claude Code names
+    the event on stdin. With a FILE, the command prints what the last compaction in it left out.
     """
     given = {"transcript_path": str(file)} if file else read_input(sys.stdin.buffer.read())
     if said := keep(given):

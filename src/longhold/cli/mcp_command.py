@@ -15,8 +15,8 @@ import click
 def command(session: str, write: bool) -> None:
     """Offer a session's history, notes and memories to an MCP client.
 
-    The client starts this command itself and talks to it over stdin and stdout. It can search the
-    session, open any part of it, and read its notes and the project's memories.
+    The client starts this command itself and talks to it over stdin and stdout. The client can
+    search the session, open any part of it, and read its notes and the project's memories.
     """
     from longhold.insight.mcp_server import SessionServer  # needs an extra
 

@@ -44,7 +44,7 @@ MOST = 10**NUMBER_DIGITS - 1
 
 @contextmanager
 def memory_store(*, creates: bool = False) -> Iterator[MemoryStore]:
-    """Open the memories. A project without any gets a directory for them only if `creates`."""
+    """Open the memories. If there are none, create their directory only if `creates`."""
     with ExitStack() as stack:
         store = stack.enter_context(_open_store(*_chosen_agent(), stack, creates=creates))
         store.adopt()
@@ -81,15 +81,15 @@ def _open_store(agent: str, scope: Scope | None, stack: ExitStack, *, creates: b
 def command(agent: str, scope: Scope | None) -> None:
     """Show, search, edit, tidy, undo and export memories.
 
-    They are the current project's, or with --agent those that a kind of agent keeps for itself.
-    Each command prints JSON with --json.
+    By default the current project's, or with --agent those of a kind of agent. Each command prints
+    JSON with --json.
     """
 
 
 @command.command(epilog="Example: longhold memory status")
 @options.as_json
 def status(as_json: bool) -> None:
-    """Show the number of memories, the spending of memory, and what waits for a search or an answer."""
+    """Show the number and cost of memories, and the messages and proposals that wait."""
     with memory_store() as store:
         learning = learning_directory(home(), store.root)
         spending = MemoryBudget(
@@ -120,10 +120,10 @@ def status(as_json: bool) -> None:
 @click.option(
     "-n", "count", type=click.IntRange(min=1, max=MOST), default=SHOWN_COMMITS, show_default=True
 )
-@click.option("--gone", is_flag=True, help="List what was removed and can be restored.")
+@click.option("--gone", is_flag=True, help="List removed memories that can be restored.")
 @options.as_json
 def log(file: str, count: int, gone: bool, as_json: bool) -> None:
-    """Show who changed FILE, or any memory, and why, newest first."""
+    """Show the changes of FILE, or of all memories, with author and reason, newest first."""
     with memory_store() as store:
         if gone:
             stones = store.history.tombstones()
@@ -140,7 +140,7 @@ def log(file: str, count: int, gone: bool, as_json: bool) -> None:
 @click.argument("commit", type=click.IntRange(min=1, max=MOST), required=False)
 @options.as_json
 def diff(commit: int | None, as_json: bool) -> None:
-    """Show what COMMIT changed, line by line; the last one by default."""
+    """Show what COMMIT changed, line by line; by default the last commit."""
     with memory_store() as store:
         found = store.history.commit(commit or store.history.head)
         text = store.history.diff(found.changes)
@@ -151,7 +151,7 @@ def diff(commit: int | None, as_json: bool) -> None:
 @click.argument("what", default="")
 @options.as_json
 def undo(what: str, as_json: bool) -> None:
-    """Undo commit WHAT, the last by default; or restore memory WHAT."""
+    """Undo commit WHAT (by default the last), or restore the removed memory WHAT."""
     with memory_store() as store:
         number = _number(what or "0")
         done = store.bring_back(what) if number is None else store.undo(number)
@@ -192,7 +192,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 @click.option("--why", default="edited", help="Reason to record in the log.")
 @options.as_json
 def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
-    """Edit FILE, or a new one, in $EDITOR."""
+    """Edit FILE in $EDITOR, or create it."""
     name = check_memory_name(file)
     with memory_store(creates=True) as store:
         expected = store.version(name)
@@ -218,7 +218,7 @@ def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
     files = tuple(dict.fromkeys(files))
     with memory_store() as store:
         for file in files:
-            store.read(file)  # names a missing one before any is removed
+            store.read(file)  # because a missing one must be reported before any is removed
         changes = [
             MemoryChange(file=file, text=None, expected=store.version(file), reason=why)
             for file in files
@@ -237,7 +237,7 @@ def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
 def share(file: str, convention: bool, as_json: bool) -> None:
     """Move FILE to the team's memories in the repository.
 
-    Sessions never do this themselves. Memories about a person cannot be shared.
+    Sessions never share memories themselves. Memories about a person cannot be shared.
     """
     with memory_store() as store:
         if store.limits.team == "off":
@@ -246,12 +246,12 @@ def share(file: str, convention: bool, as_json: bool) -> None:
             )
         memory, team = store.memory(file), TeamMemories(team_directory(Path.cwd()))
         if any(one.file == file for one in team.memories()):
-            raise MemoryRefused(f"the team already has a memory {file!r}; change that one")
+            raise MemoryRefused(f"the team already has a memory {file!r}; edit that file")
         written = team.write(replace(memory, evidence=()), is_convention=convention)
         reason = f"{SHARED} as {written.relative_to(team.root.parent.parent)}"
         gone = MemoryChange(file=file, text=None, expected=store.version(file), reason=reason)
         done = store.commit([gone], by="person", why=f"{file} shared")
-        report(as_json, done, [f"{written} is the team's; commit it with the repository."])
+        report(as_json, done, [f"{written} is now a team memory; commit it with the repository."])
 
 
 @command.command(epilog="Example: longhold memory inbox --accept 3")
@@ -281,7 +281,7 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
 
 
 def _cite_evidence(stone: Tombstone) -> str:
-    return f" (rested on {', '.join(stone.evidence)})" if stone.evidence else ""
+    return f" (based on {', '.join(stone.evidence)})" if stone.evidence else ""
 
 
 def _list_waiting_elsewhere() -> Iterator[str]:
@@ -350,8 +350,8 @@ def dream_now(dry_run: bool, model: str | None, base_url: str, as_json: bool) ->
     """Tidy the project's memories in one commit.
 
     Merges duplicates, marks memories that a newer one contradicts, repairs links, lists sources
-    that changed, sorts the index. With a model also reviews the sessions since the last dream.
-    `longhold memory undo` undoes the commit; Ctrl-C stops it without a trace.
+    that changed, sorts the index. With a model, it also reviews the sessions since the last dream.
+    `longhold memory undo` undoes the commit. Ctrl-C stops the dream without changes.
     """
     settings = load_settings(Path.cwd())
     if model is not None:
@@ -369,7 +369,7 @@ def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
             return dream(store, settings.dream, repository=repository, is_trial=True)
         lock = DreamLock(store.root)
         if dead := lock.release_dead():
-            say(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
+            say(f"A dream in process {dead.pid} was killed and changed nothing.", err=True)
         with lock.hold():
             return dream(store, settings.dream, repository=repository)
 
@@ -377,7 +377,7 @@ def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
 async def _dream_with_model(
     name: str, base_url: str, settings: Settings, *, is_trial: bool
 ) -> DreamReport:
-    """Dream in a separate session, so that its calls are recorded and billed like any others."""
+    """Dream in a separate session, so that its calls are recorded like all others."""
     from longhold.cli.agent_options import running_agent
     from longhold.core.log.entries import Titled
     from longhold.core.models import open_model

@@ -34,13 +34,13 @@ from longhold.errors import LogLocked, LongholdError
 def command(session: str, edit: bool, as_json: bool) -> None:
     """Show or edit a session's notes.
 
-    SESSION is an id or `newest`. Lines between comments are generated from the log; everything else
-    was written by a model or a person and is never overwritten. Notes are generated for a session
-    that has none, and for another agent's file, which is never changed.
+    SESSION is an id or `newest`. Longhold generates the lines between comments from the log. It
+    never overwrites other lines, which a model or a person wrote. If a session has no notes, or for
+    another agent's file, the command prints generated notes.
     """
     if Path(session).exists():
         if edit:
-            raise click.UsageError("a file has no notes to change; import it first")
+            raise click.UsageError("the notes of a file cannot be changed; import it first")
         _show_file(open_target(session), as_json)
         return
     store = default_store()
@@ -57,7 +57,7 @@ def command(session: str, edit: bool, as_json: bool) -> None:
 
 
 def _run_over_store(store: Store, found: StoredSession, edit: bool, as_json: bool) -> None:
-    """Show or change notes that a store keeps with the log. Changes need the session's lock."""
+    """Show or change notes in a database. A change needs the session's lock."""
     if edit:
         with store.open(found.id) as log:
             kept = notes_of(log, template(home()))
@@ -93,7 +93,7 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
         with Log.open(session.path) as log:
             log.append(make_edit_entry(file.read(), file.read().page, last_noted(log.entries)))
     except LogLocked:
-        return  # the process that holds the session reads the page itself
+        return  # because the process that has the session open reads the page itself
     except LongholdError as error:
         say(f"the log could not record the edit: {error}", err=True)
 

@@ -7,11 +7,13 @@ import click
 
 def message_number(value: object) -> int:
     """Parse a message number, with or without the # of the output."""
-    from longhold.core.tools.history.catalogue import number_in  # deferred for a quick start
+    from longhold.core.tools.history.catalogue import (
+        number_in,
+    )  # deferred for a quick start
 
     n = number_in(str(value))
     if n is None:
-        raise click.BadParameter(f"{value!r} is not the number of a message; give one such as 12")
+        raise click.BadParameter(f"{value!r} is not a message number; give one such as 12")
     return n
 
 

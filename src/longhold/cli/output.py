@@ -1,4 +1,4 @@
-"""How commands print: JSON, lines of text, and progress.
+"""Functions for the output of commands: JSON, lines of text, and progress.
 
 All output goes through these functions, which remove characters that would control the terminal or
 reorder text.
@@ -25,7 +25,7 @@ PROGRESS_FLOOR_BYTES = 8 << 20
 
 
 _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Characters valid in JSON that a terminal may obey."""
+"""Characters that are valid in JSON but may control a terminal."""
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:

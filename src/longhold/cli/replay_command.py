@@ -53,7 +53,8 @@ def command(
     """Show what another policy would have cost on sessions you already have.
 
     TARGETS are transcripts of Claude Code, Codex or pi, logs of Longhold, directories of them, or
-    ids of sessions. Each is played again call by call, at its own pace, with a simulated cache; nothing is sent anywhere.
+    ids of sessions. The command replays each session call by call, with its recorded pauses and a
+    simulated cache. Nothing is sent anywhere.
     """
     files = [find_path(target) for target in targets]
     found = find_sessions(files)
@@ -124,14 +125,14 @@ def _verdict(done: ReplayReport) -> Iterator[str]:
     if done.broken_records or done.skipped_records:
         yield (
             f"{pluralize(done.broken_records, 'record')} could not be read;"
-            f" {done.skipped_records:,} are of kinds that no model sees"
+            f" {done.skipped_records:,} are of kinds that models do not see"
         )
     if is_estimated():
         yield f"token counts are estimates; for exact ones: {install_words('simulator')}"
     if (ratio := done.as_recorded.read_ratio) is not None:
-        yield f"the simulator reads {percent(ratio, 1)} of what was recorded as read from the cache"
+        yield f"the simulator reads {percent(ratio, 1)} of the recorded cache reads"
     if best := sum(done.at_best.values()):
-        yield f"at best {dollars(best)}: new tokens once, and nothing read that was not needed"
+        yield f"at best {dollars(best)}: each new token sent once, and only needed tokens read"
     for name, stands in standings(done.policies).items():
         yield from _standing(name, stands, done.policies)
 
@@ -157,4 +158,4 @@ def _standing(
         )
     for other in stands.less_regret:
         regret = policies[other].regret
-        yield f"  {other.replace('_', ' ')} has as large a context and a regret of {regret:,}"
+        yield f"  {other.replace('_', ' ')} has an equally large context and a regret of {regret:,}"

@@ -40,11 +40,11 @@ from longhold.insight.session_files import ID_CHARS, SessionFile, default_roots,
 from longhold.insight.session_index import SessionIndex, open_index
 
 RECENT_DAYS = 30
-"""Days covered by default; without a path, older sessions need --since."""
+"""Days covered by default. Without a path, older sessions need --since."""
 SHOWN = {"day": 14, "project": 8, "model": 8, "agent": 6, "source": 6, "session": 10}
-"""Rows per table in the overview; --by shows all of one."""
+"""Rows per table in the overview. --by prints one table in full."""
 NUMBERS_WIDTH = 39
-"""Columns that the figures of a row take; the name has the rest of the line."""
+"""Columns for the figures of a row. The name takes the rest of the line."""
 LEAST_NAME, MOST_WIDTH = 20, 110
 DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
@@ -71,12 +71,12 @@ def command(
 ) -> None:
     """Show what your sessions cost, and what would have saved most.
 
-    Without PATHS: the sessions of Claude Code, Codex, pi and Longhold where they keep them, of the
-    last 30 days. PATHS are directories or files. Sub-agents and summaries are included. Costs are
-    API list prices, also for sessions under a subscription; `--by block` and `--by week` show the
-    five-hour windows and the weeks that subscriptions count. `--by session` adds the least that any
-    policy could have paid. An index in Longhold's home keeps what
-    was read, so that the next report reads only what changed.
+    Without PATHS, the report covers the sessions of Claude Code, Codex, pi and Longhold of the last
+    30 days, in their usual directories. PATHS are directories or files. Sub-agents and summaries
+    are included. Costs are API list prices, also for sessions under a subscription; `--by block`
+    and `--by week` show the five-hour windows and the weeks that subscriptions count. `--by
+    session` adds the least that any policy could have paid. An index in Longhold's home directory
+    stores the figures, so that the next report reads only changed sessions.
     """
     if as_csv and (as_json or page):
         raise click.UsageError("--csv prints one table; leave out --json and --html")
@@ -108,7 +108,7 @@ def _report(roots: Sequence[Path], since: str, *, has_limits: bool) -> SpendingR
     files = find_sessions(roots)
     with fresh_index(files) as index:
         if has_limits:
-            label = f"Reading {pluralize(len(files), 'session')} for the least they could cost"
+            label = f"Reading {pluralize(len(files), 'session')} for their lowest possible cost"
             with progress_bar(sum(file.bytes for file in files), label) as advance:
                 index.find_limits(files, advance or (lambda _: None))
         return make_report(index, roots, since=since)
@@ -141,7 +141,7 @@ def _first_day(since: str) -> str:
 
 
 def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
-    """Yield the tables, and last what matters most, so that it is on the screen."""
+    """Yield the tables, and the most important lines last, so that they are on the screen."""
     if not found.sessions:
         yield from _explain_nothing(found, roots)
         return
@@ -167,7 +167,7 @@ def _width() -> int:
 
 def _explain_nothing(found: SpendingReport, roots: Sequence[Path]) -> Iterator[str]:
     if found.newest_day:
-        yield f"No session in these days. The newest is of {found.newest_day}; give --since all."
+        yield f"No session in these days. The newest is from {found.newest_day}; try --since all."
         return
     for agent, count in found.without_usage.items():
         yield f"{pluralize(count, f'{agent} session')} without usage: the cost is unknown."
@@ -192,7 +192,7 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
     if found.at_best_usd:
         yield (
             f"  at best {dollars(found.at_best_usd)} instead of {dollars(found.conversations_usd)} for the"
-            " conversations' calls: new tokens once, and nothing read that was not needed"
+            " conversations' calls: each new token sent once, and only needed tokens read"
         )
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
@@ -245,7 +245,7 @@ def _round(figure: Json) -> Json:
 
 
 def _cell(name: str) -> str:
-    """Keep a terminal from obeying an untrusted name, and a spreadsheet from evaluating it."""
+    """Make an untrusted name harmless for terminals and spreadsheets."""
     name = clean_text(name).strip()
     begins = unicodedata.normalize("NFKC", name[:1])
     return f"'{name}" if begins in ("=", "+", "-", "@") else name

@@ -32,14 +32,14 @@ TITLE_CHARS = 200
 def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     """Show sessions live in the browser, on this machine only.
 
-    PATHS are files or directories of sessions; by default those of Claude Code, Codex, pi and
-    Longhold, where they keep them. Files are followed while they grow. The printed address contains
-    a key: anyone who has it can read the sessions.
+    PATHS are files or directories of sessions; by default the directories of Claude Code, Codex, pi
+    and Longhold. Pages are updated while files grow. The printed address contains a key. Anyone who
+    has it can read the sessions.
     """
     from longhold.insight.pages.app import serve  # needs an extra
 
     settings, roots = load_settings(), list(paths) or default_roots()
-    with fresh_index(find_sessions(roots)):  # shows its progress
+    with fresh_index(find_sessions(roots)):  # prints its progress
         sessions = FollowedSessions(
             lambda: list_sessions(list(paths) or default_roots()),
             partial(read_session, settings=settings),

@@ -40,7 +40,7 @@ PARTS = {
     "export": ("Write a session in another format.", "export_command:command"),
     "forget": ("Erase a person's data for good.", "store_command:forget"),
     "import": ("Import another agent's transcript as a session.", "import_command:command"),
-    "migrate": ("Make or update the tables of a database.", "store_command:migrate"),
+    "migrate": ("Create or update the tables of a database.", "store_command:migrate"),
     "notes": ("Show or edit a session's notes.", "notes_command:command"),
 }
 
@@ -181,7 +181,7 @@ def _list_foreign(directory: Path | None) -> list[dict[str, Any]]:
 
 
 def session_summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
-    """Describe a session from the index of files, which lacks sessions in a database."""
+    """Describe a session from the index of files. Sessions in a database are not in this index."""
     if path is None:
         return SessionSummary(agent=OURS)
     return facts.get(index_path(Path(os.path.realpath(path))), SessionSummary())

@@ -15,20 +15,20 @@ from longhold.simulator.brains.by_name import ModelBrain, ReplayBrain, brain_by_
 
 
 @click.command(epilog="Example: longhold simulator --port 8787 --brain digest")
-@options.host(help="Anyone who can reach it can use it.")
+@options.host(help="Anyone who can reach this address can use the simulator.")
 @options.port(default=8787)
 @click.option(
     "--brain",
     default="digest",
     show_default=True,
-    help="What answers: digest, echo, scripted:PATH, replay:SESSION, or a model (claude-haiku-5-5).",
+    help="Who answers: digest, echo, scripted:PATH, replay:SESSION, or a model (claude-haiku-5-5).",
 )
 @options.as_json
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
     """Serve a local API with a faithful prompt cache.
 
-    It speaks the Messages API, chat completions and the Responses API. Point any client at it:
-    ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each request read
+    It implements the Messages API, chat completions and the Responses API. Point a client at it
+    with ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each request read
     from the cache, wrote to it and cost.
     """
     from longhold.simulator.server import serve  # needs an extra
@@ -44,7 +44,7 @@ def _brain(name: str) -> Brain:
     if name.startswith("scripted:"):
         script = Path(name.removeprefix("scripted:"))
         if not script.is_file():
-            raise click.UsageError(f"no script {script}; check the path")
+            raise click.UsageError(f"there is no script {script}; check the path")
         return brain_by_name("scripted", script.read_text(encoding="utf-8"))
     if name.startswith("replay:"):
         return ReplayBrain(_answers(name.removeprefix("replay:")))

@@ -55,13 +55,13 @@ from longhold.insight.transcripts.formats import FORMATS
 
 NAME_WORDS, NAME_CHARS = 6, 40
 LARGE_SHARE = 0.25
-"""A category that fills this share of the window gets advice."""
+"""`/context` gives advice about categories that fill this share of the window."""
 _ADVICE = {
     "tool results": "/compact summarises what was read and run; old results are cleared when it pays",
     "user messages": "long pastes fit better in a file that the model reads in part",
     "answers": "/compact summarises what was answered",
     "thinking": "/compact removes old thinking",
-    "tools": "servers with many tools can be taken out of the settings (`longhold doctor`)",
+    "tools": "remove servers with many tools from the settings (`longhold doctor`)",
     "instructions": "AGENTS.md is sent with every call; move rarely needed parts to another file",
     "images and documents": "/drop N removes messages with images from the view",
 }
@@ -148,7 +148,7 @@ async def login(context: SlashContext, rest: str) -> None:
     keys = {KEY_CLAUDE: ANTHROPIC, KEY_OPENAI: OPENAI}
     picked = await context.screen.choose("Which key?", list(keys))
     if picked is not None and await ask_key(context.screen, list(keys.values())[picked]):
-        context.screen.say("It is used from the next session on; /clear begins one.")
+        context.screen.say("The next session uses it; /clear starts one.")
 
 
 async def permissions(context: SlashContext, rest: str) -> None:
@@ -195,7 +195,7 @@ async def export(context: SlashContext, rest: str) -> None:
 
 
 async def _command_line(context: SlashContext, *words: str) -> None:
-    """Run a command of the command line and show its output. An editor gets the terminal."""
+    """Run a `longhold` command and show its output. An editor gets the terminal."""
     if "edit" in words or "--edit" in words:
         await context.screen.hand_over(lambda: _run(words))
         return
@@ -220,7 +220,7 @@ _PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
 def number(text: str) -> int:
     text = text.strip().removeprefix("#")
     if text and not text.isdecimal():
-        raise ConfigError(f"{text!r} is not a number; /explain and /history show them")
+        raise ConfigError(f"{text!r} is not a message number; /explain and /history show them")
     return int(text or 0)
 
 
@@ -393,7 +393,7 @@ async def dream(context: SlashContext, rest: str) -> None:
 
 
 _MODES = {
-    "ask": "ask before anything that is not proved harmless",
+    "ask": "ask before everything that is not proven harmless",
     "accept_edits": "edit files of the project without asking",
     "plan": "read and plan only",
     "bypass": "ask nothing",
@@ -428,7 +428,7 @@ async def mode(context: SlashContext, rest: str) -> None:
 
 
 async def model(context: SlashContext, rest: str) -> None:
-    """Change the model; ask first if the context does not fit its window."""
+    """Change the model. Ask first if the context does not fit its window."""
     agent, screen = context.agent, context.screen
     if not rest:
         names = known_models()

@@ -1,6 +1,6 @@
 """The slash commands of a chat: names and help. Their code is imported on use.
 
-Commands that only read a session run the command of the command line on it.
+Commands that only read a session run the `longhold` command of the same name.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ SLASH = {
         _command("/branch", "", "continue in a copy of this session"),
         _command("/clear", "", "start a new session"),
         _command("/resume", "[ID]", "switch to another session of this project"),
-        _command("/ask", "QUESTION", "ask outside the conversation, which does not change", always),
+        _command("/ask", "QUESTION", "ask a question outside the conversation", always),
         _command("/history", "QUERY", "search the whole history of this session", always),
         _command("/explain", "", "show turn by turn what changed the view", always),
         _command("/cost", "", "show spending by purpose, with overhead", always),
@@ -59,15 +59,15 @@ SLASH = {
         _command(
             "/memory",
             "[show|log|inbox|on|off...]",
-            "look after memories",
+            "show, search and edit memories",
             with_first("", "show", "log", "diff", "search"),
         ),
         _command("/remember", "TEXT", "keep TEXT as a memory of this project; also #TEXT"),
-        _command("/dream", "[try]", "tidy the project's memories; `try` only shows it"),
+        _command("/dream", "[try]", "tidy the project's memories; `try` only shows the changes"),
         _command("/jobs", "[kill N]", "list agents and work in the background; stop one", always),
         _command("/model", "[NAME]", "switch to another model"),
         _command("/login", "", "save a key for Claude or OpenAI"),
-        _command("/mode", "[MODE]", "how freely tools may run", with_first("next")),
+        _command("/mode", "[MODE]", "show or change the permission mode", with_first("next")),
         _command("/permissions", "", "list the mode and the rules in force", always),
         _command("/mcp", "", "list MCP servers and their tools", always),
         _command("/hooks", "", "list the hooks that are in force", always),

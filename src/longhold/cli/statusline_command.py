@@ -16,8 +16,8 @@ from longhold.insight.clients.known_status import read_stdin
 def command(file: Path | None) -> None:
     """Print a status line for Claude Code from its JSON on stdin, or for a FILE.
 
-    It shows how full the context is, how long the cache stays warm, what was spent, and how much of
-    that was avoidable.
+    The line shows how full the context is, how long the cache stays warm, the cost, and the
+    avoidable cost.
     """
     if file:
         say(clean_text(pi.status_line(file, time.time())))

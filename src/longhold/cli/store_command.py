@@ -36,11 +36,11 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
     """Copy sessions from one store to another.
 
     FROM and TO are directories, postgresql://… or `default`, which is the store that LONGHOLD_STORE
-    names or else this machine's files. Without SESSIONS all are copied. Sessions that exist in TO
-    are left as they are, so an interrupted copy can be repeated.
+    names, or else this machine's files. Without SESSIONS, all sessions are copied. Existing
+    sessions in TO are left unchanged, so you can repeat an interrupted copy.
     """
     if len({read_store_name() if place == "default" else place for place in (source, target)}) == 1:
-        raise ConfigError(f"FROM and TO are the same store; `default` is the one {VARIABLE} names")
+        raise ConfigError(f"FROM and TO are the same store; `default` is the one in {VARIABLE}")
     copied: list[str] = []
     there: list[str] = []
     with _open_place(source) as taken, _open_place(target) as given:
@@ -52,7 +52,7 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
                 _copy(taken, given, agent)
     lines = [f"{pluralize(len(copied), 'session')} copied."]
     if there:
-        lines.append(f"{pluralize(len(there), 'session')} there already, left as they are.")
+        lines.append(f"{pluralize(len(there), 'session')} already existed and were left unchanged.")
     report(as_json, {"copied": copied, "there_already": there}, lines)
 
 
@@ -71,8 +71,8 @@ def _copy(taken: Store, given: Store, name: str) -> bool:
 def check(place: str, as_json: bool) -> None:
     """Read every session and report damage.
 
-    Damaged entries, entries that have no effect, and bodies of results that are missing or are
-    not what was written.
+    Reports damaged entries, entries without effect, and bodies of results that are missing or
+    changed.
     """
     with _open_place(place) as store:
         found = {one.id: list(_problems(store, one.id)) for one in store.sessions()}
@@ -90,10 +90,8 @@ def check(place: str, as_json: bool) -> None:
 @click.argument("url", default="")
 @click.option("--show", is_flag=True, help="Only print the statements that would run.")
 def migrate(url: str, show: bool) -> None:
-    """Make or update the tables of a database.
-
-    Opening a store does this automatically. Use the command to look first, or if your programs may
-    not create tables.
+    """Create or update the tables of a database. Opening a store does this automatically. Use this
+    command to see the statements first, or if your programs may not create tables.
     """
     named = url or read_store_name()
     if "://" not in named:
@@ -141,7 +139,7 @@ def _problems(store: Store, id: str) -> Iterator[str]:
         if name not in beside:
             yield f"entry {entry.n}: the body {name} is missing"
         elif sha256_of(beside[name]) != entry.sha256:
-            yield f"entry {entry.n}: the body {name} is not what was written"
+            yield f"entry {entry.n}: the body {name} differs from what was written"
 
 
 @click.command(epilog="Example: longhold sessions forget user-7")
@@ -149,17 +147,17 @@ def _problems(store: Store, id: str) -> Iterator[str]:
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
-    help="Everything of a directory: its sessions and its memories.",
+    help="Erase the sessions and memories of this directory.",
 )
-@click.option("--tenant", metavar="NAME", help="Everything of a tenant of the database.")
+@click.option("--tenant", metavar="NAME", help="Erase everything of this tenant of the database.")
 @click.option(
     "--memory",
     "memories",
     multiple=True,
     metavar="NAME",
-    help="A memory of this directory; the history of its memories starts again.",
+    help="Erase a memory of this directory; the history of its memories starts again.",
 )
-@click.option("--words", metavar="TEXT", help="With IDs: only this text, which is replaced.")
+@click.option("--words", metavar="TEXT", help="With IDs: erase only this text.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @options.as_json
 def forget(
@@ -173,7 +171,7 @@ def forget(
 ) -> None:
     """Erase a person's data for good, with branches, indexes and copies on this machine.
 
-    Give whole ids. Backups, exports and other machines' copies are not reached.
+    Give whole ids. The command does not reach backups, exports and copies on other machines.
     """
     wanted = [bool(ids), directory is not None, tenant is not None, bool(memories)]
     if sum(wanted) != 1 or (words is not None and not (ids and words)):

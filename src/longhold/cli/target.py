@@ -69,7 +69,7 @@ def calibrate() -> Follower:
 
 
 def open_target(name: str) -> CommandTarget:
-    """Read a target: an existing path, else a session or SESSION/AGENT."""
+    """Read a target: an existing path, or else a session or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
         return _from_path(path)
@@ -101,22 +101,22 @@ def find_path(name: str) -> Path:
     found = find_session_file(name)
     if found is None:
         raise TranscriptError(
-            Path(name), "is not a file or a session; `longhold sessions` lists them"
+            Path(name), "is neither a file nor a session; `longhold sessions` lists sessions"
         )
     return found
 
 
 def find_session_file(id: str) -> Path | None:
-    """Find another agent's session by its id or a unique beginning of it."""
+    """Find another agent's session by its id or a unique beginning of the id."""
     found = find_by_id(id) or _find_indexed(id)
     if len(found) > 1:
         names = ", ".join(sorted(path.stem for path in found)[:3])
-        raise SessionNotFound(f"{id!r} matches several sessions: {names}; give more")
+        raise SessionNotFound(f"{id!r} matches several sessions: {names}; give more characters")
     return found[0] if found else None
 
 
 def _find_indexed(id: str) -> list[Path]:
-    """Find files by the ids that a report has read from them and listed."""
+    """Find files by the session ids that an earlier report stored in the index."""
     if len(id) < LEAST_ID_CHARS or not (home() / INDEX_NAME).exists():
         return []
     query = "SELECT path FROM sessions WHERE substr(session, 1, ?) = ? AND problem = ''"
@@ -154,7 +154,7 @@ def _from_store(store: Store, name: str) -> CommandTarget:
 
 
 def _from_log(path: Path) -> CommandTarget:
-    if home() / "stores" in path.parents:  # a copy, which may lack the files next to it
+    if home() / "stores" in path.parents:  # because a copy may lack the files next to it
         with suppress(SessionNotFound):
             default_store().files(path.stem)
     loaded = load(path)

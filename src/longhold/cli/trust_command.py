@@ -20,14 +20,14 @@ KINDS = ("hooks", "permissions", "mcpServers")
 @click.command(epilog="Example: longhold trust")
 @click.option("--yes", is_flag=True, help="Trust everything without asking.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print what is not trusted as JSON, without asking."
+    "--json", "as_json", is_flag=True, help="Print untrusted parts as JSON, without asking."
 )
 def command(yes: bool, as_json: bool) -> None:
     """Review what a project wants to run or allow, and trust it.
 
-    Shows the project's hooks, permission rules, servers, agents, commands, imports and git hooks that
-    you have not trusted yet, and asks about each. Nothing is used before you trust it, and a changed part
-    prompts again.
+    Shows the project's hooks, permission rules, servers, agents, commands, imports and git hooks
+    that you have not trusted yet, and asks about each. Longhold uses none of them before you trust
+    it, and prompts again after a change.
     """
     waiting = [
         (kind, section)
@@ -42,7 +42,7 @@ def command(yes: bool, as_json: bool) -> None:
     place = ground(Path.cwd(), settings=load_settings(Path.cwd()).instructions)
     imports = list_waiting_imports(
         place, trusted=load_trusted()
-    )  # those in subdirectories included
+    )  # including those in subdirectories
     if as_json:
         shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
         for one in imports:

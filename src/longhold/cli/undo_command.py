@@ -1,4 +1,4 @@
-"""`longhold undo`: undo a change of the view, or re-apply it; `pin` also writes this way."""
+"""`longhold undo`: undo a change of the view, or re-apply it. `pin` uses `writing` too."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,9 +31,9 @@ HANDOVER_SECONDS = 10.0
 def command(session: str, entry: int, is_redo: bool, as_json: bool) -> None:
     """Undo a change to what the model sees, or re-apply it.
 
-    ENTRY is a number that `longhold explain` shows; by default the newest change that took history out of
-    the view of SESSION. The model sees what it saw before, and no layer repeats the change by
-    itself. Nothing is removed from the log: --redo applies the change again.
+    ENTRY is a number that `longhold explain` shows; by default the newest change that removed
+    history from the view of SESSION. The model then sees what it saw before, and no layer repeats
+    the change by itself. The log keeps everything, and --redo applies the change again.
     """
     change = redo if is_redo else undo
     with writing(session) as engine:
@@ -48,7 +48,7 @@ def command(session: str, entry: int, is_redo: bool, as_json: bool) -> None:
 
 
 def open_for_writing(session: str) -> OpenLog:
-    """Open a session's log; ask a gateway that holds it to hand over."""
+    """Open a session's log. If a gateway has it open, ask the gateway to release it."""
     store = default_store()
     id = store.find(session, by_prefix=True).id
     wait_seconds = HANDOVER_SECONDS if id.startswith(GATEWAY) else 0.0
@@ -57,7 +57,7 @@ def open_for_writing(session: str) -> OpenLog:
 
 @contextmanager
 def writing(session: str) -> Iterator[Engine]:
-    """Open a session for writing. Leaves tool calls that a dead process left open."""
+    """Open a session for writing. Tool calls that a dead process left open stay open."""
     with open_for_writing(session) as log:
         yield Engine(log, load_settings())
 

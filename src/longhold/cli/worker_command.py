@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: longhold worker --add resume user-7")
 @click.option("--add", nargs=2, metavar="JOB SESSION", help="Queue a job and exit.")
-@click.option("--model", default="", help="The model, instead of the one that each session has.")
+@click.option("--model", default="", help="Use this model instead of each session's own.")
 @options.base_url
 @click.option("--mode", type=click.Choice(get_args(Mode)), help="The permission mode of tools.")
 @click.option("--at-once", default=1, metavar="N", help="Number of parallel jobs.")
@@ -40,9 +40,9 @@ def command(
     """Run jobs on sessions in a database: resumed turns, memories, notes.
 
     LONGHOLD_STORE names the database. A JOB is `resume` (continue a turn that waits for an answer),
-    `extract` (look for memories), `dream` (tidy the project's) or `notes`. Any number of workers
-    may run. If a worker dies, the others take over its jobs. Each job runs once. --json prints one
-    object per job.
+    `extract` (look for memories), `dream` (tidy the project's memories) or `notes`. Any number of
+    workers may run. If a worker dies, the others take over its jobs. Each job runs once. --json
+    prints one object per job.
     """
     url = read_store_name()
     if "://" not in url or url.startswith("file:"):
@@ -64,13 +64,13 @@ def command(
             kind: Any = add[0]
             job = job_for(default_store(), kind, add[1])
             is_new = await queue.put(job)
-            tell(job, "queued" if is_new else "waits already")
+            tell(job, "queued" if is_new else "is already queued")
 
     asyncio.run(work())
 
 
 def _is_not_told(record: logging.LogRecord) -> bool:
-    """Filter out the queue's traceback for a failure that was already reported in one line."""
+    """Drop the queue's traceback of a failure that was already reported in one line."""
     return not (record.exc_info and isinstance(record.exc_info[1], LongholdError))
 
 

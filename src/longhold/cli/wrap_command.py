@@ -26,8 +26,8 @@ def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     """Run a command with its context managed.
 
     Starts a gateway on a free port and stops it when the command ends. ANTHROPIC_BASE_URL and
-    OPENAI_BASE_URL point the command to the gateway, so no configuration changes. Prints the savings
-    to stderr and exits with the exit code of the command.
+    OPENAI_BASE_URL point the command to the gateway, so its configuration does not change. Prints
+    the savings to stderr and exits with the exit code of the command.
     """
     from longhold.gateway.wrapping import wrap  # needs an extra
 
@@ -37,7 +37,7 @@ def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
 
 
 LEAST_USD = 0.005
-"""Less is shown as $0.00."""
+"""Smaller amounts would be printed as $0.00."""
 
 
 def _saved_line(stats: JsonObject) -> str:

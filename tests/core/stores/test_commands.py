@@ -127,7 +127,7 @@ def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url
         connection.execute(change, (database._key(id)[0],))
         found = longhold("sessions", "check")
         assert found.returncode == 1
-        assert "is not what was written" in found.stdout
+        assert "differs from what was written" in found.stdout
         connection.execute(
             "DELETE FROM longhold.bodies WHERE session = %s", (database._key(id)[0],)
         )

@@ -223,7 +223,7 @@ def test_a_moved_installation_is_found_and_repaired(claude, codex, pi):
     found = {one["name"]: one for one in json.loads(longhold("doctor", "--json").stdout)}
     for client in ("claude-code", "codex", "pi"):
         assert found[f"in {client}"]["state"] == "broken"
-        assert "/old/venv/bin/longhold, which is gone" in found[f"in {client}"]["detail"]
+        assert "/old/venv/bin/longhold, which does not exist" in found[f"in {client}"]["detail"]
         assert longhold("install", client, "--yes").returncode == 0
     assert [path.read_text() for path in files] == good
     found = {one["name"]: one for one in json.loads(longhold("doctor", "--json").stdout)}

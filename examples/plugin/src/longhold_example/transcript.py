@@ -1,4 +1,5 @@
-"""A transcript format: lines such as `User: Hello` and `Agent: Hi`; other lines continue one."""
+"""A transcript format: lines such as `User: Hello` and `Agent: Hi`. Other lines continue a
+message."""
 
 import re
 from collections.abc import Iterator
