@@ -140,7 +140,10 @@ def shapes(chars: int) -> Iterator[tuple[str, str]]:
     for lead in ("<command-name>", "`", '"', "key = ", "[Request interrupted by user", "+", "<!--"):
         yield f"{lead!r} and spaces", lead + " " * chars
         yield f"{lead!r} and digits", lead + "9" * chars
-    for unit, end in (("<a href=", ">"), ("<a x='", "'>"), ("<!--", "-->"), ("(", ")"), ("{", "}")):
+    for unit, end in (
+        ("<a href=", ">"), ("<a x='", "'>"), ("<!--", "-->"), ("(", ")"), ("{", "}"),
+        ("<svg>", "</form>"), ("<svg>", "<form></form>"),
+    ):  # fmt: skip
         yield f"{unit!r}, one end", unit * (chars // len(unit)) + end
         yield f"{unit!r}, all ends", (unit * (chars // 10) + end * (chars // 10))
 

@@ -44,6 +44,12 @@ def test_what_repeats_without_an_end_is_read_in_time(reader, unit):
     assert slow.seconds_for(slow.READERS[reader], text) < slow.LIMIT_SECONDS
 
 
+@pytest.mark.parametrize("end", ["</form>", "<form></form>"])
+def test_open_elements_do_not_slow_down_the_others(end):
+    text = "<svg>" * 40_000 + end * 40_000
+    assert slow.seconds_for(slow.READERS["readable_text"], text) < slow.LIMIT_SECONDS
+
+
 def test_a_number_of_any_length_is_no_budget():
     assert slow.budget_in("+" + "9" * 400 + "k") == 0
     assert slow.budget_in("+500k go on") == 500_000

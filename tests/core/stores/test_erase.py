@@ -1,6 +1,8 @@
 """Erasure: after it, a person's words are in no file, table or index."""
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
 
@@ -127,6 +129,29 @@ async def test_one_text_is_blacked_out_wherever_it_is_repeated(
         session.user("Go on.")
         request = await session.prepare()
     assert "[redacted]" in str(request.kwargs["messages"])
+
+
+@pytest.mark.parametrize("text", ["Rue du Port 7\nGenève", "Zoë \U0001f40b"])
+async def test_a_text_is_blacked_out_however_it_was_written(store, project, text):
+    ways = [text, json.dumps(text), json.dumps(json.dumps(text))]
+    ways.append(re.sub(r"(?<=\\u)\w{4}", lambda digits: digits[0].upper(), ways[1]))
+    async with Session.open(
+        id="s", model=MODEL, directory=project, store=store, tools=[TOOL]
+    ) as session:
+        session.user("Look at " + " and ".join(ways))
+        call = {"type": "tool_use", "id": "t1", "name": "lookup", "input": {}}
+        await session.prepare()
+        await session.record(answer("r1", call))
+        session.tool_result("t1", (" and ".join(ways) + "\n") * 5_000)
+        await session.prepare()
+    store.redact("s", text)
+    found = store.files("s").find("s")
+    kept = [found.path, *(path for path in found.directory.rglob("*") if path.is_file())]
+    assert len(kept) > 1
+    for path in kept:
+        data = path.read_bytes()
+        assert b"[redacted]" in data
+        assert not [way for way in ways if way.strip('"').encode() in data]
 
 
 def test_one_memory_is_erased_with_its_history(project, monkeypatch):

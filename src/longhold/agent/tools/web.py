@@ -207,7 +207,9 @@ class _Reader(HTMLParser):
         self.parts: list[str] = []
         self.title = ""
         self._address = address
-        self._skipping: list[str] = []
+        self._skipping: dict[str, int] = {}
+        """By tag, how many elements were open around the outermost one."""
+        self._depth = 0
         self._in_title = False
         self._in_code = 0
         self._links: list[str] = []
@@ -225,7 +227,8 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SKIPPED:
-            self._skipping.append(tag)
+            self._skipping.setdefault(tag, self._depth)
+            self._depth += 1
         elif tag == "title":
             self._in_title = not self.title
         elif tag in _HEADINGS:
@@ -244,8 +247,10 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _SKIPPED:
-            if tag in self._skipping:
-                del self._skipping[self._skipping.index(tag) :]
+            self._depth = self._skipping.get(tag, self._depth)
+            self._skipping = {
+                t: depth for t, depth in self._skipping.items() if depth < self._depth
+            }
         elif tag == "title":
             self._in_title = False
         elif tag == "pre" and self._in_code:

@@ -4,18 +4,18 @@ This erases logs and everything derived from them. Indexes over all sessions are
 because a database keeps deleted rows, and rebuilt when needed.
 """
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from longhold.core.settings import home
 
 if TYPE_CHECKING:
     from longhold.core.log.store import Store
 
-TOMBSTONE = "[redacted]"
+TOMBSTONE = b"[redacted]"
 INDEXES = ("sessions.sqlite*", "history.sqlite*")
 
 
@@ -35,9 +35,18 @@ def remove_indexes(root: Path | None = None) -> None:
 
 
 def redact(data: bytes, text: str) -> bytes:
-    """Replace a text with a tombstone: as plain text, in JSON, and in JSON within JSON."""
-    plain = text
-    for _ in range(3):
-        data = data.replace(plain.encode(), TOMBSTONE.encode())
-        plain = msgspec.json.encode(plain).decode()[1:-1]
+    """Replace a text with a tombstone: as plain text, and in JSON up to three levels deep."""
+    forms = {text}
+    for _ in range(4):
+        for form in forms:
+            data = data.replace(form.encode(), TOMBSTONE)
+        forms = {written for form in forms for written in _write_json(form)}
     return data
+
+
+def _write_json(text: str) -> Iterator[str]:
+    """Yield the ways in which programs write a text in JSON."""
+    ascii_only = json.dumps(text)[1:-1]
+    yield ascii_only
+    yield re.sub(r"(?<=\\u)[0-9a-f]{4}", lambda digits: digits[0].upper(), ascii_only)
+    yield json.dumps(text, ensure_ascii=False)[1:-1]

@@ -22,7 +22,7 @@ import msgspec
 from longhold.core.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
 from longhold.core.log.cursor import earliest_now
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Swept
-from longhold.core.log.erasing import redact, remove_indexes, with_branches
+from longhold.core.log.erasing import TOMBSTONE, redact, remove_indexes, with_branches
 from longhold.core.log.log import AGENTS, agent_logs
 from longhold.core.log.results import DAY_SECONDS, DIRECTORY, Results, file_name, plan_sweep
 from longhold.core.log.shared import FileRecords, SharedRecords
@@ -351,11 +351,11 @@ class FileStore:
                     if path.match("history.sqlite*"):
                         path.unlink()
                         continue
-                    lines = path.read_bytes().splitlines(keepends=True)
-                    kept = [redact(line, text) for line in lines]
-                    if kept != lines:
-                        write_private(path, b"".join(kept))
-                        count += sum(a != b for a, b in zip(lines, kept, strict=True))
+                    data = path.read_bytes()
+                    kept = redact(data, text)
+                    if kept != data:
+                        write_private(path, kept)
+                        count += kept.count(TOMBSTONE) - data.count(TOMBSTONE)
         remove_indexes(self.root)
         return count
 
