@@ -1,10 +1,10 @@
 """`longhold trust`: imports that lead out of a project wait for a word, further down as well."""
 
 import json
+import subprocess
 
 import pytest
 
-from attacks.repositories import make_repository
 from command_line import longhold
 
 
@@ -42,7 +42,8 @@ def test_imports_are_listed_and_vouched_for(project, tmp_path):
 
 
 def test_git_hooks_are_shown_and_trusted_as_they_are(tmp_path):
-    place = make_repository(tmp_path / "project")
+    place = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", place], check=True)
     hook = place / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\n")
