@@ -21,7 +21,7 @@ from longhold.core.policy.clearing import (
     clear_paid,
     clear_stale,
 )
-from longhold.core.policy.threshold import WAIT_SHARE, Fullness, Weight, explain_floor
+from longhold.core.policy.threshold import WAIT_SHARE, Fullness, Weight, explain_floor, itemise
 from longhold.core.settings import Settings
 
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
@@ -66,8 +66,8 @@ class HistoryFacts:
     """"" if there is history to summarise, else why not."""
     floor: Callable[[], list[Weight]] = list
     """Content that no compaction removes."""
-    window: Callable[[], str] = lambda: ""
-    """What fills the window, in words."""
+    parts: Callable[[], list[Weight]] = list
+    """Everything that fills the window."""
     undone_tokens: Callable[[], int] = lambda: 0
     """The size before a compaction that the user undid and whose span is shown; or 0."""
     notes: Callable[[], str] = lambda: "there are no notes"
@@ -315,7 +315,8 @@ def _refuse_refilled(s: Situation) -> Plan | str:
         return ""
     if not s.full.is_blocked:
         return ""
-    return Refuse(f"{REFILLED}, and compacting does not help. {s.history().window()}")
+    why = f"{REFILLED}, and compacting does not help. {itemise(s.history().parts())}"
+    return Refuse(f"{why}. Or use a model with a larger window")
 
 
 def _refuse_floor(s: Situation) -> Plan | str:

@@ -15,13 +15,14 @@ from msgspec import Struct
 
 from longhold.core.log.entries import Framed
 from longhold.core.messages.measure import Measure, measure_json, measure_text
+from longhold.core.messages.text import cut, one_line
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import CostModel, Forecast, expect, need_usd
 from longhold.core.request.lifetime import Lifetime
 from longhold.core.settings import CostSettings, Settings, WindowSettings
 from longhold.core.view import View
 from longhold.core.view.gauge import ViewSize
-from longhold.core.view.items import Item, Spoken
+from longhold.core.view.items import Item, Result, Round
 from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
 from longhold.core.view.window import COST, Window, scale_tokens, window_for
 
@@ -196,76 +197,102 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
 
 LISTED = 6
+ABOUT_CHARS = 80
+ASK_LESS = "ask for less at a time"
 TOOL_ADVICE = "an agent that is given fewer tools (`tools=`) goes without it"
 MCP = "mcp__"
 
-FloorKind: TypeAlias = Literal["tools", "system", "instructions", "pinned", "restored", "waiting"]
+WeightKind: TypeAlias = Literal[
+    "tools", "system", "instructions", "pinned", "restored", "waiting", "message", "result"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    kind: FloorKind
+    """A part of the prompt."""
+
+    kind: WeightKind
     name: str
     tokens: int
     advice: str
+    is_fixed: bool = True
+    """No compaction removes it."""
+    id: str = ""
+    """The id of a tool call whose result this is, if it is shown."""
+
+    def __str__(self) -> str:
+        where = " in every request" if self.kind in ("tools", "system", "instructions") else ""
+        return f"{self.name}{where} ({self.tokens:,} tokens)"
 
 
-def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
-    found = (
-        Weight(kind=kind, name=name, tokens=round(weigh(measure)), advice=advice)
-        for kind, name, measure, advice in _parts(view)
-    )
+def weigh_parts(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
+    """List what fills the window, heaviest first."""
+
+    def make(part: _Part, *, is_fixed: bool = True) -> Weight:
+        kind, name, measure, advice, id = part
+        size = round(weigh(measure))
+        return Weight(kind=kind, name=name, tokens=size, advice=advice, is_fixed=is_fixed, id=id)
+
+    found, end = list(map(make, _list_frame(view.frame))), view.count_compactable()
+    for i, item in enumerate(view.items):
+        is_pinned, is_read = view.is_pinned(item), i < end
+        parts = _list_item(view, item, is_pinned=is_pinned, is_read=is_read)
+        found += [make(part, is_fixed=is_pinned or not is_read) for part in parts]
     return sorted((part for part in found if part.tokens), key=lambda part: -part.tokens)
 
 
-_Part: TypeAlias = tuple[FloorKind, str, Measure, str]
+def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
+    """List what no compaction removes, heaviest first."""
+    return [part for part in weigh_parts(view, weigh) if part.is_fixed]
 
 
-def _parts(view: View) -> Iterator[_Part]:
-    yield from _list_frame_parts(view.frame)
-    for item in view.items:
-        if view.is_pinned(item):
-            yield "pinned", f"pinned message #{item.id}", item.measure, "unpin it"
-    for item in view.items[view.count_compactable() :]:
-        if not view.is_pinned(item):
-            yield from _list_waiting(item)
+_Part: TypeAlias = tuple[WeightKind, str, Measure, str, str]
 
 
-def _list_frame_parts(frame: Framed | None) -> Iterator[_Part]:
+def _list_frame(frame: Framed | None) -> Iterator[_Part]:
     if frame is None:
         return
     for section in frame.sections:
         named, size = f"system section {section.name}", measure_text(section.text)
-        yield "system", named, size, "shorten the prompt"
+        yield "system", named, size, "shorten the prompt", ""
     for tool in frame.tools:
         name = str(tool.get("name"))
-        yield "tools", f"tool {name}", measure_json(tool), _tool_advice(name)
+        server = name.removeprefix(MCP).partition("__")[0]
+        advice = f"take the MCP server {server} out" if name.startswith(MCP) else TOOL_ADVICE
+        yield "tools", f"tool {name}", measure_json(tool), advice, ""
     if frame.instructions:
         advice = "shorten AGENTS.md or CLAUDE.md, or what they import"
-        yield "instructions", "instructions", measure_text(frame.instructions), advice
+        yield "instructions", "instructions", measure_text(frame.instructions), advice, ""
 
 
-def _tool_advice(name: str) -> str:
-    if not name.startswith(MCP):
-        return TOOL_ADVICE
-    server = name.removeprefix(MCP).partition("__")[0]
-    return f"take the MCP server {server} out"
+def _list_item(view: View, item: Item, *, is_pinned: bool, is_read: bool) -> Iterator[_Part]:
+    """List the parts of an item. A summary is omitted because it can be shortened."""
+    size = item.measure
+    if is_pinned:
+        yield "pinned", f"pinned message #{item.id}", size, "unpin it", ""
+    elif isinstance(item, Round) and is_read:
+        for result in item.results:
+            id = result.tool_use_id if result.cleared is None else ""
+            named = f"the result of {_name_call(view, result)}"
+            yield "result", named, result.seen_measure, ASK_LESS, id
+    elif isinstance(item, Round):
+        named = f"the calls of #{item.id}, whose results are not read yet"
+        yield "waiting", named, size, ASK_LESS, ""
+    elif item.kind == "restored":
+        named, advice = "content restored after each compaction", "lower compact.restore_tokens"
+        yield "restored", named, size, advice, ""
+    elif item.kind != "summary":
+        kind: WeightKind = "message" if is_read else "waiting"
+        named = f"message #{item.id}{'' if is_read else ', not answered yet'}"
+        yield kind, named, size, "shorten the message", ""
 
 
-def _list_waiting(item: Item) -> Iterator[_Part]:
-    """List items after everything compactable. A summary is omitted because it can be shortened."""
-    match item:
-        case Spoken(kind="summary"):
-            return
-        case Spoken(kind="restored"):
-            advice = "lower compact.restore_tokens"
-            yield "restored", "what was restored", item.measure, advice
-        case Spoken():
-            named = f"message #{item.id}, not answered yet"
-            yield "waiting", named, item.measure, "shorten the message"
-        case _:
-            named = f"the calls of #{item.id}, whose results are not read yet"
-            yield "waiting", named, item.measure, "ask for less at a time"
+def _name_call(view: View, result: Result) -> str:
+    use = view.use_of(result.tool_use_id)
+    if use is None:
+        return result.tool_use_id
+    about = next((value for value in use.input.values() if isinstance(value, str) and value), "")
+    return f"{use.name} {cut(one_line(about), ABOUT_CHARS)}".strip()
 
 
 def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0) -> str:

@@ -93,7 +93,7 @@ async def test_after_a_second_streak_no_model_is_asked_by_itself(talk):
 async def test_if_nothing_helps_the_work_stops_with_the_reason(talk):
     one = talk(*[SUMMARY] * 40)
     with pytest.raises(
-        ContextOverflow, match=r"does not help\. In the window: .*the result of Read /src/"
+        ContextOverflow, match=r"does not help\. By kind: .*the result of Read /src/"
     ):
         await quick(one, 20)
     assert one.failed.count(WHAT) == 3
@@ -114,7 +114,7 @@ async def test_instructions_that_leave_no_room_are_named(talk):
     one.engine.record(structs.replace(one.engine.frame, n=0, instructions="rule " * 9_000))
     await quick(one, 4)
     (thrash,) = [e for e in one.of(Failed) if e.what == WHAT]
-    assert "by the instructions in every request (" in thrash.error
+    assert "by instructions in every request (" in thrash.error
 
 
 async def test_a_window_that_fills_slowly_is_no_thrashing(talk):

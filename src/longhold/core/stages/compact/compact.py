@@ -28,7 +28,7 @@ from longhold.core.policy.decide import (
     Way,
     decide,
 )
-from longhold.core.policy.threshold import floor
+from longhold.core.policy.threshold import floor, weigh_parts
 from longhold.core.stages.collapse import drain
 from longhold.core.stages.compact.compose import Manner, Material, compose
 from longhold.core.stages.compact.draft import (
@@ -64,7 +64,6 @@ from longhold.core.stages.compact.thrash import (
     count_streaks,
     is_broken,
     is_thrashing,
-    itemise_window,
     relieve,
     shorten_unread,
 )
@@ -147,7 +146,7 @@ class Compaction:
             restores=self._restores,
             covers=partial(_explain_empty, engine, request),
             floor=cache(lambda: floor(view, engine.make_weigher())),
-            window=lambda: itemise_window(view, engine.make_weigher()),
+            parts=lambda: weigh_parts(view, engine.make_weigher()),
             undone_tokens=partial(self._find_undone, view),
             notes=partial(self._explain_no_notes, engine),
             streaks=lambda: count_streaks(past),

@@ -5,20 +5,18 @@ streak no model is called for summaries for a while; after the third, work stops
 between resets the count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
 
-from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Failed, Replied, Said
+from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Failed, Replied
 from longhold.core.messages import text_of
-from longhold.core.messages.measure import Measure, measure_result
-from longhold.core.messages.text import cut, one_line, pluralize
+from longhold.core.messages.measure import measure_result
+from longhold.core.messages.text import pluralize
 from longhold.core.policy.decide import REFILLED, WITHOUT_MODELS
-from longhold.core.policy.threshold import LISTED, Fullness, floor
+from longhold.core.policy.threshold import Fullness, floor, weigh_parts
 from longhold.core.stages.space import drops_thinking
 from longhold.core.turn.engine import Engine
-from longhold.core.view import View
-from longhold.core.view.items import Result, Round, Spoken
+from longhold.core.view.items import Round
 
 THRASH_TURNS = 3
 """If the window is full again after this many answers, something refilled it."""
@@ -29,21 +27,9 @@ THRASH_TIMES = 3
 WHAT = "thrash"
 CALM = 6
 """Compactions after which a stopped streak is forgotten. More than a streak has."""
-ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
 CLEARED = "This result filled the window again and again, and was cleared."
-ABOUT_CHARS = 80
 HEAVY_SHARE = 0.1
 """Share of the threshold: a single item this heavy is worth acting on."""
-
-
-class Culprit(NamedTuple):
-    tokens: int
-    said: str
-    id: str = ""
-    is_restored: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.said} ({self.tokens:,} tokens)"
 
 
 def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
@@ -52,17 +38,18 @@ def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
     Return a line for the user, and whether files are still restored after compactions.
     """
     line, done = engine.fullness().window.auto_tokens, list[str]()
-    found = _find_culprits(engine.view, engine.make_weigher())
-    heavy = [one for one in found if one.tokens >= HEAVY_SHARE * line]
+    found = weigh_parts(engine.view, engine.make_weigher())
+    # Results that the model has not read yet are not to blame: it asked for them only now.
+    heavy = [one for one in found if one.tokens >= HEAVY_SHARE * line and one.kind != "waiting"]
     why = f"{REFILLED}, by {heavy[0] if heavy else 'many small things'}"
     for one in heavy:
-        if one.is_restored and restores:
+        if one.kind == "restored" and restores:
             restores = False
             done.append("files are no longer shown again after a compaction")
         elif one.id and engine.fullness().used_tokens >= line:
-            text = f"{CLEARED} It was {one.said}; ask for less of it at a time."
+            text = f"{CLEARED} It was {one.name}; ask for less of it at a time."
             record_shortened(engine, {one.id: text}, why, "relieve")
-            done.append(f"{one.said} was cleared")
+            done.append(f"{one.name} was cleared")
     if count_streaks(engine.view.history) + 1 >= WITHOUT_MODELS:
         done.append("no model writes summaries for now, unless you request one")
     said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
@@ -119,48 +106,6 @@ def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness)
             case Failed(what=what) if what == WHAT:
                 streak, answers = 0, None
     return is_quick(full.used_tokens) and streak + 1 >= THRASH_TIMES
-
-
-def itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
-    """Describe what fills the window, and what the user can do about it."""
-    heaviest = "; ".join(map(str, _find_culprits(view, weigh)[:LISTED]))
-    return f"In the window: {heaviest}. {ADVICE}"
-
-
-def _find_culprits(view: View, weigh: Callable[[Measure], float]) -> list[Culprit]:
-    """List what fills the window, heaviest first."""
-    weights = floor(view, weigh)
-    names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
-    found = [
-        Culprit(sum(one.tokens for one in weights if one.kind == kind), f"{name} in every request")
-        for kind, name in names.items()
-    ]
-    rules = {e.n: e.sources for e in view.history if isinstance(e, Said) and e.sources}
-    # Results that the model has not read yet are not to blame: it asked for them only now.
-    for item in view.items[: view.count_compactable()]:
-        tokens = round(weigh(item.measure))
-        match item:
-            case Spoken(kind="restored"):
-                said = "content restored after each compaction"
-                found.append(Culprit(tokens, said, is_restored=True))
-            case Spoken(kind="said"):
-                files = ", ".join(source.file for source in rules.get(item.id, ()))
-                said = f"the rules of {files}" if files else f"message #{item.id}"
-                found.append(Culprit(tokens, said))
-            case Round():
-                for result in item.results:
-                    id = result.tool_use_id if result.cleared is None else ""
-                    said = f"the result of {_name_call(view, result)}"
-                    found.append(Culprit(round(weigh(result.seen_measure)), said, id))
-    return sorted(found, reverse=True)
-
-
-def _name_call(view: View, result: Result) -> str:
-    use = view.use_of(result.tool_use_id)
-    if use is None:
-        return result.tool_use_id
-    about = next((value for value in use.input.values() if isinstance(value, str) and value), "")
-    return f"{use.name} {cut(one_line(about), ABOUT_CHARS)}".strip()
 
 
 UNREAD_CHARS = (2_000, 1_000, 500, 200)
