@@ -55,6 +55,7 @@ from longhold.core.stages.compact.owner import (
 )
 from longhold.core.stages.compact.segment import (
     Segment,
+    is_summary,
     partial_segment,
     whole_segment,
 )
@@ -427,7 +428,7 @@ def _find_segment(engine: Engine, request: CompactRequest) -> Segment | None:
 def _explain_empty(engine: Engine, request: CompactRequest) -> str:
     if _find_segment(engine, request) is not None:
         return ""
-    if any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items):
+    if any(map(is_summary, engine.view.items)):
         return "everything is already compacted, and there is no newer answer"
     return "there is nothing to compact yet"
 

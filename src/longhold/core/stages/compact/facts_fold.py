@@ -23,11 +23,12 @@ from longhold.core.log.entries import (
 from longhold.core.messages import text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.compact.directives import DirectiveLedger
+from longhold.core.stages.compact.segment import is_summary
 from longhold.core.stages.facts.carried import bound_turns, shorten_turn
 from longhold.core.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
 from longhold.core.stages.facts.tool_steps import Todos, extract, gather
 from longhold.core.view import View, fold
-from longhold.core.view.items import Item, Spoken
+from longhold.core.view.items import Item
 
 
 class KnownFacts(NamedTuple):
@@ -121,7 +122,7 @@ class FactsFold:
         kept = (
             PriorSummary(id=item.id, text=self._mask(text_of(item.content)))
             for item in items
-            if _is_summary(item) and self._made_by.get(item.id) != "digest"
+            if is_summary(item) and self._made_by.get(item.id) != "digest"
         )
         told = Facts(
             turns=tuple(_join(self._turns, facts.turns)),
@@ -143,13 +144,9 @@ class FactsFold:
 
 
 def _fresh_order(items: Sequence[Item]) -> int:
-    if not any(map(_is_summary, items)):
+    if not any(map(is_summary, items)):
         return 0
-    return next((item.order for item in items if not _is_summary(item)), items[-1].order)
-
-
-def _is_summary(item: Item) -> bool:
-    return isinstance(item, Spoken) and item.kind == "summary"
+    return next((item.order for item in items if not is_summary(item)), items[-1].order)
 
 
 def _join(before: Sequence[TurnFacts], after: Sequence[TurnFacts]) -> list[TurnFacts]:

@@ -21,7 +21,7 @@ from longhold.core.stages.compact.draft import (
     make_gatherer,
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
-from longhold.core.stages.compact.segment import Segment, segment_before
+from longhold.core.stages.compact.segment import Segment, is_summary, segment_before
 from longhold.core.stages.notes.file import NotesPage
 from longhold.core.stages.notes.notes import KEEP_MOST_TOKENS, Notes, last_whole
 from longhold.core.stages.notes.update import SECTION_TOKENS
@@ -172,21 +172,20 @@ def has_text(item: Item) -> bool:
 
 
 def _skip_summary(items: Sequence[Item]) -> int:
-    summaries = [i for i, item in enumerate(items) if _is_spoken(item, "summary")]
-    first = summaries[-1] + 1 if summaries else 0
-    while first < len(items) and _is_spoken(items[first], "restored"):
+    first = max((i + 1 for i, item in enumerate(items) if is_summary(item)), default=0)
+    while first < len(items) and _is_restored(items[first]):
         first += 1
     return first
 
 
 def _skip_restored(items: Sequence[Item]) -> int:
     """Return where to start keeping: earlier messages precede outdated restored files."""
-    behind = (i + 1 for i, item in enumerate(items) if _is_spoken(item, "summary", "restored"))
+    behind = (i + 1 for i, item in enumerate(items) if is_summary(item) or _is_restored(item))
     return max(behind, default=0)
 
 
-def _is_spoken(item: Item, *kinds: str) -> bool:
-    return isinstance(item, Spoken) and item.kind in kinds
+def _is_restored(item: Item) -> bool:
+    return isinstance(item, Spoken) and item.kind == "restored"
 
 
 def _compose(

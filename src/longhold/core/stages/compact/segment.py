@@ -12,9 +12,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.measure import measure_content
 from longhold.core.stages.compact.owner import SummaryKind
 from longhold.core.tools.describe import description_of
-from longhold.core.tools.recovered import (
-    UNCHANGED,
-)
+from longhold.core.tools.recovered import UNCHANGED
 from longhold.core.view import View
 from longhold.core.view.items import Item, Result, Round, Spoken
 from longhold.core.view.tokens import CLAUDE, weigh
@@ -45,37 +43,28 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
     """Cover everything allowed; None if too little. `again` also covers a lone summary."""
     end = view.count_compactable()
     if again:
-        summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
-        end = max(end, *(i + 1 for i in summaries[-1:]), 0)
-        return _cut_at(view, end) if end else None
-    items = view.items[:end]
-    if len(items) < FEWEST_ITEMS or all(_is_summary(item) for item in items):
-        return None
-    return _cut_at(view, end)
-
-
-def _cut_at(view: View, end: int) -> Segment:
-    """Cover the items before `end`. A round behind it stays, and the summary leads up to it."""
-    items, tail = tuple(view.items[:end]), view.items[end:]
-    if not any(isinstance(item, Round) for item in tail):
-        return Segment(items=items)
-    return Segment(items=items, kind="up_to", kept=(tail[0].id, tail[-1].id))
+        summaries = [i + 1 for i, item in enumerate(view.items) if is_summary(item)]
+        return _cut_at(view, max(end, *summaries[-1:], 0))
+    return segment_before(view, end) if end >= FEWEST_ITEMS else None
 
 
 def segment_before(view: View, start: int) -> Segment | None:
     end = min(start, view.count_compactable())
-    items = tuple(view.items[:end])
-    if not items or all(_is_summary(item) for item in items):
-        return None
-    tail = view.items[end:]
-    kept = (tail[0].id, tail[-1].id) if tail else None
-    return Segment(items=items, kind="up_to" if kept else "full", kept=kept)
+    return None if all(map(is_summary, view.items[:end])) else _cut_at(view, end)
+
+
+def _cut_at(view: View, end: int) -> Segment | None:
+    """Cover the items before `end`. A round behind it stays, and the summary leads up to it."""
+    items, tail = tuple(view.items[:end]), view.items[end:]
+    if not any(isinstance(item, Round) for item in tail):
+        return Segment(items=items) if items else None
+    return Segment(items=items, kind="up_to", kept=(tail[0].id, tail[-1].id)) if items else None
 
 
 def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
     """Cover everything from a message on, or up to and including it, if that is enough."""
     item = view.item_of(pivot)
-    if item is None or (item.id != pivot and _is_summary(item)):
+    if item is None or (item.id != pivot and is_summary(item)):
         raise RequestRejected(_explain_missing(view, pivot))
     at = view.items.index(item)
     end = view.count_compactable()
@@ -105,7 +94,7 @@ def _explain_missing(view: View, n: int) -> str:
     return f"message {n} is in the summary #{by}; `undo {by}` takes that back, or cut at #{by}"
 
 
-def _is_summary(item: Item) -> bool:
+def is_summary(item: Item) -> bool:
     return isinstance(item, Spoken) and item.kind == "summary"
 
 
