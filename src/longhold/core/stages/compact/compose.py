@@ -28,78 +28,13 @@ from longhold.core.stages.compact.directives import (
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.segment import Segment
 from longhold.core.stages.compact.summary import prompt
-from longhold.core.stages.facts.facts import CommandFact, Facts, cite
+from longhold.core.stages.facts.facts import Facts
 from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 
-UNKNOWN = "[not found in the log]"
-CHECKED = frozenset({"id", "path"})
-"""Kinds of names that are never mere wording, so they can be checked against the log."""
-
-_FILE = re.compile(r"[\w-]\.\w{1,6}$")
-_PASS = re.compile(
-    r"\b(?:all|the)? ?tests? (?:suite )?(?:now )?(?:all )?(?:pass(?:es|ed|ing)?|(?:is|are) green)\b",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(r"\b(?:not|no|never|until|once|if|should|must|before|make)\b", re.IGNORECASE)
 _TURN = re.compile(r"^(?=[ \t]*T\d+ *\[#)", re.MULTILINE)
 """Reads like an entry of the user's messages, which only the engine lists."""
-_TESTS = re.compile(r"\b(?:test|pytest|tox|jest|vitest|rspec|ctest|check)\b", re.IGNORECASE)
-
-
-def mark_contradictions(written: str, facts: Facts, items: Sequence[Item]) -> str:
-    for name in _find_unknown(written, facts, items):
-        written = written.replace(name, f"{name} {UNKNOWN}", 1)
-    failed = _find_failed_run(facts)
-    if failed is None:
-        return written
-    mark = f" [the log says otherwise: `{failed.text}` failed {cite(failed.id)}]"
-    return "\n".join(_mark_line(line, mark) for line in written.split("\n"))
-
-
-def _mark_line(line: str, mark: str) -> str:
-    claim = _PASS.search(line)
-    if claim is None or _DENIED.search(line):
-        return line
-    return f"{line}{mark}"
-
-
-def _find_unknown(written: str, facts: Facts, items: Sequence[Item]) -> Iterator[str]:
-    names = [
-        name
-        for name, kind in find_names(written).items()
-        if kind in CHECKED and (kind == "id" or _FILE.search(name))
-    ]
-    if not names:
-        return
-    told = "\n".join((*_texts(facts), *(text_of(item.content) for item in items)))
-    for name in names:
-        key = name.rpartition("/")[2] if "/" in name else name.lstrip("#")
-        if key not in told:
-            yield name
-
-
-def _texts(facts: Facts) -> Iterator[str]:
-    for _, words in facts.words():
-        yield words.text
-    for _, step in facts.steps():
-        for name in ("text", "path", "about", "pattern", "added", "removed", "output", "error"):
-            if held := getattr(step, name, ""):
-                yield held
-    yield from (summary.text for summary in facts.prior)
-    yield from (todo.text for todo in facts.todos)
-
-
-def _find_failed_run(facts: Facts) -> CommandFact | None:
-    runs = [
-        step
-        for _, step in facts.steps()
-        if isinstance(step, CommandFact) and _TESTS.search(step.text)
-    ]
-    return runs[-1] if runs and runs[-1].has_failed else None
-
-
 INDEX_HEADING = "Names in use lately that are not above:"
 
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
@@ -396,8 +331,7 @@ def _write_digest(material: Material, budget_tokens: int, manner: Manner) -> str
 
 def _write_beside(material: Material, budget_tokens: int, written: Judged, manner: Manner) -> str:
     words = material.words(can_open=manner.has_history).text
-    quoted = _TURN.sub(f"{BAR} ", mask_secrets(written.text()))
-    judged = mark_contradictions(quoted, material.facts, material.segment.items)
+    judged = _TURN.sub(f"{BAR} ", mask_secrets(written.text()))
     left = budget_tokens - estimate_tokens(words) - estimate_tokens(judged)
     least = LIMITS.least_added_tokens + material.open_tokens
     added = material.parts.pieces.engine_part(max(left, least), judged)
