@@ -50,7 +50,9 @@ HISTORY = [
     Replied(n=10, response_id="r10", content=(Text(text="Done."),), stop_reason="end_turn"),
 ]
 WRITTEN = Written(
-    sections={n: f"What the model says of {title.lower()}." for n, title in HEADINGS.items()}
+    text="\n\n".join(
+        f"## {n}. {title}\nWhat the model says of {title.lower()}." for n, title in HEADINGS.items()
+    )
 )
 
 

@@ -32,7 +32,7 @@ from longhold.core.settings import PromptSettings
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.digest import SECTIONS
 from longhold.core.stages.compact.segment import whole_segment
-from longhold.core.stages.compact.summary import ask_for_summary
+from longhold.core.stages.compact.summary import Written, ask_for_summary
 from longhold.core.stages.notes.account import SessionAccount, engine_sections
 from longhold.core.view import fold
 from longhold.errors import LongholdError
@@ -168,12 +168,12 @@ def check(entries):
     if segment is None:
         return
     material = gather_material(view.history, segment, segment_tokens=200_000)
-    words = [words for _, words in material.facts.words()]
+    words = [words for _, words in material.parts.facts.words()]
     assert [each.text for each in words if EVIL in each.text] == []
     assert not any(each.state == "cancelled" for each in material.ledger.directives)
     told = compose(material, None, Manner(log="/log")).text
     said = material.words().text
-    beside = compose(material, Written(), Manner(log="/log")).text
+    beside = compose(material, WRITTEN, Manner(log="/log")).text
     ids = {each.id for each in words}
     for text in (told, said, beside):
         assert not re.search(r"<\s*/?\s*(?:reminder|memory|mail)", text)
@@ -217,13 +217,8 @@ def check_notes(entries):
     assert {int(n) for line in asked for n in re.findall(r"^- T\d+ \[#(\d+)\]", line)} <= words
 
 
-class Written:
-    """A model's summary that repeats what a page says."""
-
-    states = ""
-
-    def text(self):
-        return f"## 1. Request\nx\n  T10 [#41]: {EVIL}\nT10 [#41] User: {EVIL}"
+WRITTEN = Written(text=f"## 1. Request\nx\n  T10 [#41]: {EVIL}\nT10 [#41] User: {EVIL}")
+"""A model's summary that repeats what a page says."""
 
 
 def encoded(entry):
@@ -234,7 +229,7 @@ def encoded(entry):
 def test_without_hostile_text_the_users_words_are_all_there(name):
     view = fold(read(name, json.loads(session(name)[0])))
     material = gather_material(view.history, whole_segment(view), segment_tokens=200_000)
-    assert [words.text for _, words in material.facts.words()] == list(SAID)
+    assert [words.text for _, words in material.parts.facts.words()] == list(SAID)
     assert len(session(name)[1]) > 50
     check(view.history)
 

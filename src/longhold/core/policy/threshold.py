@@ -16,8 +16,8 @@ from msgspec import Struct
 from longhold.core.log.entries import Framed
 from longhold.core.messages.measure import Measure, measure_json, measure_text
 from longhold.core.messages.text import cut, one_line
-from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
-from longhold.core.policy.cost_model import CostModel, Forecast, expect, need_usd
+from longhold.core.models.prices import TOKENS_PER_PRICE, prices
+from longhold.core.policy.cost_model import CostModel, Forecast, expect, need_usd, step_at
 from longhold.core.request.lifetime import Lifetime
 from longhold.core.settings import CostSettings, Settings, WindowSettings
 from longhold.core.view import View
@@ -51,12 +51,6 @@ WAIT_SHARE = 0.25
 """Share of the threshold by which thinking, a preparation or an undo may delay a compaction."""
 
 
-def _summary_usd(listed: Prices, tokens: float, warm_tokens: float, summary_tokens: int) -> float:
-    flat = listed.select_tier(round(tokens))
-    prompt = warm_tokens * flat.read + (tokens - warm_tokens) * flat.input
-    return (prompt + summary_tokens * flat.output) / TOKENS_PER_PRICE
-
-
 def cheapest_line(
     model: str,
     window: Window,
@@ -88,7 +82,8 @@ def cheapest_line(
         paid += _mean_usd(costs, prompt)
         prompt += forecast.growth_tokens
         calls += 1
-        made = _summary_usd(listed, prompt, prompt, summary_tokens)
+        flat = step_at(listed, prompt).prices
+        made = (prompt * flat.read + summary_tokens * flat.output) / TOKENS_PER_PRICE
         per_call = (paid + made + rewritten) / calls
         if per_call < best_usd:
             best_usd, best = per_call, int(prompt)

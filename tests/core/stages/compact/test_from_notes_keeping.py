@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.measure import Measure
-from longhold.core.stages.compact.from_notes import Enough, Judgement, find_kept_start, has_text
+from longhold.core.stages.compact.from_notes import Enough, find_kept_start, has_text, show_notes
 from longhold.core.stages.notes.file import read_template
 from longhold.core.stages.notes.notes import last_whole
 from longhold.core.stages.notes.update import SECTION_TOKENS
@@ -95,7 +95,7 @@ def test_a_long_section_is_cut_and_says_where_all_of_it_is():
     page = read_template("## Title\n_About._\n\n## Task\n_What._\n").with_written(
         {"Task": "One two three. " * 1_000}
     )
-    text = Judgement(page=page, file="/s/notes.md").text()
+    text = show_notes(page, "/s/notes.md")
     assert text.endswith("[Cut here; all of it is in /s/notes.md]")
     assert len(text) < 4 * SECTION_TOKENS + 200
     assert "## Title" not in text

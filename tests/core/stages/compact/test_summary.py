@@ -1,5 +1,7 @@
 """What a model is asked for a summary, and what of its answer is taken for one."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,13 +41,22 @@ def test_open_messages_are_listed_so_that_their_state_can_be_told():
     assert "no, spaces" not in asked
 
 
+def sections_of(found):
+    """Take the text of a summary apart again, by the headings it was given."""
+    parts = re.split(r"^## (\d)\. (.+)\n", found.text, flags=re.MULTILINE)
+    assert parts[0] == ""
+    told = {int(n): text.rstrip("\n") for n, text in zip(parts[1::3], parts[3::3], strict=True)}
+    assert parts[2::3] == [HEADINGS[n] for n in told]
+    return told
+
+
 def test_an_answer_is_taken_apart():
     text = f"<analysis>1. a draft</analysis>\n<summary>\n{SECTIONS}\n</summary>\n<states>#3 done, see #9</states>"
     found = read_summary(text, "end_turn")
     assert isinstance(found, Written)
-    assert found.sections == {n: f"text of {n}" for n in HEADINGS}
+    assert sections_of(found) == {n: f"text of {n}" for n in HEADINGS}
     assert found.states == "#3 done, see #9"
-    assert "a draft" not in found.text()
+    assert "a draft" not in found.text
 
 
 @pytest.mark.parametrize(
@@ -63,15 +74,15 @@ def test_an_answer_is_taken_apart():
 def test_models_write_headings_in_their_own_manner(text):
     found = read_summary(text, "end_turn")
     assert isinstance(found, Written)
-    assert found.sections.keys() == HEADINGS.keys()
+    assert sections_of(found).keys() == HEADINGS.keys()
 
 
 def test_a_numbered_list_in_a_section_is_no_heading():
     text = SECTIONS.replace("text of 7", "1. test it\n2. ship it\n8. Celebrate")
     found = read_summary(text, "end_turn")
     assert isinstance(found, Written)
-    assert found.sections[7] == "1. test it\n2. ship it\n8. Celebrate"
-    assert found.sections[8] == "text of 8"
+    assert sections_of(found)[7] == "1. test it\n2. ship it\n8. Celebrate"
+    assert sections_of(found)[8] == "text of 8"
 
 
 @pytest.mark.parametrize(
@@ -103,4 +114,4 @@ def test_sections_out_of_order_are_never_mixed_up(order):
     text = "\n".join(f"## {n}. {HEADINGS[n]}\ntext of {n}" for n in order)
     found = read_summary(text, "end_turn")
     if isinstance(found, Written):
-        assert all(told == f"text of {n}" for n, told in found.sections.items())
+        assert all(told == f"text of {n}" for n, told in sections_of(found).items())

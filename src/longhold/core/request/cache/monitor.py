@@ -92,8 +92,11 @@ class CacheMonitor:
     ) -> CacheBroke | None:
         """Compare a call with the previous one, once its usage is in the log."""
         pending = self._pending.get(source)
-        usage = _usage_since(history, pending.position) if pending else None
-        if pending is None or usage is None:
+        if pending is None:
+            return None
+        since = (one for one in reversed(history[pending.position :]) if isinstance(one, Replied))
+        usage = next((one.usage for one in since if one.usage and one.usage.prompt_tokens), None)
+        if usage is None:
             return None
         call = replace(pending, usage=usage)
         before = self._answered.get(source)
@@ -209,11 +212,6 @@ def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
         return replace(broke, diff=keep(name, broke.diff + "\n"))
     except OSError:
         return broke
-
-
-def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
-    answers = (entry for entry in reversed(history[position:]) if isinstance(entry, Replied))
-    return next((one.usage for one in answers if one.usage and one.usage.prompt_tokens), None)
 
 
 def _build_asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:

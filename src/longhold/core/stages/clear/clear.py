@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -21,7 +21,6 @@ from longhold.core.log.entries import (
     Undone,
 )
 from longhold.core.log.unique_answers import day_of
-from longhold.core.messages import ToolUse
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import price_call, prices
 from longhold.core.policy.candidates import Batch, Candidate, Candidates, weight
@@ -50,7 +49,7 @@ from longhold.core.stages.space import Part, drops_thinking, may_move
 from longhold.core.tools.describe import HISTORY, Describe, build_describe, description_of
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
-from longhold.core.view.items import Result, Round
+from longhold.core.view.items import Round
 
 EDITS_FAILED = "cache edits"
 
@@ -209,29 +208,20 @@ def _count_cached(view: View, cache: ReadableCache, scale: float) -> int:
 
 def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
     """Infer which results the provider newly cleared from the prompt of an answer."""
-    excluded = {
-        name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
-    }
-    left, found = cleared_count(answer.applied), Batch()
-    for item, use, result in _iter_calls(view, answer):
-        if left <= 0:
-            break
-        if use.name in excluded:
-            continue
-        left -= 1
+    names = (edit.get("exclude_tools") or () for edit in edits_in(frame.options))
+    excluded, last, found = (
+        {name for some in names for name in some},
+        view.item_of(answer.n),
+        Batch(),
+    )
+    before = [item for item in view.items if last and item.order < last.order]
+    rounds = [item for item in before if isinstance(item, Round)]
+    calls = [(item, use) for item in rounds for use in item.tool_uses() if use.name not in excluded]
+    for item, use in calls[: cleared_count(answer.applied)]:
+        result = item.result_of(use.id)
         if result is not None and result.cleared is None:
             found.add(Candidate.of(item, use, result, describe(use.name)))
     return found
-
-
-def _iter_calls(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
-    last = view.item_of(answer.n)
-    for item in view.items:
-        if last is None or item.order >= last.order:
-            return
-        if isinstance(item, Round):
-            for use in item.tool_uses():
-                yield item, use, item.result_of(use.id)
 
 
 USD_DIGITS = 6

@@ -116,17 +116,11 @@ class _Attempt:
 class Compaction:
     """The compactions of one session."""
 
-    def __init__(
-        self,
-        *,
-        ask: AskFork | None,
-        hooks: CompactionHooks,
-        notes: Notes | None,
-    ) -> None:
+    def __init__(self, *, ask: AskFork | None, hooks: CompactionHooks, notes: Notes) -> None:
         self._facts = FactsFold()
         self.hooks = hooks
         self._ask = ask
-        self._from_notes = FromNotes(notes, self._facts) if notes is not None else None
+        self._from_notes = FromNotes(notes, self._facts)
         self._restores = True
         self._refused_in = 0
         self._delay = ""
@@ -149,18 +143,11 @@ class Compaction:
             floor=cache(lambda: floor(view, engine.make_weigher())),
             parts=lambda: weigh_parts(view, engine.make_weigher()),
             undone_tokens=partial(self._find_undone, view),
-            notes=partial(self._explain_no_notes, engine),
+            notes=partial(self._from_notes.explain_absence, engine),
             streaks=lambda: count_streaks(past),
             is_thrashing=lambda: is_thrashing(past, view.in_force.dead, engine.fullness()),
             is_broken=lambda: is_broken(past, time.time()),
         )
-
-    def _explain_no_notes(self, engine: Engine) -> str:
-        if self._from_notes is None:
-            return "there are no notes"
-        if engine.settings.compact.instructions:
-            return "`compact.instructions` has special instructions for the summary"
-        return self._from_notes.explain_absence(engine)
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
         plan = decision.plan
@@ -209,8 +196,7 @@ class Compaction:
             return True
         request = CompactRequest(trigger="reactive", error=error)
         try:
-            if decide(self._look(engine, self._begin(engine, request)), ("shorten",)).step:
-                self._shorten(engine, limit)
+            self._shorten(engine, limit)
             await self.compact(engine, request)
         except RequestRejected as failure:
             engine.record(Failed(what="compact", error=str(failure)))
@@ -222,13 +208,8 @@ class Compaction:
     ) -> Compacted:
         began = time.monotonic()
         draft = await self.draft(engine, request, decision)
-        return await self.commit(engine, draft, request, seconds=time.monotonic() - began)
-
-    async def commit(
-        self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
-    ) -> Compacted:
         # Awaited before anything is recorded, so that cancelling leaves the session as it was.
-        frame = await self._renew_frame(engine)
+        frame, seconds = await self._renew_frame(engine), time.monotonic() - began
         entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self.hooks.tell(entry.why)
         await self.hooks.after(entry)
@@ -279,7 +260,8 @@ class Compaction:
             )
             attempt.focus = (engine.settings.compact.instructions, request.focus, *before.focus)
             if plan.way == "digest":
-                return await self._fit(engine, plan, attempt, None, _explain_no_model(decision))
+                said = [one.why for one in decision.lost if one.rule in MODEL_RULES]
+                return await self._fit(engine, plan, attempt, None, "".join(said[-1:]))
             written = await self._ask_model(engine, plan.way, attempt)
         return await self._fit(engine, plan, attempt, written) if written else None
 
@@ -343,7 +325,6 @@ class Compaction:
     async def _make_from_notes(
         self, engine: Engine, plan: Compact, attempt: _Attempt
     ) -> CompactionDraft | None:
-        assert self._from_notes is not None
         draft = await self._from_notes.draft(engine, attempt.manner, attempt.bounds)
         if draft is None:
             attempt.failed["notes"] = "the notes leave too much, or cannot be used"
@@ -431,11 +412,6 @@ def _explain_empty(engine: Engine, request: CompactRequest) -> str:
     if any(map(is_summary, engine.view.items)):
         return "everything is already compacted, and there is no newer answer"
     return "there is nothing to compact yet"
-
-
-def _explain_no_model(decision: SpaceDecision) -> str:
-    said = [one.why for one in decision.lost if one.rule in MODEL_RULES]
-    return said[-1] if said else ""
 
 
 def _is_same_frame(frame: Framed, now: Framed) -> bool:

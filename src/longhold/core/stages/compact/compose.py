@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages import Json, Text, ToolUse, text_of
@@ -27,7 +26,7 @@ from longhold.core.stages.compact.directives import (
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.segment import Segment
-from longhold.core.stages.compact.summary import prompt
+from longhold.core.stages.compact.summary import Written, prompt
 from longhold.core.stages.facts.facts import Facts
 from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.items import Item, Round, Spoken
@@ -182,6 +181,7 @@ class DraftParts:
     items: Sequence[Item]
     ledger: DirectiveLedger
     facts: Facts
+    """Secrets are masked, here and in the ledger."""
 
     @cached_property
     def pieces(self) -> FactPieces:
@@ -197,9 +197,6 @@ class Material:
     """The input of a compaction, gathered once for every fallback."""
 
     segment: Segment
-    facts: Facts
-    """Secrets are masked, here and in the ledger."""
-    ledger: DirectiveLedger
     parts: DraftParts
     budget_tokens: int
     """The budget for a digest."""
@@ -209,6 +206,10 @@ class Material:
     """The part of either budget for the user's messages, which nothing else can recover."""
     open_tokens: int = 0
     """The part of either budget for the calls of the open turn, which no shrinking removes."""
+
+    @property
+    def ledger(self) -> DirectiveLedger:
+        return self.parts.ledger
 
     def words(self, *, can_open: bool = True) -> ShownWords:
         return render_user_messages(self.ledger, self.words_tokens, can_open=can_open)
@@ -230,17 +231,6 @@ class Material:
             written_tokens=words + self.open_tokens + int(beside_written * share),
             words_tokens=words,
         )
-
-
-class Judged(Protocol):
-    """A summary or notes, written by a model or a person."""
-
-    @property
-    def states(self) -> str:
-        """Its unchecked claims about the state of the user's requests."""
-        ...
-
-    def text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,8 +275,6 @@ def gather_material(
     written = max(int(segment_tokens * LIMITS.written_ratio), least)
     return Material(
         segment=segment,
-        facts=facts,
-        ledger=ledger,
         parts=parts,
         budget_tokens=words + beside + calls,
         written_tokens=min(words + beside + calls, written),
@@ -305,13 +293,18 @@ def _without_words(facts: Facts, pinned: frozenset[int]) -> Facts:
     return replace(facts, turns=tuple(turns))
 
 
-def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
+def compose(material: Material, written: Written | None, manner: Manner) -> Composed:
     """Assemble the parts. Without a model's summary, the digest is the body."""
     tokens = material.budget_tokens if written is None else material.written_tokens
     beside_tokens = max(0, tokens - material.words_tokens - material.open_tokens)
     index_tokens = int(beside_tokens * LIMITS.index_ratio)
     if written is None:
-        body = _write_digest(material, tokens - index_tokens, manner)
+        body = material.parts.pieces.digest(
+            tokens - index_tokens,
+            has_log=bool(manner.log),
+            can_open=manner.has_history,
+            words_tokens=material.words_tokens,
+        )
     else:  # a model's summary has fewer names than a digest
         index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 3))
         body = _write_beside(material, tokens - index_tokens, written, manner)
@@ -320,18 +313,9 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
-def _write_digest(material: Material, budget_tokens: int, manner: Manner) -> str:
-    return material.parts.pieces.digest(
-        budget_tokens,
-        has_log=bool(manner.log),
-        can_open=manner.has_history,
-        words_tokens=material.words_tokens,
-    )
-
-
-def _write_beside(material: Material, budget_tokens: int, written: Judged, manner: Manner) -> str:
+def _write_beside(material: Material, budget_tokens: int, written: Written, manner: Manner) -> str:
     words = material.words(can_open=manner.has_history).text
-    judged = _TURN.sub(f"{BAR} ", mask_secrets(written.text()))
+    judged = _TURN.sub(f"{BAR} ", mask_secrets(written.text))
     left = budget_tokens - estimate_tokens(words) - estimate_tokens(judged)
     least = LIMITS.least_added_tokens + material.open_tokens
     added = material.parts.pieces.engine_part(max(left, least), judged)

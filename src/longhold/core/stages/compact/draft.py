@@ -27,7 +27,6 @@ from longhold.core.policy.decide import SpaceDecision, Trigger
 from longhold.core.policy.threshold import explain_floor, floor
 from longhold.core.stages.compact.compose import (
     Composed,
-    Judged,
     Manner,
     Material,
     compose,
@@ -36,7 +35,7 @@ from longhold.core.stages.compact.compose import (
 from longhold.core.stages.compact.directives import accept, read_claims, render_user_messages
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.segment import Segment
-from longhold.core.stages.compact.summary import LISTED_MESSAGES, SOURCE, ask_for_summary
+from longhold.core.stages.compact.summary import LISTED_MESSAGES, SOURCE, Written, ask_for_summary
 from longhold.core.stages.space import drops_thinking
 from longhold.core.tools.recovered import is_restored_file
 from longhold.core.turn.engine import Engine
@@ -88,7 +87,7 @@ class NotShorter(RequestRejected):
 class CompactionDraft:
     material: Material
     composed: Composed
-    written: Judged | None = None
+    written: Written | None = None
     """The model's summary or notes. Without them, the digest is used."""
     way: str = "digest"
     why_not: str = ""
@@ -189,9 +188,7 @@ def check_shorter(engine: Engine, material: Material) -> None:
     words = render_user_messages(material.ledger, material.trim().words_tokens).text
     least = _measure_rest(engine, material.segment) + measure_content((Text(text=words),))
     full = engine.fullness()
-    before, after = full.used_tokens, engine.size_tokens(least)
-    if after >= before:
-        raise NotShorter(_explain_no_gain(before, after))
+    _check_less(full.used_tokens, engine.size_tokens(least))
     beside = sum((item.measure for item in material.segment.items), NOTHING)
     beside_tokens = max(0, int(tokens_by_weight(beside, CLAUDE)) - estimate_tokens(words))
     short = scale_tokens(SHORT_SUMMARY_TOKENS, full.window.limit_tokens)
@@ -203,16 +200,13 @@ def check_shorter(engine: Engine, material: Material) -> None:
 
 
 def check_gain(engine: Engine, draft: CompactionDraft) -> None:
-    before, after = engine.fullness().used_tokens, after_tokens(engine, draft, draft.restored)
+    _check_less(engine.fullness().used_tokens, after_tokens(engine, draft, draft.restored))
+
+
+def _check_less(before: int, after: int) -> None:
     if after >= before:
-        raise NotShorter(_explain_no_gain(before, after))
-
-
-def _explain_no_gain(before: int, after: int) -> str:
-    return (
-        f"a summary would not be shorter: {before:,} tokens would become {after:,}; "
-        "nothing was changed"
-    )
+        why = f"a summary would not be shorter: {before:,} tokens would become {after:,}"
+        raise NotShorter(f"{why}; nothing was changed")
 
 
 def fit_draft(

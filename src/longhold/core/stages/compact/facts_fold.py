@@ -106,7 +106,8 @@ class FactsFold:
         if not settled:
             return
         facts = extract(settled, self._said + 1, self._todos).mask_secrets(self._mask)
-        self._ledger.follow(facts.words(), self._list_directed(fresh))
+        directed = (entry for entry in self._directed if entry.n < fresh)
+        self._ledger.follow(facts.words(), directed)
         turns = [shorten_turn(turn) for turn in facts.turns]
         self._turns = bound_turns(_join(self._turns, turns))
         self._rounds += facts.rounds
@@ -138,9 +139,6 @@ class FactsFold:
         items = self._view.items
         lo = bisect_left(items, first, key=lambda item: item.order)
         return items[lo : bisect_right(items, last, key=lambda item: item.order)]
-
-    def _list_directed(self, order: int) -> list[Directed]:
-        return [entry for entry in self._directed if entry.n < order]
 
 
 def _fresh_order(items: Sequence[Item]) -> int:

@@ -5,7 +5,7 @@ Messages that the notes do not cover stay word for word.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from longhold.core.messages import Text
@@ -22,6 +22,7 @@ from longhold.core.stages.compact.draft import (
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.segment import Segment, is_summary, segment_before
+from longhold.core.stages.compact.summary import Written
 from longhold.core.stages.notes.file import NotesPage
 from longhold.core.stages.notes.notes import KEEP_MOST_TOKENS, Notes, last_whole
 from longhold.core.stages.notes.update import SECTION_TOKENS
@@ -36,24 +37,17 @@ LEFT_RATIO = 0.85
 """Share of the threshold. Notes that leave more would soon need another compaction."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    page: NotesPage
-    file: str
-    states: str = ""
-
-    def text(self) -> str:
-        sections = ((each.heading, each.get_text()) for each in self.page.sections)
-        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
-        lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
-        return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
-
-    def _cut(self, text: str) -> str:
-        chars = SECTION_TOKENS * SECTION_CHARS_PER_TOKEN
-        if len(text) <= chars:
-            return text
-        where = f"; all of it is in {self.file}" if self.file else ""
-        return f"{cut(text, chars)}\n[Cut here{where}]"
+def show_notes(page: NotesPage, file: str = "") -> str:
+    """Render notes for a summary. Long sections are cut and refer to the file."""
+    chars = SECTION_TOKENS * SECTION_CHARS_PER_TOKEN
+    cut_here = f"\n[Cut here{f'; all of it is in {file}' if file else ''}]"
+    parts = [
+        f"## {each.heading}\n{cut(text, chars)}{cut_here if len(text) > chars else ''}"
+        for each in page.sections
+        if (text := each.get_text())
+    ]
+    lead = ["Notes taken while the work went on:", *filter(None, (page.lead,))]
+    return "\n\n".join((*lead, *parts)) if parts or page.lead else ""
 
 
 class FromNotes:
@@ -64,6 +58,8 @@ class FromNotes:
     def explain_absence(self, engine: Engine, *, can_wait: bool = True) -> str:
         """Return why notes are not tried before a model is asked; "" if they are."""
         settings = engine.settings.notes
+        if engine.settings.compact.instructions:
+            return "`compact.instructions` has special instructions for the summary"
         if not settings.on or settings.stand_in == "off":
             return "notes are off"
         has_model = self._notes.ask is not None and engine.settings.compact.model
@@ -112,11 +108,11 @@ class FromNotes:
         item = engine.view.item_of(cursor)
         return cursor if item is not None and item.id == cursor else 0
 
-    def _read(self, engine: Engine) -> Judgement | None:
+    def _read(self, engine: Engine) -> Written | None:
         file = self._notes.file(engine)
         where = str(file.path) if engine.shows_paths else ""
-        judgement = Judgement(page=file.read().page.as_written(), file=where)
-        return judgement if judgement.text() else None
+        text = show_notes(file.read().page.as_written(), where)
+        return Written(text=text) if text else None
 
     def _segment(
         self, engine: Engine, cursor: int, composed: Composed, line: int
@@ -190,7 +186,7 @@ def _is_restored(item: Item) -> bool:
 
 def _compose(
     gather: Callable[[], Material],
-    judgement: Judgement | None,
+    judgement: Written | None,
     manner: Manner,
     *,
     is_covering: bool,
@@ -199,5 +195,5 @@ def _compose(
     material = gather()
     composed = compose(material, judgement if is_covering else None, manner)
     if judgement is not None and not is_covering:
-        composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text())}")
+        composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text)}")
     return material, composed

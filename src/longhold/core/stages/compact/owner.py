@@ -95,12 +95,12 @@ class CompactionStage(Part):
     def __init__(
         self,
         *,
-        ask: AskFork | None = None,
-        hooks: CompactionHooks | None = None,
-        notes: Notes | None = None,
+        ask: AskFork | None,
+        hooks: CompactionHooks,
+        notes: Notes,
     ) -> None:
         """Without `ask`, no model is called. `notes` are tried before any summary."""
-        self.hooks = hooks or CompactionHooks()
+        self.hooks = hooks
         self._ask = ask
         self._notes = notes
         self._loaded: Compaction | None = None

@@ -60,14 +60,11 @@ _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    sections: dict[int, str]
+    """A summary or notes, written by a model or a person."""
+
+    text: str
     states: str = ""
     """Unchecked claims about the state of the user's requests."""
-
-    def text(self) -> str:
-        return "\n\n".join(
-            f"## {number}. {HEADINGS[number]}\n{text}" for number, text in self.sections.items()
-        )
 
 
 _PROMPTS = {
@@ -124,17 +121,13 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
         return "empty"
     found = _SUMMARY.search(text)
     body = found[1] if found else _STATES.sub("", _ANALYSIS.sub("", text))
-    sections = dict(_sections(body))
+    found_parts = (one for one in parts(body, _match_heading)[1] if one.number in HEADINGS)
+    sections = {one.number: _BLANK_LINES.sub("\n\n", one.text) for one in found_parts if one.text}
     if not sections.keys() >= NEEDED or len(sections) < ENOUGH_SECTIONS:
         return "sections"
     states = _STATES.search(text)
-    return Written(sections=sections, states=states[1].strip() if states else "")
-
-
-def _sections(body: str) -> Iterable[tuple[int, str]]:
-    for part in parts(body, _match_heading)[1]:
-        if part.number in HEADINGS and part.text:
-            yield part.number, _BLANK_LINES.sub("\n\n", part.text)
+    shown = "\n\n".join(f"## {n}. {HEADINGS[n]}\n{told}" for n, told in sections.items())
+    return Written(text=shown, states=states[1].strip() if states else "")
 
 
 def _match_heading(number: int, title: str) -> str:
@@ -290,9 +283,8 @@ def _count_covering(items: Sequence[Item], share: float) -> int:
 
 
 def _results_chars(item: Item) -> int:
-    if isinstance(item, Spoken):
-        return 0
-    return sum(len(str(result.block("sent").content)) for result in item.results)
+    results = () if isinstance(item, Spoken) else item.results
+    return sum(len(str(result.block("sent").content)) for result in results)
 
 
 def _prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
