@@ -5,19 +5,23 @@ Text that matches no pattern here or in `messages.wrapped` is the user's.
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 
 from longhold.core.messages import Content, Document, Image, Text, text_of
-from longhold.core.messages.text import CUT, pluralize
+from longhold.core.messages.text import CUT, pluralize, sentences
 from longhold.core.messages.wrapped import between_tags, strip_wrapped
 from longhold.core.stages.facts.facts import Via, cite
+from longhold.core.stages.facts.outcome import telling_lines
 
 FEWEST_LINES = 12
 """A shorter run may be an example that belongs to a request."""
 HEAD_LINES, TAIL_LINES = 4, 3
+SMALL_LINES, GAP_LINES = 4, 2
+"""With little space: the fewest lines of a paste, and the most lines in it that may look typed."""
+TELLING_CHARS = 160
 LONG_LINE_CHARS = 1_500
 LINE_HEAD_CHARS = 300
 SPACE_SHARE = 0.08
@@ -28,7 +32,7 @@ PACKED_SHARE = 0.1
 _MACHINE = re.compile(
     r"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d\d:\d\d:\d\d"
     r"|.{0,40}\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|TRACE)\b"
-    r"|\s*(?:at \S+\(|File \".*\", line \d+|Traceback |\w+Error:|@@ |diff --git|\+\+\+ |--- \S)"
+    r"|\s*(?:at \S+\(|File \".*\", line \d+|Traceback |\w+Error:|@@ |=== \S|diff --git|\+\+\+ |--- \S)"
     r"|\S+\.\w+:\d+(?::\d+)?[: ]|[+-](?![ -])\S"
     r"|.*[;{}]\s*$|\s*[\[{\"<].*[,\]}>]\s*$"
     r"|\s*(?:def|class|import|from|return|func|const|let|var|public|private|#include|if|for|while|else|try|except)\b.*[:;(){]\s*$"
@@ -45,12 +49,36 @@ _ITEM = re.compile(
 
 def without_pastes(text: str, pointer: str) -> str:
     """Shorten pastes to their first and last lines, with a pointer to the full text if any."""
-    shown: list[str] = []
     lines = text.split("\n")
-    for is_pasted, run in groupby(zip(_marks(lines), lines, strict=True), key=itemgetter(0)):
+    return _replace_pastes(lines, [*_marks(lines)], lambda part: _shorten_lines(part, pointer))
+
+
+def tell_pastes(text: str) -> str:
+    """Replace each paste by the lines that show how what it reports ended."""
+    lines = text.split("\n")
+    marks = [*_marks(lines)]
+    pasted = [i for i, is_pasted in enumerate(marks) if is_pasted]
+    for a, b in pairwise(pasted):
+        if b - a - 1 <= GAP_LINES:
+            marks[a:b] = [True] * (b - a)
+    return _replace_pastes(lines, marks, _tell_lines)
+
+
+def _replace_pastes(
+    lines: list[str], marks: list[bool], shorten: Callable[[list[str]], list[str]]
+) -> str:
+    shown: list[str] = []
+    for is_pasted, run in groupby(zip(marks, lines, strict=True), key=itemgetter(0)):
         part = [line for _, line in run]
-        shown += _shorten_lines(part, pointer) if is_pasted else part
+        shown += shorten(part) if is_pasted else part
     return "\n".join(shown)
+
+
+def _tell_lines(lines: list[str]) -> list[str]:
+    if len(lines) < SMALL_LINES:
+        return lines
+    told = telling_lines("\n".join(lines), TELLING_CHARS)
+    return [f"[{CUT} {len(lines)} pasted lines: {told} {CUT}]"]
 
 
 def _marks(lines: list[str]) -> Iterator[bool]:
@@ -86,6 +114,19 @@ def _head(line: str, pointer: str) -> str:
 
 def _where(pointer: str) -> str:
     return f", all in {pointer}" if pointer else ""
+
+
+_STANDING = re.compile(
+    r"\b(?:always|never|from now on|going forward|don'?t|do not|make sure|must|shouldn'?t|prefer"
+    r"|only|instead of|remember|every time|no need)\b",
+    re.IGNORECASE,
+)
+
+
+def find_standing(text: str) -> str:
+    """Return the sentences of a message that bind later work too, or ""."""
+    said = sentences(tell_pastes(text))
+    return " ".join(s for s in said if _STANDING.search(s) and not s.endswith("?"))
 
 
 def find_vital(messages: Iterable[tuple[int, str]]) -> frozenset[int]:

@@ -189,7 +189,7 @@ def test_an_error_that_still_stands_is_told_before_one_that_was_mended(talk):
     talk.call("Bash", "Exit code 1\nlint: bad import order", is_error=True, command="make lint")
     talk.call("Bash", "ok", command="make lint")
     talk.call("Bash", "Exit code 1\nFAILED test_resume", is_error=True, command="make check")
-    text = told(talk, 160)
+    text = told(talk, 125)
     assert "FAILED test_resume" in text
     assert "bad import order" not in text
 
@@ -286,7 +286,7 @@ def test_what_an_open_task_demands_comes_before_a_finished_one(talk):
         talk.call("Read", f"# {name}\n## Rules\n{rules}", file_path=f"/p/{name}.md")
         talk.answer("Done.")
     talk.user("go on")
-    text = FactPieces(facts=extract(talk.items), marks={4: "done"}).digest(520)
+    text = FactPieces(facts=extract(talk.items), marks={4: "done"}).digest(440)
     assert text.count("of old as it is") > text.count("of new as it is")
 
 
@@ -372,3 +372,49 @@ def test_an_edit_is_told_by_its_new_lines(talk):
     old = "import a\nimport b\nimport c"
     talk.call("Edit", "ok", file_path="/p/a.py", old_string=old, new_string=f"{old}\nimport d")
     assert "- edited a.py [#2]: put in `import d`" in section(talk, 6)
+
+
+def test_in_a_small_size_a_plan_outranks_the_open_turns_calls(talk):
+    rules = "\n".join(f"- must keep `rule_{n}` as it is" for n in range(20))
+    talk.user("Do what plan.md says.")
+    talk.call("Read", f"# Plan\n## Rules\n{rules}", file_path="/p/plan.md")
+    reads = [talk.call("Read", "x", file_path=f"/p/part_{n}.py") for n in range(80)]
+    last = talk.call("Edit", "ok", file_path="/p/a.py", old_string="a = 1", new_string="a = 2")
+    pieces = FactPieces(facts=extract(talk.items))
+    small, reserved = pieces.digest(700), pieces.digest(700, words_tokens=20)
+    assert small.count("must keep `rule_") > 10 > reserved.count("must keep `rule_")
+    assert "calls of the open turn left out" in small
+    assert f"- edited a.py [#{last}]: `a = 1` → `a = 2`" in small
+    listed = [n for n in reads if f"[#{n}]" in reserved]
+    assert len(listed) > 20 > len([n for n in reads if f"[#{n}]" in small])
+
+
+def test_in_a_small_size_a_paste_is_told_by_its_failing_line(talk):
+    log = "\n".join(f"2026-01-01 10:00:{n:02} INFO step {n} done" for n in range(30))
+    failed = "--- FAIL: TestReload (0.1s)"
+    talk.user(f"why does this fail?\n{log}\n{failed}\n{log}")
+    talk.answer("The port is taken.")
+    talk.user("go on")
+    text = FactPieces(facts=extract(talk.items)).digest(300)
+    assert "why does this fail?" in text and failed in text
+    assert "61 pasted lines: " in text and "step 12 done" not in text
+
+
+def test_in_a_small_size_standing_words_from_before_remain(talk):
+    asked = "Run the linter first and tell me what it reports about the two new modules, please."
+    talk.user(f"{asked} {asked}")
+    talk.user(f"{asked} Never touch the generated files in dist.")
+    since = talk.user("now the tests, " + "and the pages that describe them, " * 12)
+    facts = replace(extract(talk.items), since=since)
+    text = FactPieces(facts=facts).digest(165)
+    assert "T2 [#2] User: Never touch the generated files in dist." in text
+    assert "T1" not in text.partition("## 6")[2]
+
+
+def test_what_new_code_says_to_people_is_told(talk):
+    asked = '    return confirm("Overwrite the local log with the newer one?", "y")'
+    code = "\n".join(("def ask():", *(f"    step_{n}()" for n in range(60)), asked))
+    talk.user("ask before")
+    n = talk.call("Write", "ok", file_path="/p/ask.py", content=code)
+    line = f'- wrote ask.py [#{n}]: ask, "Overwrite the local log with the newer one?"'
+    assert line in FactPieces(facts=extract(talk.items)).digest(160)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeAlias
 
 from longhold.core.messages.text import pluralize, quote_rest
 from longhold.core.stages.compact.digest import files, state
@@ -19,6 +20,8 @@ from longhold.core.stages.compact.digest.context import (
 from longhold.core.stages.compact.digest.files import document_pieces
 from longhold.core.stages.compact.digest.headings import shorten_sections
 from longhold.core.stages.compact.digest.pieces import (
+    SMALL,
+    TIGHT,
     Count,
     DigestPiece,
     Worth,
@@ -62,6 +65,8 @@ TOKEN_CHARS = 4
 COVERED_SHARE = 0.8
 """The share of its value a piece loses if the model's summary has all of its names."""
 LEAD_TOKENS = 12
+
+_TurnPieces: TypeAlias = tuple[tuple[int, tuple[DigestPiece, ...]], ...]
 
 
 def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.words_tokens) -> int:
@@ -112,23 +117,29 @@ class FactPieces:
         can_open: bool = True,
         words_tokens: int = 0,
     ) -> str:
-        """Write all nine sections. `words_tokens` of the budget are for long user messages."""
+        """Write all nine sections. `words_tokens` of the budget are for long user messages.
+
+        Without them nothing is reserved: in a small budget every line competes by its value.
+        """
         count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
         context = replace(context, can_open=can_open)
         hidden = context.hidden_turns
+        keeps_open = words_tokens or self.open_tokens <= budget_tokens * LIMITS.open_ratio
+        turns = self._turns if keeps_open else self._turns_by_worth
+        tight = TIGHT if words_tokens else SMALL
         pieces = (
             *_prior(context, budget_tokens),
             *self._about_work,
             *message_pieces(context),
-            *(piece for turn, told in self._turns for piece in told if turn not in hidden),
+            *(piece for turn, told in turns for piece in told if turn not in hidden),
         )
         opening = OPENING if has_log else OPENING_ALONE
         root = self._context.root
         opening += "\n" + quote_rest(f"Paths are relative to {root}/.") if root else ""
         room = budget_tokens - count(_assemble(opening, {}))
         while True:
-            sections = fit(pieces, room, count)
+            sections = fit(pieces, room, count, tight)
             text = _assemble(opening, sections)
             excess = count(text) - budget_tokens  # joining lines can cost tokens
             if excess <= 0 or room <= 0:
@@ -152,10 +163,12 @@ class FactPieces:
 
     def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
         facts, marks = self.facts, self.marks
+        is_tight = _spoken_tokens(facts, count) > budget_tokens * LIMITS.spoken_ratio
         return DigestContext(
             facts=facts,
             marks=marks,
-            is_tight=_spoken_tokens(facts, count) > budget_tokens * LIMITS.spoken_ratio,
+            is_tight=is_tight,
+            is_small=is_tight and not words_tokens,
             whole=_choose_whole(facts, words_tokens, marks, count) if words_tokens else frozenset(),
             most_messages=budget_tokens // LIMITS.message_tokens,
             vital=find_vital((words.id, words.text) for _, words in facts.words()),
@@ -163,7 +176,8 @@ class FactPieces:
 
     @cached_property
     def _context(self) -> DigestContext:
-        return DigestContext(facts=self.facts, marks=self.marks)
+        context = DigestContext(facts=self.facts, marks=self.marks)
+        return replace(context, quoted=files.find_quoted(context))
 
     @cached_property
     def _about_work(self) -> tuple[DigestPiece, ...]:
@@ -177,9 +191,12 @@ class FactPieces:
         )
 
     @cached_property
-    def _turns(self) -> tuple[tuple[int, tuple[DigestPiece, ...]], ...]:
-        turns = self.facts.turns
-        return tuple((turn.number, tuple(turn_pieces(self._context, turn))) for turn in turns)
+    def _turns(self) -> _TurnPieces:
+        return _make_turns(self._context)
+
+    @cached_property
+    def _turns_by_worth(self) -> _TurnPieces:
+        return _make_turns(replace(self._context, keeps_open=False))
 
     @cached_property
     def _beside_written(self) -> tuple[DigestPiece, ...]:
@@ -188,7 +205,7 @@ class FactPieces:
             *document_pieces(context),
             *files.pieces(context),
             *state.error_pieces(context),
-            *state.finding_pieces(context),
+            *(replace(piece, tight_share=1.0) for piece in state.finding_pieces(context)),
             *explanation_pieces(context),
             *work_pieces(context),
         )
@@ -197,6 +214,11 @@ class FactPieces:
     def _state(self) -> tuple[DigestPiece, ...]:
         context = DigestContext(facts=self.facts)
         return (*state.pending_pieces(context), *last_state_pieces(context))
+
+
+def _make_turns(context: DigestContext) -> _TurnPieces:
+    turns = context.facts.turns
+    return tuple((turn.number, tuple(turn_pieces(context, turn))) for turn in turns)
 
 
 def _discount_covered(piece: DigestPiece, written: str) -> DigestPiece:

@@ -80,7 +80,10 @@ class DigestLimits:
     """The same with space to spare, for reviews and designs that later turns cite by number."""
     short_answer_chars: int = 480
     brief_answer_chars: int = 280
+    standing_chars: int = 200
     remark_chars: int = 240
+    short_remark_chars: int = 80
+    """A shorter remark mostly repeats an outcome."""
     thought_chars: int = 320
     brief_command_chars: int = 90
     command_chars: int = 260
@@ -101,6 +104,8 @@ class DigestLimits:
     """Share of the digest for summaries of history that is not in the log: at least, at most."""
     spoken_ratio: float = 0.4
     """If the user's words take more of the digest, those compacted before are shortened."""
+    open_ratio: float = 0.1
+    """If the calls of the open turn take more and nothing is reserved, they compete as well."""
     recent_rounds: int = 50
     """Older commands and errors are listed only with space to spare."""
     current_rounds: int = 10
@@ -129,6 +134,12 @@ class DigestContext:
     """The most messages the budget could show; 0 means no limit."""
     is_tight: bool = False
     """Not all of the user's words fit, so messages compacted before are worth less."""
+    is_small: bool = False
+    """The same, and no space is reserved for them."""
+    quoted: frozenset[int] = frozenset()
+    """Calls whose output section 1 quotes."""
+    keeps_open: bool = True
+    """Each call of the open turn has a line of its own."""
     can_open: bool = True
     """The model has a tool that shows a cited message whole."""
 
@@ -182,6 +193,11 @@ class DigestContext:
         last = self.facts.turns[-1] if self.facts.turns else None
         is_open = last and last.steps and isinstance(last.steps[-1], Call)
         return last.number if last and is_open else -1
+
+    @cached_property
+    def last_change(self) -> int:
+        changes = (step.id for _, step in self.facts.find(ChangeFact) if not step.error)
+        return max(changes, default=0)
 
     @cached_property
     def causes(self) -> list[tuple[int, int, str, str]]:

@@ -77,6 +77,11 @@ def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         yield _demand_piece(context, 4, share, step.id, lead, document.text)
 
 
+def find_quoted(context: DigestContext) -> frozenset[int]:
+    """Find the calls whose output is a document that section 1 quotes."""
+    return frozenset(step.id for _, step, _ in _find_pointed(context).values())
+
+
 def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Document]]:
     """Find documents named by the user or by a document found before, as they were last read."""
     said = deque(context.facts.words())

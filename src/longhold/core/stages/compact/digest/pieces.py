@@ -21,8 +21,9 @@ AGEING = 0.4
 """The share of its value that the oldest piece of a kind loses against the newest."""
 
 
-TIGHT = (1.1, 1.4)
-"""A digest becomes tight while its shortest forms take so many times the budget."""
+TIGHT, SMALL = (1.1, 1.4), (0.5, 0.8)
+"""A digest becomes tight while its shortest forms take so many times the budget; the second if it
+has to fit a given size."""
 ROUTINE, OUTCOMES = 0.07, 0.2
 """Shares of their value that steps keep in a tight digest: those which readers rarely ask for or
 another section has, and commands with an outcome."""
@@ -53,6 +54,8 @@ class Worth(IntEnum):
     RUNNING = 490_000
     WORDS = 400_000
     WHOLE_WORDS = 300_000
+    SMALL_WORDS = 4_000
+    STANDING = 1_501
     OPEN_TODOS = 50_000
     CHANGED_FILES = 40_000
     LAST_ANSWER = 30_000
@@ -151,7 +154,12 @@ def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -
     return DigestPiece(section, place, (line,), (gain,))
 
 
-def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
+def fit(
+    pieces: Iterable[DigestPiece],
+    budget_tokens: int,
+    count: Count,
+    tight: tuple[float, float] = TIGHT,
+) -> dict[int, str]:
     """Choose the forms with the highest gain per token. Return the text of each section.
 
     If the shortest form of everything is too much, routine has to make way.
@@ -159,7 +167,7 @@ def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict
     ordered = sorted(pieces, key=attrgetter("section", "place"))
     ladders = [piece.steps(count) for piece in ordered]
     need = sum(ladder[1].price for ladder in ladders) / max(budget_tokens, 1)
-    tightness = min(max((need - TIGHT[0]) / (TIGHT[1] - TIGHT[0]), 0.0), 1.0)
+    tightness = min(max((need - tight[0]) / (tight[1] - tight[0]), 0.0), 1.0)
     for i, piece in enumerate(ordered):
         if tightness and piece.tight_share < 1:
             share = 1 - tightness * (1 - piece.tight_share)

@@ -15,7 +15,13 @@ from longhold.core.messages.text import (
     sentences,
 )
 from longhold.core.stages.compact.digest.context import FEWEST_CAUSES, DigestContext
-from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece
+from longhold.core.stages.compact.digest.pieces import (
+    OUTCOMES,
+    ROUTINE,
+    DigestPiece,
+    Worth,
+    line_piece,
+)
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     CommandFact,
@@ -135,7 +141,8 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         worth = Worth.CONCLUSIONS if (id, (brief, whole)) in strong else Worth.REASONS
         lead = f"- T{turn.number} {cite(id)} thought: "
         gains = (context.worth(worth, id), context.worth(Worth.REASONS, id))
-        yield DigestPiece(5, (0, id, i), (lead + brief, lead + whole), gains)
+        share = 1.0 if worth is Worth.CONCLUSIONS else OUTCOMES
+        yield DigestPiece(5, (0, id, i), (lead + brief, lead + whole), gains, share)
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -209,7 +216,8 @@ def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         chars = context.limits.error_chars
         forms = tuple(_describe_failure(context, failure, most) for most in chars)
         gains = tuple(context.worth(w, failure.id) for w in _worths(context, failure))
-        yield DigestPiece(4, (failure.id,), forms, gains)
+        share = ROUTINE if failure.is_refusal else 1.0
+        yield DigestPiece(4, (failure.id,), forms, gains, share)
 
 
 def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:

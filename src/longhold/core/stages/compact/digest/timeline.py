@@ -38,11 +38,18 @@ from longhold.core.stages.facts.facts import (
     cite,
 )
 from longhold.core.stages.facts.gist import gist, is_strong, remark
-from longhold.core.stages.facts.names import describe_change, last_name, new_lines
+from longhold.core.stages.facts.names import (
+    describe_change,
+    find_quoted,
+    last_name,
+    new_lines,
+)
 from longhold.core.stages.facts.outcome import find_total, only_looks, telling_lines
-from longhold.core.stages.facts.user_text import without_pastes
+from longhold.core.stages.facts.user_text import find_standing, tell_pastes, without_pastes
 
 ABOUT_CHARS = 120
+PROSE_SPACES, MOST_STRINGS = 3, 2
+"""Strings of new code that people will read, which a reader asks for word for word."""
 
 
 def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -82,18 +89,22 @@ def _words(
     is_long = len(words.text) > limits.usual_message_chars and not is_last
     is_kept = words.id in context.whole
     is_old = context.is_tight and context.is_old(words.id) and not is_kept
-    first = Worth.OLD_WORDS if is_old else Worth.WORDS
-    then = Worth.WORDS if is_kept else Worth.PASTES if is_long else Worth.WHOLE_WORDS
+    is_small = context.is_small and not is_last
+    first = Worth.OLD_WORDS if is_old else Worth.SMALL_WORDS if is_small else Worth.WORDS
+    then = Worth.WORDS if is_kept else Worth.PASTES if is_long or is_small else Worth.WHOLE_WORDS
     age = context.age(turn)
     once = lower_by_age(min(first, then), age)
     if len(words.text) <= limits.first_words_chars and "\n" not in words.text:
-        gain = Worth.LAST_WORDS if is_last else lower_by_age(first, age)
-        return line_piece(6, place, lead + words.text, gain)
+        gain = Worth.OLD_WORDS if is_old else Worth.LAST_WORDS if is_last else Worth.WORDS
+        return line_piece(6, place, lead + words.text, lower_by_age(gain, age))
     first_words = bare + cut(one_line(words.text), limits.first_words_chars)
-    short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
-    prose, whole = without_pastes(words.text, pointer), words.text.strip("\n")
     if words.id in context.repeated:
         return line_piece(6, place, first_words, lower_by_age(Worth.FIRST_WORDS, age))
+    prose, whole = without_pastes(words.text, pointer), words.text.strip("\n")
+    if is_small:
+        prose = tell_pastes(words.text).strip("\n")
+    shortened = prose if is_small else words.text
+    short = lead + head_and_tail(shortened, limits.short_message_chars, pointer)
     longer = [n for n in limits.long_message_chars if n < len(prose)]
     forms = [first_words, short, *(lead + head_and_tail(prose, n, pointer) for n in longer)]
     gains = [
@@ -102,6 +113,9 @@ def _words(
         *(once for _ in longer),
         once,
     ]
+    if is_old and (standing := find_standing(words.text)):
+        forms[0] = bare + cut(one_line(standing), limits.standing_chars)
+        gains[0] = lower_by_age(Worth.STANDING, age)
     forms.append(lead + prose)
     if prose != whole:
         forms.append(lead + whole)
@@ -124,7 +138,7 @@ def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") 
 
 def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     answers = [i for i, step in enumerate(turn.steps) if isinstance(step, AnswerFact)]
-    is_open = turn.number == context.open_turn
+    is_open = turn.number == context.open_turn and context.keeps_open
     runs = _group_runs(turn)
     for i, step in enumerate(turn.steps):
         is_final = bool(answers) and i == answers[-1]
@@ -253,7 +267,8 @@ def _remark(context: DigestContext, turn: int, step: AnswerFact) -> Iterator[_Fo
         yield _Form((lead + found, lead + whole), (Worth.ANSWERS, Worth.ANSWERS), age)
     elif found and not any(id == step.id and text in found for _, id, text, _ in context.causes):
         worth = Worth.CONCLUSIONS if is_strong(found) else Worth.REMARKS
-        yield _Form((lead + found,), (worth,), age)
+        share = 1.0 if is_strong(found) or len(found) > limits.short_remark_chars else ROUTINE
+        yield _Form((lead + found,), (worth,), age, share)
 
 
 def _cut_about(context: DigestContext, about: str) -> str:
@@ -291,6 +306,7 @@ def _command(
     ran = Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS
     told = Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
+    shows_much = shows_much or step.id in context.quoted
     total = find_total(step.output) if shows_much else ""
     if step.has_failed or step.task or (shows_much and not total):
         # Section 4 says how it failed, and nobody asks what was only displayed.
@@ -314,12 +330,23 @@ def _change(context: DigestContext, step: ChangeFact) -> _Form:
     worths = (Worth.REPLACED if "`" in told else Worth.OLD_CODE, Worth.OLD_CODE)
     if context.is_current(step.id):
         chars, worths = context.limits.snippet_chars, (Worth.CURRENT_WORK, Worth.CURRENT_CODE)
+    if step.id == context.last_change:
+        worths = (Worth.LAST_OUTCOME, Worth.CURRENT_CODE)
     brief = f"- {step.action} {last_name(step.path)} {cite(step.id)}{told}"
     code = cut("\n".join(new_lines(step)), chars)
-    is_told = one_line(code) in told
-    texts = (brief,) if is_told or "\n" not in code else (brief, f"{brief}\n{code}")
+    if one_line(code) in told or "\n" not in code:
+        texts: tuple[str, ...] = (brief,)
+    else:
+        strings = _find_prose(step) if context.is_current(step.id) and "`" not in told else []
+        rest = (text for text in strings if text not in code)
+        texts = (", ".join((brief, *strings)), f"{', '.join((brief, *rest))}\n{code}")
     is_listed = "`" not in told and not context.is_current(step.id)  # section 3 has the names
     return _Form(texts, worths, context.staleness(step.id), ROUTINE if is_listed else 1.0)
+
+
+def _find_prose(step: ChangeFact) -> list[str]:
+    quoted = find_quoted("\n".join(new_lines(step)))
+    return [text for text in quoted if text.count(" ") >= PROSE_SPACES][:MOST_STRINGS]
 
 
 def _head(text: str, chars: int) -> str:
