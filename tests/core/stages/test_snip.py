@@ -191,7 +191,7 @@ def test_what_may_not_be_dropped_says_why(make):
     with pytest.raises(NotInHistory, match="is pinned"):
         drop(engine, [said])
     summary = engine.record(Compacted(first=said + 1, last=result, summary=(Text(text="s"),))).n
-    with pytest.raises(NotInHistory, match="undo that instead"):
+    with pytest.raises(NotInHistory, match="undo the compaction instead"):
         drop(engine, [summary])
     assert not [e for e in engine.view.history if isinstance(e, Dropped)]
 

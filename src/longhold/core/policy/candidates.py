@@ -1,7 +1,7 @@
 """The tool results that may be cleared, oldest first, updated as the view grows.
 
 Refusals in the user's words and results the model has not answered yet are excluded. Weights only
-compare parts of a view; the gauge knows the size in tokens.
+compare parts of a view; the gauge has the size in tokens.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,10 +51,10 @@ class Candidate(NamedTuple):
     weight: float
     """The weight of the text that is sent now: the placeholder, if the result was cleared."""
     before: float
-    """The weight of everything before its round, excluding the frame."""
+    """The weight of everything before the result's round, excluding the frame."""
     paths: tuple[str, ...] = ()
     round: int = 0
-    """The position of its answer in the view, counting answers."""
+    """The number of the round in the view."""
 
     @classmethod
     def of(
@@ -115,7 +115,7 @@ class Candidates:
         self._view: View | None = None
         self._cursor = LogCursor()
         self._known: dict[int, tuple[Item, float]] = {}
-        """With the item each weight was computed for: a changed item is a new object."""
+        """Each weight with the item that it belongs to: a changed item is a new object."""
         self._forget()
 
     def _forget(self) -> None:

@@ -1,8 +1,8 @@
-"""What clearing would remove, cost and save, and the rules by which it is done. Pure.
+"""What clearing would remove, cost and save, and the rules for it. Pure functions.
 
-Results are cleared in batches, because a cut that moved with every call would rewrite the cache
-each time. Each function below is a row of the table in `decide`: it returns a plan, or the reason
-why its rule does not apply.
+Results are cleared in batches, because clearing before every call would rewrite the cache each
+time. Each function below is a row of the table in `decide`: it returns a plan, or the reason why
+its rule does not apply.
 """
 
 import math
@@ -47,13 +47,13 @@ EDITS_TRIGGER_RESULTS = 12
 PAID_LEAST_TOKENS = 10_000
 """A batch can pay for a cache rewrite; a single result seldom does."""
 KEEP_THINKING_TURNS = 1
-"""The next turn builds on the thinking of the last one."""
+"""The next turn builds on the thinking of the last turn."""
 NEVER_CACHED = "nothing is cached"
 """Caching is off, so the cache is cold before every call."""
-BOUND = "the thinking of the running turn is bound to what was sent"
+BOUND = "the running turn's thinking is bound to the sent messages"
 TOO_LITTLE = "too little is worth clearing"
 UNPRICED = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
-"""For models whose prices are unknown: space is their only reason to clear."""
+"""For models without known prices. They clear only to free space."""
 STAND_IN_WEIGHT = 60.0
 """The approximate weight of a placeholder with its frame."""
 
@@ -62,9 +62,9 @@ class ReadableCache(NamedTuple):
     """The part of the next prompt that the provider can still read from its cache."""
 
     cold: str = ""
-    """Why it can read nothing of the messages; "" if it can."""
+    """Why the provider can read no messages from its cache, or ""."""
     live_end: int = 0
-    """The order of the first item it cannot read; 0 if it can read all that was sent."""
+    """The order of the first item that is not cached; 0 if everything sent is cached."""
 
 
 class OldInput(NamedTuple):
@@ -74,9 +74,9 @@ class OldInput(NamedTuple):
 
 
 def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
-    """Return the answers with thinking of all but the newest turn with thinking, oldest first.
+    """Return the answers with thinking, oldest first, without those of the newest such turn.
 
-    Empty for models that lose later thinking by this or never see earlier turns' thinking.
+    Empty for models that would lose later thinking or never see earlier turns' thinking.
     """
     able = capabilities(view.model)
     if able.binds_thinking or not able.keeps_thinking:
@@ -120,7 +120,7 @@ class Beside:
 
 @dataclass(frozen=True, kw_only=True)
 class ClearingFacts:
-    """What is known before a call of the old results, the cache and the prices."""
+    """Facts before a call: the old results, the cache and the prices."""
 
     candidates: Candidates = field(default_factory=Candidates)
     settings: Settings = field(default_factory=Settings)
@@ -133,7 +133,7 @@ class ClearingFacts:
     cold: str
     """Why the cache can no longer be read, or "" if it can."""
     is_readable_from: float
-    """A timestamp: prefixes used since then are still cached."""
+    """Timestamp since which used prefixes are still cached."""
     costs: CostModel
     stake_usd: float = math.inf
     """The most that a cache rewrite may cost."""
@@ -144,7 +144,7 @@ class ClearingFacts:
     """The provider ignored cache edits, or no longer applies them."""
     is_served: bool = False
     asks_price: bool = True
-    """Enough has changed since clearing was last found not to pay."""
+    """Enough has changed since clearing last did not pay."""
     inputs: Callable[[], Sequence[OldInput]] = tuple
     """Long inputs of old calls."""
     thinking: Callable[[], Sequence[Round]] = tuple
@@ -164,7 +164,7 @@ class ClearingFacts:
 
     @property
     def has_own_cut(self) -> bool:
-        """True if a rule for stale edits, a dead cache or cache edits decides, for or against."""
+        """True if a rule for stale edits, a cold cache or cache edits decides, for or against."""
         return self.is_stale or (self.is_dead and self.can_move) or self.can_edit
 
     @property
@@ -173,7 +173,7 @@ class ClearingFacts:
 
     @property
     def is_tight(self) -> bool:
-        """True if space must be freed now. Cheap, unlike the checks that read every result."""
+        """True if space must be freed now. Fast, unlike the checks that read every result."""
         full = self.full
         is_at_line = full.window.auto and full.used_tokens >= full.window.auto_tokens
         return is_at_line or (full.is_blocked and self.can_move)
@@ -194,12 +194,12 @@ class ClearingFacts:
         return payback(self.costs, self._edit(batch))
 
     def limit_to_stake(self, batch: Batch) -> Batch:
-        """Return the newest part of a batch whose rewrite is within the stake. Later is cheaper."""
+        """Return the newest part of a batch whose rewrite costs at most the stake."""
 
         def is_affordable(start: int) -> bool:
             return edit_cost_usd(self.costs, self._edit(batch.since(start))) <= self.stake_usd
 
-        # A later start only gets cheaper, so the first affordable one can be found by bisection.
+        # A later start is always cheaper, so bisection finds the first affordable start.
         return batch.since(bisect_left(range(len(batch)), True, key=is_affordable))
 
     def _edit(self, batch: Batch) -> HistoryEdit:
@@ -216,8 +216,8 @@ class ClearingFacts:
     def _cache_state(self, first: Candidate) -> CacheState:
         """Return what can still be read from the cache if everything from `first` on changes.
 
-        Each call leaves its prompt in the cache, so the text before a round is readable while a
-        prefix from that time is alive.
+        Each call leaves its prompt in the cache, so the text before a round is readable as long as
+        a prefix from that time is cached.
         """
         if self.cold:
             return CacheState()
@@ -229,7 +229,7 @@ class ClearingFacts:
         )
 
     def need_usd(self, result: Candidate, *, is_reread: bool, freed_tokens: int) -> float:
-        """Return the expected cost of clearing a result together with `freed_tokens` others."""
+        """Return the expected cost of clearing a result, if `freed_tokens` are cleared in all."""
         rate = needed_rate(result.tool.kind, max(0, self.candidates.rounds - result.round))
         if is_reread and result.tool.kind == "read":
             rate = min(rate, NEEDED_REREAD)
@@ -278,10 +278,10 @@ class Clear:
 
 
 def clear_stale(facts: ClearingFacts) -> Clear | str:
-    """Rewrite results a cache edit failed to delete, and more: the rest is rewritten anyway."""
+    """Rewrite results that a cache edit failed to delete, and clear later results for free."""
     if not facts.is_stale:
         return ""
-    # First of all, because the provider still counts results that the view treats as gone.
+    # This comes first, because the provider still counts results that the view lacks.
     if facts.can_move:
         taken = _add_free(facts.candidates.edited, facts.batch, facts)
         why = f"{describe_batch(taken, facts)}: the provider's cache cannot delete them"
@@ -291,13 +291,13 @@ def clear_stale(facts: ClearingFacts) -> Clear | str:
 
 
 def clear_cold(facts: ClearingFacts) -> Clear | str:
-    """Clear for free, as the next call writes everything anyway."""
-    # Not without caching: every call is cold then, so this would clear before each of them.
+    """Clear for free, because the next call writes everything anyway."""
+    # Not without caching: then every call is cold, and this would clear before each call.
     if not facts.is_dead:
-        return "" if facts.cold else "the cache is alive"
+        return "" if facts.cold else "the cache is warm"
     if not facts.can_move:
         return BOUND
-    # The provider left these out of its own copy; they are still in the text that is sent anew.
+    # The provider left these out of its own copy, but the text sent again still has them.
     hidden = facts.candidates.edited + facts.candidates.served
     taken = _add_free(hidden, facts.spared, facts)
     beside = _choose_beside(facts, taken)
@@ -319,7 +319,7 @@ def clear_edits(facts: ClearingFacts) -> Clear | str:
     batch = facts.batch
     active = len(facts.candidates.heavy) + facts.candidates.unread
     is_due = active >= EDITS_TRIGGER_RESULTS and not facts.is_mostly_empty
-    # deleting fewer results pays if it avoids a compaction, because nothing is rewritten
+    # fewer results are enough to avoid a compaction, because nothing is rewritten
     if not batch or not (is_due or isinstance(_clear_at_threshold(facts, batch), Clear)):
         return f"{pluralize(active, 'result')}, fewer than {EDITS_TRIGGER_RESULTS}"
     saved = facts.read_usd(facts.freed_tokens(batch))
@@ -336,7 +336,7 @@ def clear_paid(facts: ClearingFacts) -> Clear | str:
     if not facts.cold and facts.is_mostly_empty:
         return "the window is mostly empty"
     if not facts.asks_price:
-        return "it did not pay, and little has come since"
+        return "it did not pay, and little was added since"
     batch = facts.limit_to_stake(facts.spared)
     if not facts.is_enough(facts.freed_tokens(batch), PAID_LEAST_TOKENS):
         return TOO_LITTLE
@@ -353,7 +353,7 @@ def clear_paid(facts: ClearingFacts) -> Clear | str:
 
 
 def clear_at_threshold(facts: ClearingFacts) -> Clear | str:
-    """Clear to avoid a compaction, which would drop more thinking than this does."""
+    """Clear to avoid a compaction, which would drop more thinking."""
     if facts.has_own_cut or not facts.is_tight:
         return ""
     return _clear_at_threshold(facts, facts.spared)
@@ -380,7 +380,7 @@ def _add_free(hidden: Batch, batch: Batch, facts: ClearingFacts) -> Batch:
 
 
 def plan_served(found: Batch, tokens: int, facts: ClearingFacts) -> Clear:
-    """Describe the provider's own clearing, which the view only follows."""
+    """Describe the provider's own clearing, which the view adopts."""
     freed = max(0, facts.freed_tokens(found))
     size = f"{tokens:,}" if tokens else f"about {freed:,}"
     why = (
@@ -402,9 +402,9 @@ def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0
 
 
 def _choose_beside(facts: ClearingFacts, batch: Batch) -> Beside:
-    """Choose inputs and thinking to clear along with a plan, or alone if the cache is dead."""
+    """Choose inputs and thinking to clear with a plan, or alone if the cache is cold."""
     rewritten, settings = () if facts.is_dead else batch.results, facts.settings.clear
-    # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
+    # Only the part after the first rewritten result is written again; the rest is still cached.
     start = min((one.order for one in rewritten), default=0)
     inputs = facts.inputs() if settings.inputs else ()
     taken = tuple(one for one in inputs if one.order >= start)
@@ -414,9 +414,9 @@ def _choose_beside(facts: ClearingFacts, batch: Batch) -> Beside:
 
 
 def spare_needed(facts: ClearingFacts) -> Batch:
-    """Leave out results that are cheaper to keep than the chance of needing them.
+    """Leave out results that cost less to keep than the expected cost of fetching them again.
 
-    Other parts of a file that was read again are needed, but seldom. The loop repeats because a
+    If a file was read again, its earlier parts are seldom needed. The loop repeats because a
     shorter prompt makes fetching cheaper, so more results become worth clearing.
     """
     newest = {_question(one): one.id for one in facts.candidates.newest}

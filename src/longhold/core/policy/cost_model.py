@@ -14,28 +14,28 @@ from longhold.core.models.prices import TOKENS_PER_PRICE, Prices
 from longhold.core.request.lifetime import Lifetime
 from longhold.core.tools.protocol import ToolKind
 
-KNOWN_TARIFFS = 64  # one per model and day that a process prices
+KNOWN_TARIFFS = 64  # one tariff per model and day
 USUAL_CALLS = 100.0
-"""Expected further calls, however many came before: 82 to 135 in 48 recorded sessions."""
+"""Expected further calls at any time: 82 to 135 in 48 recorded sessions."""
 SESSION_WEIGHT = 10.0
-"""How many sessions the usual figure counts for, against the current one."""
+"""Weight of the usual figure, in sessions, against the current session."""
 USUAL_COLD_SHARE: dict[Lifetime, float] = {"5m": 0.033, "1h": 0.005}
 """Share of 3,880 recorded calls that came after the cache lifetime had ended."""
 COLD_WEIGHT_CALLS = 30.0
-"""How many calls the usual share counts for. Recorded sessions range from 0 to 0.19."""
+"""Weight of the usual share, in calls. In recorded sessions the share is 0 to 0.19."""
 USUAL_GROWTH_TOKENS = 1_200.0
 """Mean tokens that a call adds to the next prompt in the recorded sessions."""
 GROWTH_WEIGHT_CALLS = 5.0
-"""How many calls the usual growth counts for. Few, because a session soon shows its own."""
+"""Weight of the usual growth, in calls. It is low, because a session soon shows its own growth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """The expected rest of a session: calls, pauses and growth.
 
-    Further calls are geometric, and a pause is equally likely before any call. In the recorded
-    sessions about as many calls follow after 10 calls as after 100, and one pause does not predict
-    the next.
+    The number of further calls is geometrically distributed, and a pause is equally likely before
+    any call. In the recorded sessions about as many calls follow after 10 calls as after 100, and
+    one pause does not predict the next.
     """
 
     calls: float = USUAL_CALLS
@@ -43,7 +43,7 @@ class Forecast:
     """Share of calls that find the cache expired."""
     growth_tokens: float = USUAL_GROWTH_TOKENS
     removable_tokens: float = 0.0
-    """The part of that growth which a later edit of the same kind could remove."""
+    """The part of the growth that a later edit of the same kind could remove."""
 
     @property
     def stays_warm(self) -> float:
@@ -157,8 +157,7 @@ class CostModel:
     def _find_first_past(self, line_tokens: int, prompt_tokens: float) -> float:
         """Return the number of the first future call whose prompt exceeds `line_tokens`.
 
-        The number is fractional. Growth is a mean, so whole numbers would make waiting look like a
-        gamble.
+        The number is fractional. Growth is a mean, so rounding would distort the value of waiting.
         """
         growth, room = self.forecast.growth_tokens, line_tokens - prompt_tokens
         if room < 0:
@@ -182,11 +181,11 @@ NEEDED_RATES: dict[ToolKind, float] = {"read": 0.25, "fetch": 0.25, "shell": 0.0
 """Share of results that are needed again ten or more calls later, by kind of tool.
 
 Measured: 171 of 760 files were read again or edited, 68 of 1,270 commands gave the same output
-again, and 3 of 474 searches were repeated. A changed output makes the first one useless. Pages (10
-of 43, few sessions) count as files.
+again, and 3 of 474 searches were repeated. Commands with a changed output do not count, because
+then the old output is useless. Pages (10 of 43, few sessions) count as files.
 """
 NEEDED_REREAD = 0.08
-"""The rate for a file that was partly read again since: 89 of 1,110, at any age."""
+"""The rate for a file of which a part was read again: 89 of 1,110, at any age."""
 HALVING_CALLS = 50
 """Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80."""
 
@@ -196,7 +195,7 @@ def needed_rate(kind: ToolKind, age_calls: int) -> float:
 
 
 def need_usd(costs: CostModel, prompt_tokens: float, tokens: float) -> float:
-    """Return the cost of fetching a result again: one more call that asks for it."""
+    """Return the cost of fetching a result again, which takes one more call."""
     asking = GET_AGAIN_TOKENS * step_at(costs.listed, prompt_tokens).prices.output
     return costs.call_usd(prompt_tokens + tokens, prompt_tokens) + asking / TOKENS_PER_PRICE
 
@@ -295,7 +294,7 @@ def _beyond_usd(costs: CostModel, level: CostModel, prompt_tokens: float, wait: 
 
 
 def _repeated_usd(costs: CostModel, edit: HistoryEdit) -> float:
-    """Value the state after the edit: edits repeated at the best interval."""
+    """Return the value of repeating the edit at the best interval."""
     settled = edit.until_tokens - edit.net_tokens
     kept = edit.cache.count_readable(edit.at_tokens)
     begins = max(kept, settled - (edit.at_tokens - kept))

@@ -1,4 +1,4 @@
-"""Decide what to do about space before a call: one table of rules, and one pure function over it.
+"""Decide how to free space before a call: a table of rules, and a pure function over it.
 
 `decide` takes the steps in order. The first rule that applies returns the plan. Each rule before it
 returns the reason why it does not apply. A stage carries out the plan and then calls `decide` for
@@ -26,7 +26,7 @@ from longhold.core.settings import Settings
 
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 Step: TypeAlias = str
-"""A part of the path, such as `clear`; the table lists them in order."""
+"""A step of the preparation, such as `clear`. The table lists steps in order."""
 Way: TypeAlias = Literal["notes", "fork", "direct", "digest"]
 
 COMMIT_RATIO = 0.90
@@ -36,9 +36,9 @@ WRITE_RATIO = 0.95
 WITHOUT_MODELS = 2
 """After this many streaks of quick compactions, no model is called for summaries."""
 ENOUGH_STREAKS = 3
-"""After this many streaks, a person has to act."""
+"""After this many streaks, the user has to act."""
 BROKEN = "several summaries by a model failed in a row, so no model is asked now"
-BOUND = "thinking is bound to what was sent"
+BOUND = "thinking is bound to the sent messages"
 REFILLED = "the window was refilled again and again"
 
 
@@ -53,12 +53,12 @@ class HistoryFacts:
     limit_tokens: int = 0
     """The size to get below: the window's limit, or less after an overflow."""
     is_plain: bool = True
-    """Nothing in particular is wanted, so a summary made before may serve."""
+    """There are no special instructions, so existing notes may serve as the summary."""
     has_overflowed: bool = False
     model: bool = True
-    """There is a model, and the settings and the request allow it to write summaries."""
+    """A model is available, and the settings and the request let it write summaries."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Ways that were tried for this compaction, with what went wrong."""
+    """Ways that failed in this compaction, each with the reason."""
     no_answer: str = ""
     """Why no model answers at all."""
     restores: bool = True
@@ -85,17 +85,17 @@ class Situation:
     settings: Settings
     trigger: Trigger = "auto"
     is_wanted: bool = False
-    """A compaction was asked for, or the provider refused the prompt: its size does not matter."""
+    """A compaction was requested, or the provider refused the prompt. The size is irrelevant."""
     taken: frozenset[Step] = frozenset()
     """Steps that were already carried out before this call."""
     is_thinking: Callable[[], bool] = lambda: False
     """The running tool loop has thinking that is bound to the sent messages."""
     oversized: Callable[[bool], Sequence[tuple[Any, str]]] = lambda together: ()
-    """Unsent results over their limit, or together over that of a message; each with the reason."""
+    """Unsent results over their own limit or that of their message, each with the reason."""
     marked: Callable[[], Snipped | None] = _nothing
     """Messages that were marked as dropped and may be removed."""
     has_edits: bool = False
-    """The provider was asked to leave results out of its cache."""
+    """The provider was asked to delete results in its cache."""
     cache: Callable[[], ReadableCache] = ReadableCache
     clearing: Callable[[], ClearingFacts] | None = None
     can_write: bool = False
@@ -109,7 +109,7 @@ class Situation:
 
 
 class Send(NamedTuple):
-    """Nothing is to be done: the request can be sent."""
+    """Nothing has to be done. The request can be sent."""
 
     why: str = "there is space"
 
@@ -130,18 +130,18 @@ class Compact(NamedTuple):
     way: Way
     why: str
     restores: bool = True
-    """Files, plan and skills are shown again after it."""
+    """Files, plan and skills are shown again after the compaction."""
 
 
 class Refuse(NamedTuple):
     why: str
     is_overflow: bool = True
-    """The window cannot hold it; otherwise there is nothing to do."""
+    """The window is too small. If False, there is nothing to compact."""
 
 
 Plan: TypeAlias = Send | CarryOut | Clear | Wait | Compact | Refuse
 ENDS = (Send, Wait, Refuse)
-"""Plans after which nothing more is done before the call."""
+"""Plans that end the preparation."""
 
 
 class Lost(NamedTuple):
@@ -210,7 +210,7 @@ def steps_after(step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _find_gate(s: Situation, step: Step) -> str | None:
-    """Return why no rule of a step can apply ("" to leave it unexplained), or None if one may."""
+    """Return why no rule of a step can apply ("" without explanation), or None if a rule may."""
     compact, used, window = s.settings.compact, s.full.used_tokens, s.full.window
     is_on = compact.on and window.auto and not compact.reactive_only
     is_past = used >= window.auto_tokens
@@ -240,7 +240,7 @@ def _find_clear_gate(s: Situation) -> str | None:
     is_empty = full.used_tokens < s.settings.clear.warm_share * full.window.base_tokens
     if s.has_edits or not is_empty or s.cache().cold or full.is_blocked:
         return None
-    return "the cache is alive and the window mostly empty"
+    return "the cache is warm and the window mostly empty"
 
 
 def _spill(s: Situation, *, together: bool = False) -> Plan | str:
@@ -292,7 +292,7 @@ def _wait_after_undo(s: Situation) -> Plan | str:
 
 
 def _wait_for_thinking(s: Situation) -> Plan | str:
-    # The undo and the collapse have their own, longer delays.
+    # Undo and collapse have their own, longer delays.
     if s.history().undone_tokens() or s.settings.collapse.on or not s.is_thinking():
         return ""
     return _wait(s, s.full.wait_tokens, "compaction waits for the end of the thinking")
@@ -310,7 +310,7 @@ def _shorten(s: Situation) -> Plan | str:
 
 
 def _refuse_refilled(s: Situation) -> Plan | str:
-    """Stop, because the earlier steps against refilling did not help."""
+    """Stop the work, because the window keeps filling up."""
     if "relieve" not in s.taken or s.history().streaks() < ENOUGH_STREAKS:
         return ""
     if not s.full.is_blocked:
@@ -380,19 +380,19 @@ RULES: tuple[SpaceRule, ...] = (
     SpaceRule("total", "spill-message", "the new results together are over the limit", partial(_spill, together=True)),
     SpaceRule("snip", "snip", "messages were marked as dropped", _snip),
     SpaceRule("clear", "clear-stale", "the provider ignored cache edits", _on_clearing(clear_stale)),
-    SpaceRule("clear", "clear-cold", "the cache has ended, so clearing is free", _on_clearing(clear_cold)),
+    SpaceRule("clear", "clear-cold", "the cache has expired, so clearing is free", _on_clearing(clear_cold)),
     SpaceRule("clear", "clear-edits", "the provider can delete inside its cache", _on_clearing(clear_edits)),
-    SpaceRule("clear", "clear-paid", "it saves more than the rewrite costs", _on_clearing(clear_paid)),
-    SpaceRule("clear", "clear-threshold", "it avoids a compaction", _on_clearing(clear_at_threshold)),
+    SpaceRule("clear", "clear-paid", "clearing saves more than the rewrite costs", _on_clearing(clear_paid)),
+    SpaceRule("clear", "clear-threshold", "clearing avoids a compaction", _on_clearing(clear_at_threshold)),
     SpaceRule("collapse", "collapse-counted", "90 % of the window is used", _collapse),
-    SpaceRule("lines", "collapse-written", "95 % is still used after that", _write_lines),
+    SpaceRule("lines", "collapse-written", "95 % of the window is still used after that", _write_lines),
     SpaceRule("wait", "wait-collapse", "finished work is collapsed first", _wait_for_collapse),
     SpaceRule("wait", "wait-undo", "the user undid a compaction of the same span", _wait_after_undo),
-    SpaceRule("wait", "wait-thinking", "the running tool loop has thinking that is bound to what was sent", _wait_for_thinking),
-    SpaceRule("shorten", "shorten", "what no compaction removes exceeds the limit", _shorten),
+    SpaceRule("wait", "wait-thinking", "the running tool loop has thinking bound to the sent messages", _wait_for_thinking),
+    SpaceRule("shorten", "shorten", "the part that no compaction can remove exceeds the limit", _shorten),
     SpaceRule("relieve", "relieve", "the third quick compaction in a row", lambda s: CarryOut(REFILLED) if s.history().is_thrashing() else ""),
     SpaceRule("compact", "refuse-refilled", "the third such streak, and the window is full", _refuse_refilled),
-    SpaceRule("compact", "refuse-floor", "what no compaction removes exceeds the limit", _refuse_floor),
+    SpaceRule("compact", "refuse-floor", "the part that no compaction can remove exceeds the limit", _refuse_floor),
     SpaceRule("compact", "refuse-empty", "no history is left to summarise", _refuse_empty),
     SpaceRule("compact", "compact-notes", "notes cover the history", _compact_from_notes),
     SpaceRule("compact", "compact-fork", "a model answers on the conversation's prefix", _compact_by("fork")),

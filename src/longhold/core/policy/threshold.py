@@ -1,7 +1,7 @@
 """How full the window is, what no compaction removes from it, and where compacting is cheapest.
 
 `cheapest_line` finds the cheapest compaction threshold. On a large window it is far below the
-default one.
+default threshold.
 """
 
 import math
@@ -27,11 +27,11 @@ from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
 from longhold.core.view.window import COST, Window, scale_tokens, window_for
 
 SUMMARY_TOKENS = 5_000
-"""A typical summary. The window reserves 20,000 tokens for one."""
+"""A typical summary. The window reserves 20,000 tokens for a summary."""
 FRAME_TOKENS = 15_000
 """Default size of a coding agent's system prompt and tools. No edit removes them."""
 FRAME_STEP_TOKENS = 5_000
-"""A measured frame is rounded up to this, so that one more tool does not move the threshold."""
+"""A frame's size is rounded up to this, so that one more tool does not move the threshold."""
 RESTORED_TOKENS = 30_000
 """Files, plan and skills. The total, 50,000, is the median of 26 recorded compactions."""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
@@ -42,9 +42,9 @@ COMPACTION_NEED_TOKENS = 3_500
 WORK_TOKENS = 30_000
 """Space for the current work after a compaction: 95 % of 417 turns needed less."""
 WORK_SHARE = 0.25
-"""The same as a share of a threshold that the user set."""
+"""The same space, as a share of a threshold that the user set."""
 KEPT_STEP_TOKENS = 10_000
-"""The size after a compaction is rounded up to this, so that each message does not move the threshold."""
+"""The size after a compaction is rounded up to this, to keep the threshold stable."""
 NEAR_SHARE = 0.5
 """Share of the threshold from which it is worth measuring what a compaction would keep."""
 WAIT_SHARE = 0.25
@@ -64,8 +64,8 @@ def cheapest_line(
 ) -> int:
     """Find the compaction threshold with the lowest cost per call, at most `window.auto_tokens`.
 
-    A low threshold pays for more summaries and for what they lose. A high one pays for carrying the
-    context. A length at which prices rise is a natural threshold.
+    A low threshold pays for more summaries and for what they lose. A high threshold pays for a
+    longer context in every call. A length at which prices rise is a natural threshold.
     """
     listed = prices(model)
     forecast = forecast or Forecast()
@@ -95,7 +95,7 @@ def window_at_cost(
 ) -> Window:
     """Return a model's window, with the cheapest compaction threshold if `auto_line` is `cost`.
 
-    It depends on what compactions do not remove: the frame, and `kept_tokens` of messages.
+    The threshold depends on what compactions keep: the frame, and `kept_tokens` of messages.
     """
     frame = frame or Framed()
     frame_tokens = _frame_tokens(model, frame.measure)
@@ -152,7 +152,7 @@ class Fullness(Struct, frozen=True, kw_only=True):
     margin: Callable[[], int]
     window: Window
     aim_tokens: int = 0
-    """The threshold without what only waits to be answered: target sizes are shares of it."""
+    """The threshold minus unanswered content. Target sizes are shares of this."""
 
     @classmethod
     def of(cls, view: View, size: ViewSize, settings: Settings) -> "Fullness":
@@ -187,14 +187,14 @@ class Fullness(Struct, frozen=True, kw_only=True):
     def is_blocked(self) -> bool:
         """True if nothing may be sent before space is freed."""
         used, most = self.used_tokens, self.window.blocking_tokens
-        # The rough bound first, because computing the margin is slow.
+        # The rough bound is checked first, because computing the margin is slow.
         return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
 
 
 LISTED = 6
 ABOUT_CHARS = 80
 ASK_LESS = "ask for less at a time"
-TOOL_ADVICE = "an agent that is given fewer tools (`tools=`) goes without it"
+TOOL_ADVICE = "give the agent fewer tools (`tools=`)"
 MCP = "mcp__"
 
 WeightKind: TypeAlias = Literal[
@@ -256,7 +256,7 @@ def _list_frame(frame: Framed | None) -> Iterator[_Part]:
         advice = f"take the MCP server {server} out" if name.startswith(MCP) else TOOL_ADVICE
         yield "tools", f"tool {name}", measure_json(tool), advice, ""
     if frame.instructions:
-        advice = "shorten AGENTS.md or CLAUDE.md, or what they import"
+        advice = "shorten AGENTS.md or CLAUDE.md, or the files they import"
         yield "instructions", "instructions", measure_text(frame.instructions), advice, ""
 
 

@@ -1,9 +1,9 @@
 """Collapse: replace each span of finished work with one line, reversibly, to free space.
 
-At 90% of the window, runs of tool calls become derived lines, several at a time, because each
-commit rewrites the cache. At 95%, a fork writes a line per stretch between user messages, which are
-never collapsed. An undone span stays open until the window is full, and until then nothing is
-compacted.
+At 90% of the window, runs of tool calls are replaced with counts, several at a time, because each
+change rewrites the cache. At 95%, a fork writes a line for the work between two user messages. User
+messages are never collapsed. A span that the user reopened stays open until the window is full, and
+until then nothing is compacted.
 """
 
 import re
@@ -30,14 +30,14 @@ from longhold.errors import LongholdError, ModelError, NotInHistory
 
 WHAT = "collapse"
 NAMED_FILES = 4
-"""Enough to recognise a span; the History tool lists the rest."""
+"""Number of files named in a line, enough to recognise a span."""
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
 LEAST_TOKENS = 1_000
-"""A shorter span is left alone: its line costs about a tenth of this."""
+"""Shorter spans are not collapsed. A line costs about a tenth of this."""
 LINE_CHARS = 400
 
 
@@ -102,7 +102,7 @@ def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
 
 
 def _last(view: View, item: Item) -> int:
-    """Return the last message that an item covers. Only its log entry knows that of a collapsed line."""
+    """Return the last message that an item covers. For a collapsed line, its log entry has it."""
     if isinstance(item, Round):
         return max([item.id, *(result.id for result in item.results)])
     line = next(entry for entry in reversed(view.history) if entry.n == item.id)
@@ -184,7 +184,7 @@ def open_span(engine: Engine, n: int) -> str:
     """Undo a collapsed line so that its messages are shown again. Return a line for the user."""
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
     if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
-        raise NotInHistory(f"#{n} is not a collapsed line that is in force")
+        raise NotInHistory(f"#{n} is not a collapsed line of the current view")
     if not may_move(engine):
         raise LongholdError(
             f"#{n} cannot be put back between two tool calls; look it up in the history instead"
@@ -294,7 +294,7 @@ def read_lines(text: str, count: int) -> dict[int, str]:
 
 
 def _has_failed(history: Sequence[AnyEntry]) -> bool:
-    """True if this failed since the user last spoke. One attempt per turn is enough."""
+    """True if this failed since the user's last message. One attempt per turn is enough."""
     for entry in reversed(history):
         if isinstance(entry, Failed | Withheld) and entry.what == WHAT:
             return True

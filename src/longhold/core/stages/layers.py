@@ -54,7 +54,7 @@ class Layers:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """What runs before each call. Each part keeps the next, more expensive one from firing."""
+        """The stages before each call. Each part makes a later, more expensive part less likely."""
         return (*((self.recall,) if self.recall else ()), self.free_space)
 
     @property

@@ -82,7 +82,7 @@ def drop(
     for n in wanted:
         item = engine.view.item_of(n)
         if item is None:
-            raise NotInHistory(f"#{n} is not in the view; `longhold history` opens what left it")
+            raise NotInHistory(f"#{n} is not in the view; `longhold history` finds it")
         if reason := _explain_undroppable(engine.view, item):
             raise NotInHistory(f"#{n} {reason}")
     mark = engine.record(Dropped(targets=wanted, by=by, why=why))
@@ -91,7 +91,7 @@ def drop(
 
 
 def keep(engine: Engine, numbers: Iterable[int]) -> None:
-    """Remove pending marks. To restore a removed message, undo its entry."""
+    """Unmark messages. To restore a message that was already removed, undo the removal."""
     engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
 
 
@@ -99,5 +99,5 @@ def _explain_undroppable(view: View, item: Item) -> str:
     if view.is_pinned(item):
         return "is pinned; unpin it first"
     if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
-        return "is the summary of a compaction; undo that instead"
+        return "is the summary of a compaction; undo the compaction instead"
     return ""

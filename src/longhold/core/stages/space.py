@@ -1,10 +1,10 @@
 """Carry out what `decide` plans about space before a call, step by step.
 
-Every layer is a part: it supplies facts for the decision and carries its own steps out. Steps only
-go forward, so a preparation always ends.
+Every layer is a part: it supplies facts for the decision and carries out its own steps. No step is
+repeated, so a preparation always ends.
 
-Some models bind thinking to its exact prefix. A change of the prefix then drops all later thinking,
-which a running tool loop still needs, so it waits, but only for a share of the threshold.
+Some models bind thinking to its exact prefix. Changing the prefix then drops all later thinking,
+which a running tool loop still needs. So the change waits, but not beyond a certain size.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from longhold.core.view.items import Round
 
 
 class Part:
-    """A layer: as a stage it runs alone, in `Layers` with the others."""
+    """A layer. As a stage it runs alone; in `Layers` it runs with the others."""
 
     steps: ClassVar[tuple[Step, ...]] = ()
 
@@ -38,10 +38,10 @@ class Part:
         await free_space(engine, (self,))
 
     def observe(self, engine: Engine) -> None:
-        """Follow the log before a preparation."""
+        """Read new log entries before a preparation."""
 
     def facts(self, engine: Engine) -> dict[str, Any]:
-        """Return fields of the situation. Changes nothing that others see."""
+        """Return fields of the situation, without visible side effects."""
         return {}
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
@@ -68,7 +68,7 @@ def foresee(engine: Engine, parts: Sequence[Part]) -> SpaceDecision:
 
 
 async def free_space(engine: Engine, parts: Sequence[Part]) -> None:
-    """Carry out the decisions of the rules before a call. A step that fails is recorded, and the next is tried."""
+    """Carry out the decisions before a call. A failed step is recorded, and the next is tried."""
     for part in parts:
         part.observe(engine)
     owners = {step: part for part in parts for step in part.steps}
@@ -103,7 +103,7 @@ def _decide(engine: Engine, situation: Situation, steps: Sequence[Step]) -> Spac
 
 
 THOUGHTFUL_ROUNDS = 64
-"""Older thinking in the same loop does not matter."""
+"""Rounds searched for thinking. Older thinking in the same loop does not matter."""
 
 
 def drops_thinking(engine: Engine) -> bool:

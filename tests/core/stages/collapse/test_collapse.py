@@ -222,7 +222,7 @@ async def test_what_is_no_line_cannot_be_opened(make):
         open_span(engine, first.n)
     engine.say("and now?")
     open_span(engine, first.n)
-    with pytest.raises(NotInHistory, match="in force"):
+    with pytest.raises(NotInHistory, match="of the current view"):
         open_span(engine, first.n)
     engine.record(Redone(target=first.n))
     assert "turn0x0 result" not in sent(engine)
@@ -238,7 +238,7 @@ async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
     outcome = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
     assert "is open again" in outcome.content and "turn0x0 result" in sent(engine)
     again = await tool.run({"id": f"#{first.n}", "reopen": True}, place)
-    assert again.is_error and "not a collapsed line that is in force" in again.content
+    assert again.is_error and "not a collapsed line of the current view" in again.content
     history.close()
 
 

@@ -56,12 +56,12 @@ EDITS_FAILED = "cache edits"
 
 @dataclass(slots=True)
 class CallStats:
-    """What the log says about calls: the cache, the bill, and what clearings have saved so far."""
+    """Figures about calls from the log: the cache, the bill, and what clearing has saved so far."""
 
     calls: int = 0
     cold_calls: int = 0
     began: float = 0.0
-    """Start of the last call that used the cache; in imported sessions, arrival of its answer."""
+    """Start of the last call that used the cache, in imported sessions the time of its answer."""
     began_at: int = 0
     void_at: int = 0
     void_by: str = ""
@@ -71,10 +71,10 @@ class CallStats:
     last_applied: Replied | None = None
     """The last answer whose prompt the provider had shortened."""
     served_tokens: int = 0
-    """Tokens cleared there in addition to those cleared from the previous prompt."""
+    """Tokens that the provider cleared in addition to those cleared from the previous prompt."""
     billed_usd: float = 0.0
     saved_usd: float = 0.0
-    """Negative until a rewrite has paid for itself."""
+    """Saved by clearing so far. Negative until a rewrite has paid for itself."""
     _saving: dict[int, float] = field(default_factory=dict)
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
@@ -161,7 +161,7 @@ def expect_costs(
     outlook = expect(
         calls=stats.calls,
         cold_calls=stats.cold_calls,
-        # What was cleared had been added as well: without it, clearing would look like slow growth.
+        # Cleared tokens had been added as well. Without them, clearing would look like slow growth.
         grown_tokens=max(0, round(used - weight(frame.measure) * scale) + cleared),
         removable_tokens=round(candidates.heavy.weight * scale) + cleared,
         lifetime=frame.lifetime,
@@ -169,7 +169,7 @@ def expect_costs(
     listed = prices(engine.model) or UNPRICED
     if frame.cached:
         return CostModel(listed=listed, forecast=outlook, lifetime=frame.lifetime)
-    # Without a cache no pause ends what clearing saves.
+    # Without a cache, a pause does not end the savings of clearing.
     steady = replace(outlook, cold_share=0.0)
     return CostModel(listed=listed.without_cache(), forecast=steady, lifetime=frame.lifetime)
 
@@ -230,7 +230,7 @@ STALE_SHARE = 0.5
 SURELY_LONGER = 4 * LONGEST_WEIGHT
 """Longer than any placeholder, so a heavier result needs no comparison with its placeholder."""
 ASK_AGAIN_SHARE = 1 / 16
-"""Growth before a refused batch is priced again: pricing is slow, and the gain is flat by then."""
+"""Growth before a refused batch is priced again. Pricing is slow, and the gain changes slowly."""
 
 
 class Clearing(Part):
@@ -244,7 +244,7 @@ class Clearing(Part):
         tell: Callable[[str], None] = lambda _: None,
         is_main: bool = True,
     ) -> None:
-        """`forget` gets each path the model no longer sees. Only the main agent edits the cache."""
+        """`forget` receives paths whose text leaves the view. Only main agents edit the cache."""
         self._describe = describe
         self._forget = forget
         self._tell = tell
@@ -260,7 +260,7 @@ class Clearing(Part):
     def observe(self, engine: Engine) -> None:
         self._follow(engine)
         self._looked, self._has_cleared = None, False
-        # Even if clearing is off here: the provider clears as the frame says, and the view follows.
+        # Even if clearing is off, the provider may clear by the frame, and the view follows.
         self._record_served(engine)
 
     def _follow(self, engine: Engine) -> None:
@@ -279,7 +279,7 @@ class Clearing(Part):
         view, vetoes = engine.view, engine.view.in_force.vetoes
         candidates = self.look(engine)
         if vetoes and engine.fullness().is_blocked:
-            # An undo is a veto only as long as something can be sent without breaking it.
+            # An undo is a veto only as long as a request fits without breaking it.
             candidates.follow(view, is_forced=True)
         shortener, keep = (
             InputShortener(candidates, _history_tool(engine)),
@@ -324,13 +324,13 @@ class Clearing(Part):
         self._clear(engine, decision.plan, decision)
 
     def finish(self, engine: Engine) -> None:
-        """Remember a batch that no rule cleared, so that it is not priced again soon."""
+        """Remember a batch that no rule cleared, so that it is not priced again too soon."""
         one, self._looked = self._looked, None
         if one is None:
             return
         if one.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
-            # Recorded so that this provider is not asked again, in a resumed session either.
-            engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
+            # Recorded so that this provider is not asked again, even in a resumed session.
+            engine.record(Failed(what=EDITS_FAILED, error="the provider ignored them"))
         if one.asks_price and one.can_move and not self._has_cleared:
             self._refused = one.candidates.heavy.weight
 
@@ -385,7 +385,7 @@ def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = N
         thinking=tuple(item.id for item in beside.thinking),
         how=plan.how,
         inferred=plan.how == "server",
-        # An edit is sent again with every call, at the place where it was first sent.
+        # Every call repeats an edit, at the place where it was first sent.
         place=engine.view.items[-1].order if plan.how == "edited" else 0,
         drops_thinking=plan.how == "rewritten" and drops_thinking(engine),
         cost_usd=round(plan.cost_usd, USD_DIGITS),
@@ -412,7 +412,7 @@ def _history_tool(engine: Engine) -> str:
 
 
 def _is_stale(view: View, edited_tokens: float) -> bool:
-    """True if the provider was asked to omit results but still counted them."""
+    """True if the provider was asked to delete results but still counts them."""
     if not edited_tokens or not view.edits or view.reported is None:
         return False
     is_answered = view.reported.n >= view.edits[-1].n

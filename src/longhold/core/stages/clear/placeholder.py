@@ -1,8 +1,8 @@
 """What the model sees instead of cleared results and of long inputs of old calls.
 
-A cleared result becomes one line: what it was, what it named, how to get it again. It is stored in
-the entry, so its timestamp never changes the cached prefix. Of the call it names only a file,
-program or site, because queries and arguments may contain secrets.
+A cleared result becomes one line: what it was, what it named, and how to get it again. The line is
+stored in the entry, so its timestamp never changes the cached prefix. It names only the file,
+program or site of the call, because queries and arguments may contain secrets.
 """
 
 import re
@@ -26,13 +26,13 @@ from longhold.core.view import View
 from longhold.core.view.items import Round
 
 TARGET_CHARS = 80
-"""Longer paths lose their beginning, where paths tend to be alike."""
+"""Longer paths lose their beginning, because paths differ mostly at the end."""
 
 NAMES, NAMES_SHARE = 25, 0.15
-"""Names of a result that stay, and their share of its length. Half of the cleared results that were
-needed again were needed for a name that nothing else in the view had."""
+"""Number of a result's names to keep, and their share of its length. Half of the cleared results
+that were needed again were needed for a name that nothing else in the view had."""
 NAME_CHARS = (6, 60)
-"""Shorter names are common words too often, and longer ones are data."""
+"""Shorter names are often common words, and longer names are data."""
 
 LONGEST_WEIGHT = 120.0
 """Few placeholders weigh more, so lighter results are not worth replacing."""
@@ -53,7 +53,7 @@ _PROGRAM = re.compile(
 def placeholder_of(
     result: Candidate, history: Sequence[AnyEntry], history_tool: str = ""
 ) -> tuple[str, Measure]:
-    """Return a result's placeholder and its measure. A sent placeholder never changes."""
+    """Return a result's placeholder and its measure. Once sent, it never changes."""
     known = result.result.cleared
     came = time_of(history, result.result.id)
     text = known.text if known is not None else placeholder(result, came, history_tool)
@@ -133,7 +133,7 @@ class InputShortener(NamedTuple):
     def old_inputs(self, view: View, keep: int, vetoes: AbstractSet[int | str]) -> list[OldInput]:
         answers = [item for item in view.items if isinstance(item, Round)]
         calls = [(item, use) for item in answers for use in item.tool_uses()]
-        # The calls of the last answer stay, however many: no answer has followed them yet.
+        # All calls of the last answer stay, because the model has not answered their results yet.
         unread = len(answers[-1].tool_uses()) if answers else 0
         found = [
             self._shorten(item, use)
@@ -155,7 +155,7 @@ class InputShortener(NamedTuple):
         return OldInput(item.order, entry, lighter) if cut else None
 
     def _in_place(self, value: Json, n: int, tool: Described, cut: list[str]) -> Json:
-        """Return a value with a line instead of each long text, which is added to `cut`."""
+        """Return a value with each long text replaced by a line. The text is added to `cut`."""
         if isinstance(value, dict):
             return {key: self._in_place(inner, n, tool, cut) for key, inner in value.items()}
         if isinstance(value, list):
