@@ -44,8 +44,8 @@ from longhold.core.models import Model, open_model
 from longhold.core.models.protocol import Request, collect
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.digest.headings import judgement
-from longhold.core.stages.compact.draft import write_request
 from longhold.core.stages.compact.segment import Segment as Covered
+from longhold.core.stages.compact.summary import Written, ask_for_summary, read_summary
 from longhold.core.view import fold
 from longhold.core.view.items import render
 from longhold.core.view.tokens import estimate_tokens
@@ -147,7 +147,9 @@ def without_model(count: Count) -> dict[str, Compactor]:
             return ""
         covered = Covered(items=tuple(segment.items))
         material = gather_material(segment.history, covered, segment.tokens)
-        return compose(material, Recorded(segment.summary), Manner(is_auto=False)).text
+        return compose(
+            material, Written(text=judgement(segment.summary)), Manner(is_auto=False)
+        ).text
 
     return {
         "digest": digest,
@@ -155,17 +157,6 @@ def without_model(count: Count) -> dict[str, Compactor]:
         "recorded": recorded,
         "recorded_with_engine": joined,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Another agent's summary, in the place of one that was asked for."""
-
-    summary: str
-    states: str = ""
-
-    def text(self) -> str:
-        return judgement(self.summary)
 
 
 def written_by(model: str, client: Model) -> Compactor:
@@ -271,11 +262,19 @@ def show(segment: Segment, variant: str, summary: str, count: Count) -> str:
     if variant == "history":
         return "\n\n".join(f"[#{item.id}]\n{told(item)}" for item in segment.items)
     if variant == "model-request":
-        return write_request(material, ())
+        whole = {item.id for item in segment.items}
+        return ask_for_summary(
+            covered.kind,
+            directives=material.ledger.directives,
+            shortened=[each for each in material.words().shortened if each.message in whole],
+            pivot=covered.pivot,
+        )
     if variant == "recorded":
         size = count(segment.summary) if segment.summary else int(segment.tokens * SMALL_SHARE)
         material = replace(material, budget_tokens=size, words_tokens=0)
-    written = Recorded(summary) if variant == "model" else None
+    written = read_summary(summary, "end_turn") if variant == "model" else None
+    if isinstance(written, str):
+        raise SystemExit(f"the summary cannot be used, as in a session: {written}")
     return compose(material, written, Manner(log="the session's log", has_history=True)).text
 
 
