@@ -208,12 +208,8 @@ def _count_cached(view: View, cache: ReadableCache, scale: float) -> int:
 
 def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
     """Infer which results the provider newly cleared from the prompt of an answer."""
-    names = (edit.get("exclude_tools") or () for edit in edits_in(frame.options))
-    excluded, last, found = (
-        {name for some in names for name in some},
-        view.item_of(answer.n),
-        Batch(),
-    )
+    edits, last, found = edits_in(frame.options), view.item_of(answer.n), Batch()
+    excluded = {name for edit in edits for name in edit.get("exclude_tools") or ()}
     before = [item for item in view.items if last and item.order < last.order]
     rounds = [item for item in before if isinstance(item, Round)]
     calls = [(item, use) for item in rounds for use in item.tool_uses() if use.name not in excluded]
@@ -227,8 +223,6 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
 USD_DIGITS = 6
 STALE_SHARE = 0.5
 """If cache edits delete less than this share of the expected tokens, the provider ignores them."""
-SURELY_LONGER = 4 * LONGEST_WEIGHT
-"""Longer than any placeholder, so a heavier result needs no comparison with its placeholder."""
 ASK_AGAIN_SHARE = 1 / 16
 """Growth before a refused batch is priced again. Pricing is slow, and the gain changes slowly."""
 
@@ -281,12 +275,9 @@ class Clearing(Part):
         if vetoes and engine.fullness().is_blocked:
             # An undo is a veto only as long as a request fits without breaking it.
             candidates.follow(view, is_forced=True)
-        shortener, keep = (
-            InputShortener(candidates, _history_tool(engine)),
-            engine.settings.clear.keep_results,
-        )
+        shortener = InputShortener(candidates, _history_tool(engine))
         grown = abs(candidates.heavy.weight - self._refused)
-        facts = self._measure(engine, candidates)
+        facts, keep = self._measure(engine, candidates), engine.settings.clear.keep_results
         self._looked = replace(
             facts,
             asks_price=bool(facts.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
@@ -365,7 +356,6 @@ class Clearing(Part):
             return
         self._served, candidates = answer.n, self.look(engine)
         found = server_clears(engine.view, engine.frame, answer, self._describe)
-        found = _keep_shortened(engine, found)
         if found:
             facts, tokens = self._measure(engine, candidates), self._stats.served_tokens
             self._clear(engine, plan_served(found, tokens, facts))
@@ -373,14 +363,14 @@ class Clearing(Part):
 
 def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> Cleared:
     """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
-    taken, tool = _keep_shortened(engine, plan.batch), _history_tool(engine)
-    made = [placeholder_of(result, engine.view.history, tool) for result in taken.results]
-    beside = plan.beside
+    history, tool, beside = engine.view.history, _history_tool(engine), plan.beside
+    made = [(result, *placeholder_of(result, history, tool)) for result in plan.batch.results]
+    taken = [one for one in made if weight(one[2]) < one[0].weight]
     also = f"; also {beside.described}" if beside and taken else ""
     return Cleared(
-        ids=tuple(result.id for result in taken.results),
-        texts=tuple(text for text, _ in made),
-        measures=tuple(measure for _, measure in made),
+        ids=tuple(result.id for result, _, _ in taken),
+        texts=tuple(text for _, text, _ in taken),
+        measures=tuple(measure for _, _, measure in taken),
         inputs=tuple(one.short for one in beside.inputs),
         thinking=tuple(item.id for item in beside.thinking),
         how=plan.how,
@@ -394,17 +384,6 @@ def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = N
         rule=decision.rule if decision else "",
         lost=tuple(map(str, decision.lost)) if decision else (),
     )
-
-
-def _keep_shortened(engine: Engine, batch: Batch) -> Batch:
-    history, tool = engine.view.history, _history_tool(engine)
-    longer = {
-        result.id
-        for result in batch.results
-        if result.weight <= SURELY_LONGER
-        and weight(placeholder_of(result, history, tool)[1]) >= result.weight
-    }
-    return batch.without(longer) if longer else batch
 
 
 def _history_tool(engine: Engine) -> str:

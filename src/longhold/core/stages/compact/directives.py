@@ -317,13 +317,6 @@ class ShownWords:
     shortened: tuple[Directive, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Shorter:
-    directive: Directive
-    text: str
-    fills: bool = False
-
-
 def render_user_messages(
     ledger: DirectiveLedger, budget_tokens: int, *, can_open: bool = True
 ) -> ShownWords:
@@ -341,14 +334,12 @@ def render_user_messages(
     excess = spent + sum(sizes.values()) - budget_tokens
     if excess > 0:
         excess += estimate_tokens(SHORTENED)
-    for shorter in _shorter_forms(directives, vital, can_open=can_open):
+    for each, text, can_fill in _shorter_forms(directives, vital, can_open=can_open):
         if excess <= 0:
             break
-        n = shorter.directive.message
-        line = _line(shorter.directive, shorter.text)
-        if shorter.fills:
-            pointer = cite(n) if can_open else ""
-            line = _fill_room(shorter.directive, line, sizes[n] - excess, pointer)
+        n, line = each.message, _line(each, text)
+        if can_fill:
+            line = _fill_room(each, line, sizes[n] - excess, cite(n) if can_open else "")
         saved = sizes[n] - estimate_tokens(line)
         if saved > 0:
             shown[n], sizes[n] = line, sizes[n] - saved
@@ -359,7 +350,8 @@ def render_user_messages(
     left_out = [*beyond, *oldest]
     lines = [HEADING, *(shown[each.message] for each in kept)]
     if left_out:
-        lines.insert(1, _note_left_out(left_out, can_open=can_open))
+        left = [each.message for each in left_out]
+        lines.insert(1, describe_left_out(left, can_open=can_open))
     shortened = [each for each in kept if shown[each.message] != whole[each.message]]
     if shortened:
         lines.insert(1, SHORTENED + (CAN_OPEN if can_open else "."))
@@ -399,30 +391,25 @@ def _choose_oldest(
     return directives[: next(enough, len(directives))]
 
 
-def _note_left_out(directives: Sequence[Directive], *, can_open: bool) -> str:
-    return describe_left_out([each.message for each in directives], can_open=can_open)
-
-
 def _shorter_forms(
     directives: Sequence[Directive], vital: frozenset[int], *, can_open: bool
-) -> Iterator[_Shorter]:
-    for each in directives:
-        if each.state != "open":
-            yield _Shorter(each, _pointer(each))
-    wanted = [each for each in directives if each.state == "open"]
+) -> Iterator[tuple[Directive, str, bool]]:
+    """Yield shorter texts in the order in which they are used, and whether one may be longer."""
+    yield from ((each, _pointer(each), False) for each in directives if each.state != "open")
     # Of messages of about the same length the oldest are first.
-    longest = sorted(wanted, key=lambda each: -len(each.text).bit_length())
-    long = [each for each in longest if len(each.text) > POINTER_CHARS]
+    longest = sorted(directives, key=lambda each: -len(each.text).bit_length())
+    long = [one for one in longest if one.state == "open" and len(one.text) > POINTER_CHARS]
     for is_vital in (False, True):
-        group = [each for each in long if (each.message in vital) == is_vital]
-        for each in group:
-            pointer = cite(each.message) if can_open else ""
-            yield _Shorter(each, without_pastes(each.text, pointer))
-        for each in group:
-            pointer = cite(each.message) if can_open else ""
-            yield _Shorter(each, head_and_tail(each.text, BRIEF_CHARS, pointer), fills=True)
-        for each in group:
-            yield _Shorter(each, _pointer(each))
+        group = [
+            (each, cite(each.message) if can_open else "")
+            for each in long
+            if (each.message in vital) == is_vital
+        ]
+        yield from ((each, without_pastes(each.text, where), False) for each, where in group)
+        yield from (
+            (each, head_and_tail(each.text, BRIEF_CHARS, where), True) for each, where in group
+        )
+        yield from ((each, _pointer(each), False) for each, _ in group)
 
 
 def _fill_room(directive: Directive, brief: str, room_tokens: int, pointer: str) -> str:
