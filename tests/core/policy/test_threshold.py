@@ -28,11 +28,11 @@ def test_cheap_reads_move_the_line_up():
     assert cheapest_line("claude-fable-5-1", window) > cheapest_line("claude-fable-5", window)
 
 
-def test_the_line_stays_below_a_price_that_jumps():
-    window = window_for("claude-haiku-5-5")
-    costly = {"summary_tokens": 100_000, "forecast": Forecast(cold_share=0.0)}
-    assert cheapest_line("claude-haiku-5-5", window, **costly) <= 100_000
-    assert cheapest_line("claude-haiku-4-5", window, **costly) > 150_000
+def test_the_line_stays_below_a_price_that_jumps(monkeypatch):
+    monkeypatch.setattr(threshold, "SUMMARY_TOKENS", 100_000)
+    window, steady = window_for("claude-haiku-5-5"), Forecast(cold_share=0.0)
+    assert cheapest_line("claude-haiku-5-5", window, forecast=steady) <= 100_000
+    assert cheapest_line("claude-haiku-4-5", window, forecast=steady) > 150_000
 
 
 def test_the_cheapest_line_is_cheapest_by_brute_force(monkeypatch):

@@ -4,7 +4,7 @@ Refusals in the user's words and results the model has not answered yet are excl
 compare parts of a view; the gauge has the size in tokens.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from operator import mul
@@ -66,7 +66,8 @@ class Candidate(NamedTuple):
         before: float = 0.0,
         round: int = 0,
     ) -> "Candidate":
-        shown, paths = weight(_sent_measure(result)), tool.paths_in(use.input)
+        instead, paths = result.placeholder("sent"), tool.paths_in(use.input)
+        shown = weight(instead.measure if instead else result.measure)
         return cls(result, use, tool, item.order, shown, before, paths, round)
 
     @property
@@ -147,11 +148,13 @@ class Candidates:
             self._forget()
             shown = {item.order for item in view.items}
             self._known = {order: one for order, one in self._known.items() if order in shown}
-        end = _last_round(view.items)
-        for item in view.items[self._taken : end]:
+        items = view.items
+        # The model has read everything before the last answer.
+        end = next((i for i in range(len(items) - 1, -1, -1) if isinstance(items[i], Round)), 0)
+        for item in items[self._taken : end]:
             self._take(item, vetoes, is_pinned=view.is_pinned(item))
         self._taken = max(self._taken, end)
-        last = view.items[end] if end < len(view.items) else None
+        last = items[end] if end < len(items) else None
         self.unread = sum(1 for _ in self._answers(last)) if isinstance(last, Round) else 0
         unread = last.results if isinstance(last, Round) else ()
         self._pointed = frozenset(filter(None, map(_find_original, unread)))
@@ -218,19 +221,6 @@ class Candidates:
             result = results.get(use.id)
             if tool.is_clearable and result is not None and not result.refused:
                 yield use, tool, result
-
-
-def _last_round(items: Sequence[Item]) -> int:
-    """Return the index of the last answer. The model has read everything before it."""
-    for i in range(len(items) - 1, -1, -1):
-        if isinstance(items[i], Round):
-            return i
-    return 0
-
-
-def _sent_measure(result: Result) -> Measure:
-    instead = result.placeholder("sent")
-    return instead.measure if instead else result.measure
 
 
 def _find_original(result: Result) -> str:

@@ -221,10 +221,8 @@ def _find_gate(s: Situation, step: Step) -> str | None:
             is_open = s.settings.collapse.on
         case "wait":
             is_open = is_on and is_past and not s.full.is_blocked and not s.is_wanted
-        case "relieve":
+        case "relieve" | "shorten":
             is_open = is_on and is_past
-        case "shorten":
-            is_open = s.is_wanted or (is_on and is_past)
         case "compact" if not s.is_wanted and not (is_on and is_past):
             below = f"{used:,} tokens are below the threshold, {window.auto_tokens:,}"
             return below if is_on else "automatic compaction is off"

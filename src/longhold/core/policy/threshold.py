@@ -59,7 +59,6 @@ def cheapest_line(
     lifetime: Lifetime = "5m",
     compacted_tokens: int = COMPACTED_TOKENS,
     frame_tokens: int = FRAME_TOKENS,
-    summary_tokens: int = SUMMARY_TOKENS,
     cost: CostSettings = NEEDS,
 ) -> int:
     """Find the compaction threshold with the lowest cost per call, at most `window.auto_tokens`.
@@ -83,7 +82,7 @@ def cheapest_line(
         prompt += forecast.growth_tokens
         calls += 1
         flat = step_at(listed, prompt).prices
-        made = (prompt * flat.read + summary_tokens * flat.output) / TOKENS_PER_PRICE
+        made = (prompt * flat.read + SUMMARY_TOKENS * flat.output) / TOKENS_PER_PRICE
         per_call = (paid + made + rewritten) / calls
         if per_call < best_usd:
             best_usd, best = per_call, int(prompt)

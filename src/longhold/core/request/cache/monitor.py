@@ -7,7 +7,7 @@ entry announced is an error before anything is sent.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from longhold.core.log.entries import (
     Undone,
     ViewChange,
 )
-from longhold.core.messages import Json, JsonObject, Usage
+from longhold.core.messages import JsonObject, Usage
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.protocol import Request
 from longhold.core.request.cache.breaks import (
@@ -189,7 +189,9 @@ def _compare_calls(
     broke = find_break(before.sent, call.sent, before.usage, call.usage, seconds, expected)
     if broke is None:
         return None
-    return replace(broke, source=source, provider=_reason(diagnostics))
+    reason = (diagnostics or {}).get("cache_miss_reason")
+    said = str(reason.get("type", "")) if isinstance(reason, dict) else ""
+    return replace(broke, source=source, provider=said)
 
 
 def list_announced(entries: Sequence[AnyEntry]) -> list[str]:
@@ -225,11 +227,6 @@ def _build_asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at
         chain_head=sent.head,
         markers=sent.marked,
     )
-
-
-def _reason(diagnostics: Mapping[str, Json] | None) -> str:
-    reason = (diagnostics or {}).get("cache_miss_reason")
-    return str(reason.get("type", "")) if isinstance(reason, dict) else ""
 
 
 def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:

@@ -127,17 +127,16 @@ class Compaction:
 
     def facts(self, engine: Engine, attempt: _Attempt | None = None) -> HistoryFacts:
         """Return what the rules have to know; `attempt` is a compaction under way."""
-        request = attempt.request if attempt else CompactRequest()
-        view, settings = engine.view, engine.settings.compact
+        attempt = attempt or self._begin(engine, CompactRequest())
+        request, view, settings = attempt.request, engine.view, engine.settings.compact
         past = view.history
-        bounds = attempt.bounds if attempt else find_bounds(engine)
         return HistoryFacts(
-            limit_tokens=bounds.limit,
+            limit_tokens=attempt.bounds.limit,
             is_plain=not request.focus and request.kind == "full" and request.by_model,
             has_overflowed=request.error is not None,
             model=self._ask is not None and settings.model and request.by_model,
-            failed=attempt.failed if attempt else {},
-            no_answer=attempt.no_answer if attempt else "",
+            failed=attempt.failed,
+            no_answer=attempt.no_answer,
             restores=self._restores,
             covers=partial(_explain_empty, engine, request),
             floor=cache(lambda: floor(view, engine.make_weigher())),
