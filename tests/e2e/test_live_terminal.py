@@ -194,7 +194,7 @@ def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(c
     chat.type("hang\r")
     chat.see("Esc interrupts")
     for words, shown in (
-        ("/context", "free until room is made"),
+        ("/context", "free until space is freed"),
         ("/cost", "no call has recorded usage"),
         ("/jobs", "No job is running."),
         ("/pin", "Nothing is pinned."),
@@ -421,7 +421,7 @@ def test_going_back_offers_to_restore_or_to_compact(chat):
 
 COMMANDS = {
     "/help": "interrupt; twice",
-    "/context": "free until room is made",
+    "/context": "free until space is freed",
     "/compact": "` restores the history.",
     "/undo": "was undone: compacted",
     "/redo": "is re-applied: compacted",

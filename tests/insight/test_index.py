@@ -234,7 +234,7 @@ def test_a_file_that_is_no_session_is_named_and_does_no_harm(tmp_path):
         file.write((tmp_path / "a.jsonl").read_bytes())
     _, found = totals(tmp_path)
     assert found.total.calls == 1
-    assert [line.partition(": ")[0].endswith("notes.jsonl") for line in found.unreadable] == [True]
+    assert [line.partition(" ")[0].endswith("notes.jsonl") for line in found.unreadable] == [True]
 
 
 def test_a_file_that_vanishes_before_it_is_read_leaves_no_trace(tmp_path):

@@ -83,7 +83,7 @@ def lines(target: CommandTarget, context: Context) -> Iterator[str]:
 def _line_words(format: str, window: Window) -> str:
     if not window.auto:
         return "the window is full"
-    return "room is made" if format == OURS else f"{format} compacts"
+    return "space is freed" if format == OURS else f"{format} compacts"
 
 
 def _marks(context: Context) -> str:

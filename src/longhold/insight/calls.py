@@ -1,7 +1,6 @@
-"""Every call of a session by its usage, and the causes of cold calls.
-
-Works on any history. A call is cold if it read less than half of what the previous call cached. The
-cause is the recorded one, else inferred. Calls of forks have recorded causes only.
+"""Every call of a session with its usage, and the causes of cold calls. Works on any history. A
+call is cold if it read less than half of what the previous call cached. The cause is recorded in
+the log or, for calls of the conversation, inferred.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +54,7 @@ class LoggedCall:
     """The request, completed with the hashes known by then."""
     broke: CacheBroke | None = None
     renewed: float = 0.0
-    """When a fork last read this call's cache entries, which extended their lifetime."""
+    """When a fork last read this call's cache entries. Each read extends their lifetime."""
 
     @property
     def model(self) -> str:
@@ -156,7 +155,7 @@ def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
 
 
 def _check_shrinkage(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
-    """A prompt that only grew cannot have fewer tokens than before."""
+    """Detect removed content: a prompt that only grew cannot have fewer tokens than before."""
     gone = _shrinkage(before, after)
     if not gone:
         return None
@@ -171,7 +170,7 @@ def _shrinkage(before: LoggedCall, after: LoggedCall) -> int:
 def _describe_unknown(between: Sequence[AnyEntry]) -> CacheBroke:
     failed = sum(isinstance(entry, Failed) for entry in between)
     refused = f" ({failed} calls failed in between)" if failed else ""
-    detail = f"the log shows no reason{refused}: the provider, or a change it does not record"
+    detail = f"the log shows no reason{refused}: the provider, or an unrecorded change"
     return CacheBroke(cause="provider", detail=detail)
 
 
@@ -189,13 +188,13 @@ class CallReport:
     """The cost if the call had read everything that the previous call sent."""
     lifetime: str = ""
     seconds_since: float | None = None
-    """Since the previous call, or since a fork's call that read the same; None if unknown."""
+    """Seconds since the cache was last read, by a call or by a fork; None if unknown."""
     is_cold: bool = False
     cause: str = ""
     detail: str = ""
     is_expected: bool = False
     source: str = MAIN
-    """`main` for the conversation, else the fork."""
+    """`main` for the conversation, or else the name of the fork."""
     renewed: float = 0.0
 
     def to_json(self) -> JsonObject:
@@ -280,7 +279,7 @@ class _CallReader:
     _current: LoggedCall | None = None
     _forks: list[CallReport] = field(default_factory=list)
     _lifetime: str = "5m"
-    """From the frame or the usages so far."""
+    """Taken from the frame, or from the usage so far."""
 
     def take(self, at: int, entry: AnyEntry) -> None:
         """Read one entry. `answers` already contains the further pieces and copies of an answer."""
@@ -298,7 +297,7 @@ class _CallReader:
             self._waiting.append(entry)
 
     def _take_fork_entry(self, entry: AnyEntry) -> bool:
-        """Read a fork's entry, which may come in mid-answer and is reported after it."""
+        """Read a fork's entry. An entry in the middle of an answer is reported after the answer."""
         forks, shared = self._forks, self._current or self._last
         if isinstance(entry, Forked):
             forks.append(_fork_call(entry, self._lifetime))

@@ -27,12 +27,12 @@ from longhold.core.view.tokens import Gauge
 from longhold.core.view.window import COST, Level, Window, infer_window
 from longhold.insight.session_files import OURS
 
-UNSEEN_FRAME = "system prompt and tools, by the first calls"
+UNSEEN_FRAME = "system prompt and tools, estimated from the first calls"
 """Tokens that the provider counted and that the log does not contain."""
-UNSEEN = "not in the transcript, by the last usage"
+UNSEEN = "not in the transcript, according to the last usage"
 """Tokens counted since then that estimation error does not explain."""
 ROUNDING_TOKENS = 50
-"""A smaller remainder is rounding."""
+"""Smaller remainders are rounding errors."""
 MOST_SCALE = 1.5
 """Maximum factor for scaling estimates to the provider's count; the rest is unseen."""
 
@@ -79,10 +79,10 @@ SHOWN_BUFFER_TOKENS = 20_000
 
 
 def session_window(format: str, view: View, settings: Settings, model: str = "") -> Window:
-    """Return a session's window with the threshold of the agent that acts in it.
+    """Return a session's window with the threshold of the agent that compacts it.
 
-    Without `model`, the window is inferred from the history, else taken from the recorded model. A gateway
-    acts at the window's own threshold, because its clients do.
+    Without `model`, the window is inferred from the history, or else taken from the recorded model.
+    For a gateway, the threshold depends on the window's size, because its clients compact there.
     """
     own = settings.window
     limit = own.limit_tokens or (0 if model else infer_window(view.history))
@@ -110,7 +110,7 @@ def session_window(format: str, view: View, settings: Settings, model: str = "")
 def _find_line(format: str, history: Sequence[AnyEntry], limit: int) -> int:
     """Return the automatic compaction threshold of another agent, or 0 if it is unknown.
 
-    The history takes precedence. An agent that went on past a threshold has another one.
+    The history takes precedence: if an agent continued past a threshold, its threshold is higher.
     """
     seen = largest = 0
     for entry in history:
@@ -150,9 +150,8 @@ def _is_counted(view: View) -> bool:
 
 
 def _unseen_frame(view: View, gauge: Gauge) -> int:
-    """Return how much larger prompts were than their logged content.
-
-    The minimum over the first calls counts, because a log may begin in mid-conversation.
+    """Return by how many tokens prompts were larger than their logged content. It is the minimum
+    over the first calls, because a log may begin in mid-conversation.
     """
     if view.frame is not None and view.frame.sections:
         return 0

@@ -23,13 +23,13 @@ from longhold.core.view.tokens import default_weights, weigh
 
 class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
     key: str
-    """Identical for copies of one call in several files."""
+    """The same for all copies of a call in several files."""
     at: float
     model: str
     source: str
     tally: Tally
     cause: str = ""
-    """Why it read less from the cache than possible; '' otherwise."""
+    """Why the call read less from the cache than it could; '' if it did not."""
     is_expected: bool = False
     idle_seconds: float = 0.0
     hour_usd: float = 0.0
@@ -43,7 +43,7 @@ class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     directory: str = ""
     title: str = ""
     window_tokens: int = 0
-    """As far as the file proves it."""
+    """The largest window that the file proves."""
     turns: int = 0
     compactions: int = 0
     calls: tuple[SessionCall, ...] = ()
@@ -58,7 +58,7 @@ decode = msgspec.msgpack.Decoder(SessionCalls).decode
 
 UNFINISHED = ("", "aborted", "broken")
 BELIEVED_SHARE = 0.5
-"""Estimates are within a third of the true count, so a count below half of one is wrong."""
+"""Estimates are within a third of the true count, so counts below half of one are wrong."""
 COMPACT = "compact"
 UNKNOWN = "unknown model"
 
@@ -182,7 +182,7 @@ def _sort_by_cost(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
 
 
 def begins_turn(entry: AnyEntry) -> bool:
-    """Return whether the user asks for something. Client commands and notices do not count."""
+    """Return whether a message begins a turn. Client commands and notices do not."""
     return isinstance(entry, Said) and not entry.hidden and read_typed(entry.content) is not None
 
 
@@ -192,7 +192,7 @@ def words_of(entry: AnyEntry) -> str:
 
 
 def unrecorded_summaries(history: Sequence[AnyEntry]) -> set[int]:
-    """Find compactions whose call is not recorded; recorded calls belong to the earliest."""
+    """Find compactions without a recorded call. Recorded calls belong to the earliest ones."""
     recorded = sum(isinstance(entry, Forked) and entry.source == COMPACT for entry in history)
     theirs = [entry.n for entry in history if isinstance(entry, Compacted) and entry.by == "import"]
     return set(theirs[recorded:])
@@ -217,7 +217,7 @@ def price_answer(answer: UniqueAnswer | Forked) -> Tally:
 def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
     """Estimate the output of an answer cut in mid-stream beyond its recorded usage.
 
-    Some clients record no stop reason but count correctly, so a plausible usage is believed.
+    Some clients record no stop reason but count correctly, so a plausible usage is accepted.
     """
     if answer.stop_reason not in UNFINISHED:
         return 0

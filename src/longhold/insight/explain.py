@@ -47,7 +47,7 @@ class Act:
     times: int = 1
     """Number of equal failures or refusals in a row; `n` is the first."""
     rule: str = ""
-    """The rule that decided it; "" in logs of earlier versions."""
+    """The rule that decided the change; "" in logs of earlier versions."""
     lost: tuple[str, ...] = ()
     """The rules that did not apply, each with the reason."""
 
@@ -145,7 +145,7 @@ def _with_act(acts: list[Act], act: Act) -> list[Act]:
 
 def _is_act(entry: AnyEntry) -> bool:
     if isinstance(entry, Forked):
-        return not entry.source.startswith("agent:")  # an agent's calls are in its own log
+        return not entry.source.startswith("agent:")  # because an agent's calls are in its own log
     changes = ViewChange | Undone | Redone | Switched | CacheBroke | Dropped
     beside = Spawned | Ended | Noted | Remembered | Recalled | Dreamt
     return isinstance(entry, changes | Failed | Withheld | Swept | beside)

@@ -1,8 +1,7 @@
 """An MCP server for a session's history, its notes and the project's memories.
 
-The session may be running: each request first reads new log entries. `newest` is resolved per
-request, so a client can start before the session. Memories are read-only unless write access is
-given.
+The session may be running, so each request first reads new log entries. `newest` is resolved per
+request, so a client can start before the session. Memories are read-only without `--write`.
 """
 
 import asyncio
@@ -81,7 +80,7 @@ class ReadMemoryInput(Input, frozen=True, kw_only=True):
 
 
 class WatchedSession:
-    """One session, Longhold's or another agent's, as its file is at each request."""
+    """One session of Longhold or another agent, read up to its last entry at each request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -207,7 +206,7 @@ class SessionServer:
         return self._watched
 
     def _path(self) -> Path:
-        """Find the session's file: the one named, or the newest of this project by any agent."""
+        """Return the named session's file, or that of this project's newest session."""
         if self._name == "newest" and (newest := newest_session(Path.cwd())):
             return newest
         if (file := Path(self._name)).is_file():

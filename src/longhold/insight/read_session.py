@@ -1,4 +1,4 @@
-"""Reads the calls of one session from its file, dropping texts to save memory."""
+"""Reads the calls of one session from its file. Texts are dropped to save memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def read_session(path: Path) -> SessionCalls:
     except (LongholdError, OSError) as error:
         return SessionCalls(problem=decode_path(str(error)))
     if not all(map(_is_countable, found.calls)):
-        return SessionCalls(problem="it has an impossible token count")
+        return SessionCalls(problem="contains an impossible token count")
     return found
 
 
@@ -114,7 +114,7 @@ def session_calls(
 
 
 def _slim(entry: AnyEntry) -> AnyEntry:
-    """Drop the texts that no figure needs; the measures remain."""
+    """Drop texts that no figure needs, and keep their measures."""
     match entry:
         case Ran():
             return structs.replace(entry, content="", extra=None)
@@ -139,7 +139,7 @@ def title_of_history(history: Iterable[AnyEntry]) -> str:
 
 
 def sum_session(history: Sequence[AnyEntry], reports: Iterable[CallReport]) -> Tally:
-    """Return the figures of a session as reports and lists of sessions show them."""
+    """Return the figures of a session for reports and lists of sessions."""
     calls = list_calls(history, reports)
     kept = (only_avoidable(one.tally, one.cause, is_expected=one.is_expected) for one in calls)
     return sum(kept, Tally())

@@ -12,11 +12,11 @@ from longhold.core.policy.threshold import COMPACTED_TOKENS, SUMMARY_TOKENS
 
 MOST_REMEDIES = 3
 LEAST_USD = 0.005
-"""Advice that saves less than half a cent is not shown."""
+"""Advice that would save less than half a cent is not shown."""
 
 
 class CauseRow(Protocol):
-    """A row of the index: the summed calls of one cause."""
+    """A row of the index: the sum of the calls with one cause."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
@@ -29,7 +29,7 @@ class Cause(NamedTuple):
 
 
 PAUSE = "pause"
-"""Covers every expired lifetime."""
+"""The cause for every expired lifetime."""
 
 CAUSES = {
     PAUSE: Cause("you came back after the cache had expired"),
@@ -74,11 +74,11 @@ CAUSES = {
 }
 """An unlisted cause is shown by its name and counts as unavoidable."""
 
-HOUR = "Have the cache kept for an hour (Claude Code: ENABLE_PROMPT_CACHING_1H=1; Longhold: cache.lifetime)."
+HOUR = "Keep the cache for an hour (Claude Code: ENABLE_PROMPT_CACHING_1H=1; Longhold: cache.lifetime)."
 COMPACT_FIRST = "Compact before a break, while the cache is warm, or start a new session after it."
 
 WARM_SHARE = 0.09
-"""Cost of reading a history from a warm cache for the summary, as a share of a cold one."""
+"""Cost of reading a history from a warm cache for the summary, relative to a cold cache."""
 WRITING_TOKENS = 5 * SUMMARY_TOKENS
 """Cost of a summary in prompt tokens; output costs about five times as much."""
 
@@ -105,20 +105,19 @@ def cause_of(name: str, *, is_expected: bool = False) -> Cause:
 
 
 def _plain_cause(name: str, *, is_expected: bool = False) -> str:
-    if name == "thinking" and is_expected:  # the model drops it; the user switched nothing
+    if name == "thinking" and is_expected:  # the model dropped it, not the user
         return "ended_turn"
     return PAUSE if name.startswith("lifetime_") else name
 
 
 def is_avoidable(name: str, *, is_expected: bool) -> bool:
-    """Return whether the user could avoid it. A model switch is expected but avoidable."""
+    """Return whether the user could avoid the loss. A model switch is expected but avoidable."""
     return cause_of(name).is_avoidable and (not is_expected or name == "model")
 
 
 def only_avoidable(tally: Tally, cause: str, *, is_expected: bool) -> Tally:
-    """Return the tally of calls of one cause, whose loss is 0 unless the user could avoid it.
-
-    Reports, lists and pages all get their figures from here, so that they agree.
+    """Return the tally of the calls of one cause, with a loss of 0 unless the user could avoid it.
+    Reports, lists and pages use this function, so that their figures agree.
     """
     if is_avoidable(cause, is_expected=is_expected):
         return tally
@@ -145,7 +144,7 @@ def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
 
 
 def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
-    """Rank remedies by their savings, less their own cost."""
+    """Rank remedies by their savings minus their own cost."""
     saved: dict[str, float] = defaultdict(float)
     hour, compacted = -sum(row["hour_usd"] for row in rows), 0.0
     for row in rows:

@@ -16,7 +16,7 @@ from longhold.insight.session_index import SessionIndex, select_below
 
 DIMENSIONS = ("day", "week", "month", "block", "project", "model", "agent", "source", "session")
 IN_ORDER = ("day", "week", "month", "block")
-"""Dimensions in order of time; the others have the most expensive first."""
+"""Dimensions that are sorted by time. The others are sorted by cost, highest first."""
 BLOCK_SECONDS = 5 * 3_600
 """Length of the windows in which subscriptions count usage; a block begins at a full hour."""
 
@@ -54,17 +54,17 @@ class SpendingReport:
     """Extra cost of cold calls by cause, largest first."""
     remedies: tuple[Remedy, ...] = ()
     groups: dict[str, tuple[SpendingGroup, ...]] = field(default_factory=dict)
-    """By dimension: days and months in order, others most expensive first."""
+    """Groups by dimension: days and months by time, others by cost, highest first."""
     unreadable: tuple[str, ...] = ()
     """Files that are not sessions or could not be read, each with the reason."""
     without_usage: dict[str, int] = field(default_factory=dict)
     """By agent: sessions whose calls have no usage, so that their cost is unknown."""
     newest_day: str = ""
-    """The last day with calls, also if it is before the days of this report."""
+    """The last day with calls, which may be before the days of this report."""
     at_best_usd: float = 0.0
     """The least that the conversations' calls could have cost, as far as it was computed."""
     conversations_usd: float = 0.0
-    """What these calls cost."""
+    """The actual cost of these calls."""
 
     @property
     def days(self) -> int:
@@ -134,7 +134,7 @@ WHERE source = 'main' AND at_best_usd > 0 GROUP BY file HAVING sum(usd) > 0
 
 
 def _sum_limits(index: SessionIndex, rows: Iterable[sqlite3.Row]) -> dict[str, float]:
-    """Sum the known limits, weighted by the share of each session that the rows cover."""
+    """Sum the known minimum costs, weighted by the share of each session that the rows cover."""
     shares = {row["file"]: row["share"] for row in index.rows(_LIMITS)}
     paid = [row for row in rows if row["source"] == "main" and row["file"] in shares]
     return {
@@ -175,7 +175,7 @@ SOURCES = {
     "stopped": "answers that were stopped",
     "branch": "answers on another branch",
 }
-"""Names of the sources of calls in words; others are named by themselves."""
+"""Display names of sources of calls. Other sources keep their own name."""
 
 
 def _week(day: str | None) -> str:
@@ -195,7 +195,7 @@ _NAMES: dict[str, Callable[[sqlite3.Row], str]] = {
 
 
 def _model_name(name: str) -> str:
-    """Return a model's name without its date. A name that no model can have is left as it is."""
+    """Return a model's name without its date. Names that no model can have are not changed."""
     return canonical_name(name) if name.startswith("claude-") else name
 
 
@@ -238,7 +238,7 @@ class SessionSummary:
 
 
 def summarise(index: SessionIndex, roots: Sequence[Path]) -> dict[str, SessionSummary]:
-    """Describe each session by file. Calls that a copy repeats count in both."""
+    """Describe each session by file. A call that is in two files counts in both."""
     scope, values = select_below(roots)
     found: dict[str, list[sqlite3.Row]] = defaultdict(list)
     for row in index.rows(_SUMMARY.format(scope=scope), values):

@@ -23,7 +23,7 @@ class ClientSession:
 
 
 def client_session(agent: str, directory: str, *, id: str = "") -> ClientSession:
-    """Name a new session of a client. A missing directory is replaced by the current one."""
+    """Choose the path and id of a client's new session, by default in the current directory."""
     place = directory if directory and Path(directory).is_dir() else str(Path.cwd())
     place, id = os.path.realpath(place), id or str(uuid.uuid4())
     root, at = agent_roots()[agent][0], time.time()

@@ -1,6 +1,5 @@
-"""Where sessions are stored: by other agents, by Longhold, or in a given directory.
-
-The transcript of a sub-agent next to its session is part of that session.
+"""Finds the files of sessions, of other agents and of Longhold. The transcript of a sub-agent next
+to its session is part of that session.
 """
 
 import os
@@ -33,7 +32,7 @@ LEAST_ID_CHARS = 4
 """A shorter beginning of an id could be any word."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LOOKED_AT = 200
-"""Newest sessions that are checked for their project."""
+"""How many of the newest sessions are checked for their project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ def index_path(path: Path) -> str:
 
 
 def agent_roots() -> dict[str, list[Path]]:
-    """Return where each agent stores its sessions; the agents' own variables override it."""
+    """Return where each agent stores its sessions. The agents' variables take precedence."""
     user = user_home()
     claude = _read_roots("CLAUDE_CONFIG_DIR") or [user / ".claude", user / ".config" / "claude"]
     codex = _read_roots("CODEX_HOME") or [user / ".codex"]
@@ -69,7 +68,7 @@ def _read_roots(variable: str) -> list[Path]:
 
 
 def default_roots(agent: str = "") -> list[Path]:
-    """Return where sessions are stored; Longhold's are copied out of a database."""
+    """Return where sessions are stored. Sessions in a database are copied to local files first."""
     places = agent_roots()
     if agent in ("", OURS):
         places[OURS] = [default_store().files().root / "projects"]
@@ -139,7 +138,7 @@ def _transcripts(root: Path) -> Iterator[SessionFile]:
 
 
 def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFile]:
-    """Describe a regular file; yields nothing for a pipe, a device or a vanished file."""
+    """Describe a regular file. Yields nothing for a pipe, a device or a deleted file."""
     with suppress(OSError):
         parts = agent_files(path) if has_folder else ()
         stats = [part.stat() for part in (path, *parts)]
@@ -157,7 +156,7 @@ Job = TypeVar("Job")
 ALONE_BYTES = 24 << 20
 """Smaller amounts are read faster than another process starts."""
 AHEAD = 3
-"""Jobs submitted per process: enough to keep it busy, few enough results in memory."""
+"""Jobs submitted per process: enough to keep it busy, and few enough to limit memory."""
 
 Advance = Callable[[int], None]
 """Called with the bytes read since the last call."""
@@ -170,7 +169,7 @@ def processes_for(files: Sequence[SessionFile]) -> int:
 def each_in_processes(
     work: Callable[[Job], bytes], jobs: Iterable[Job], processes: int
 ) -> Iterator[tuple[Job, bytes]]:
-    """Run all jobs and yield each with its result on completion. One process means this one."""
+    """Run all jobs and yield each with its result on completion. One process means this process."""
     if processes < 2:
         yield from ((job, work(job)) for job in jobs)
         return

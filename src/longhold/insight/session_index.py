@@ -1,7 +1,7 @@
 """The cost of every session in one SQLite file. Only changed sessions are read again.
 
-It can be deleted at any time, and is rebuilt when this package or its prices change. Sessions whose
-files are gone stay, because the money was spent.
+The file can be deleted at any time. It is rebuilt when this package or its prices change. Sessions
+whose files are gone remain, because the money was spent.
 """
 
 import os
@@ -34,9 +34,9 @@ BUSY_SECONDS = 30.0
 """How long to wait for another process that writes the index."""
 
 SUMMED = (*Tally.__struct_fields__, "hour_usd")
-"""Columns summed over the calls that are not copies, so that a report reads few rows."""
+"""Columns that are summed over all calls except copies, so that a report reads few rows."""
 SLOT_SECONDS = 900
-"""Calls are summed by quarters of an hour, from which the days of any time zone can be made."""
+"""Calls are summed by quarters of an hour, which add up to days in any time zone."""
 LONG_SECONDS = 3_600
 """Idle time that outlasts every cache lifetime a user can choose."""
 
@@ -74,8 +74,8 @@ SELECT n FROM (
 _MARK_COPIES = f"""
 UPDATE calls SET is_copy = rowid NOT IN ({_FIRST.format(scope=_REPEATED)}) WHERE {_REPEATED}
 """
-"""In a resumed session, the file read first owns the repeated beginning. An import owns nothing
-that its original has."""
+"""If a resumed session repeats its beginning, the calls belong to the file that was read first.
+Calls of an import belong to the original."""
 
 _SUMMED_UP = f"""
 SELECT file, cast(nullif(at, 0) / {SLOT_SECONDS} AS INTEGER) * {SLOT_SECONDS} AS slot, model,
@@ -94,13 +94,13 @@ _IS_ELSEWHERE = f"""
 SELECT 1 FROM {_WITHIN} AND is_copy
 AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
 """
-"""True if a session outside the scope owns a call that is a copy inside it."""
+"""True if a call inside the scope is a copy of a call that belongs to a session outside it."""
 _FIRST_WITHIN = f"calls.rowid IN ({_FIRST})"
 
 
 @contextmanager
 def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
-    """Open the index at `path` or in the home directory; in memory if not writable."""
+    """Open the index at `path` or in the home directory, or in memory if that is not writable."""
     path = path or home() / NAME
     try:
         with closing(_connection_at(path)) as connection:
@@ -125,11 +125,11 @@ class SessionIndex:
         *,
         processes: int = 0,
     ) -> int:
-        """Read the changed files and return their number; 0 `processes` chooses a number."""
+        """Read the changed files and return their number. `processes=0` chooses a number."""
         changed = self.stale(files)
         if not changed:
             return 0
-        from longhold.insight.read_session import read_encoded  # it loads every reader
+        from longhold.insight.read_session import read_encoded  # because it loads every reader
 
         largest_first = sorted(changed, key=lambda file: -file.bytes)
         processes = processes or processes_for(changed)
@@ -137,16 +137,15 @@ class SessionIndex:
             progress(file.bytes)
             found = decode(encoded)
             if found.problem and not file.path.exists():
-                continue  # deleted while others were read
+                continue  # because a file was deleted while others were read
             with self._connection:
                 self._put(file, found)
         self._sum_up()
         return len(changed)
 
     def find_limits(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> None:
-        """Compute the least that each session could have cost, unless it is known.
-
-        A tokenizer is loaded for this, and every text is read, so a report asks for it by name.
+        """Compute the least that each session could have cost, unless it is known. This loads a
+        tokenizer and reads every text, so reports do it only on request.
         """
         query = "SELECT path FROM sessions WHERE at_best_usd IS NULL AND problem = ''"
         unknown = {row["path"] for row in self.rows(query)}
@@ -239,7 +238,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
             connection = _Connection(path, timeout=BUSY_SECONDS)
             _begin(connection)
-        connection.execute("PRAGMA synchronous = OFF")  # it can be rebuilt
+        connection.execute("PRAGMA synchronous = OFF")  # because it can be rebuilt
     except BaseException:
         connection.close()
         raise
@@ -261,14 +260,14 @@ def _stamp_in(connection: sqlite3.Connection) -> str:
 
 
 def _stamp() -> str:
-    """Return a key of the figures' inputs: this module, the package and the source of prices."""
+    """Return a key that changes with the schema, the package and the source of prices."""
     prices = home() / PRICES_FILE
     stated = prices.stat().st_mtime_ns if prices.exists() else 0
     return f"{VERSION} {_version('longhold')} {_version('genai-prices')} {stated}"
 
 
 def _version(package: str) -> str:
-    from importlib import metadata  # slow to load, and not needed for a search
+    from importlib import metadata  # because it is slow to load and not needed for a search
 
     try:
         return metadata.version(package)
@@ -277,7 +276,7 @@ def _version(package: str) -> str:
 
 
 def select_below(roots: Iterable[Path]) -> tuple[str, list[str]]:
-    """Return the SQL condition that a session is one of these paths or below one."""
+    """Return the SQL condition that a session is one of these paths or below one of them."""
     tests: list[str] = []
     values: list[str] = []
     for root in roots:

@@ -32,7 +32,7 @@ class SessionHit:
     at: float
     """When the record was made, or when the file was last written if the record has no time."""
     hit: RecordHit | None
-    """None if its file could not be read there."""
+    """None if the file could not be read at that position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _hit(match: SessionMatch, path: Path, question: HistoryQuestion) -> SessionH
 
 
 def _read_quote(match: SessionMatch, path: Path, question: HistoryQuestion) -> RecordHit | None:
-    """Read a record again. A result without its call, which is further up, is searched for."""
+    """Read a record again. If a result's call is not there, look for it in the whole file."""
     record = match.record
     entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
     history = History(lambda: entries)

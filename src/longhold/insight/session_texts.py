@@ -1,8 +1,8 @@
 """The searchable texts of one session, with their positions in its file.
 
-A record's position is two offsets: the line being read when its entry was yielded, and the one for
-the entry before. Reading between them yields the record again, even if the reader holds back a
-round.
+A record's position is two offsets: of the line that was being read when the reader yielded its
+entry, and of the same line for the previous entry. Reading between them yields the record again,
+even if the reader delays a round.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class SessionTexts(Struct, frozen=True, kw_only=True, array_like=True):
     title: str = ""
     records: tuple[SearchedRecord, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
-    """Per record: its text, and names to find it by."""
+    """Per record: its text, and names by which it can be found."""
 
 
 decode = msgspec.msgpack.Decoder(SessionTexts).decode

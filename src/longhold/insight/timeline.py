@@ -1,6 +1,6 @@
 """The context of each call by category, and what each compaction kept.
 
-The provider counts the prompt; the split is estimated. The frame is a first prompt minus its
+The total is the provider's count, and the split is estimated. The frame is a first prompt minus its
 messages. Tokens that the scaled estimates cannot explain were not in the transcript.
 """
 
@@ -33,9 +33,9 @@ STACK = (
     "tool calls",
     "tool results",
 )
-"""Categories from the bottom: stable ones first, changing ones last, others on top."""
+"""Categories from the bottom up: stable ones first, then changing ones, then all others."""
 VERBATIM_CHARS = 400
-"""Characters of a user message searched in a summary; longer quotes are rare."""
+"""How many characters of a user message are searched for in a summary. Longer quotes are rare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Timeline:
 
 
 def follow_context(history: Sequence[AnyEntry]) -> Timeline:
-    """Fold a history as it was at the time: an undo takes effect at its own position."""
+    """Fold a history as it was at each moment, so an undo takes effect at its own position."""
     answers, view, reader = answers_of(history), View(), _ContextReader()
     for at, entry in enumerate(history):
         if at in answers:
@@ -104,11 +104,11 @@ class _ContextReader:
     _sent: list[_Sent] = field(default_factory=list)
     _boundaries: list[Boundary] = field(default_factory=list)
     _weighed: dict[int, tuple[Item, dict[str, float]]] = field(default_factory=dict)
-    """Items by order; a changed item is a new object."""
+    """Items by their order number. A changed item is a new object."""
     _open: list[Boundary] = field(default_factory=list)
     _is_first: bool = True
     _least: float | None = None
-    """The smallest frame size that a first prompt allows."""
+    """The smallest frame size that any first prompt implies."""
 
     def timeline(self) -> Timeline:
         return Timeline([one.point(self._least or 0.0) for one in self._sent], self._boundaries)

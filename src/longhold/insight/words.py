@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 ALL = "all sessions, second form"
 """Name of the index, in place of a session's id. An index with another name is rebuilt."""
 ELSEWHERE = 0.3
-"""Share of a word's weight if it is in the session but not in the passage."""
+"""Share of its weight that a word counts if it is in the session but not in the passage."""
 OFTEN = 0.1
-"""Share of a word's weight that is added, times the logarithm of the passages that have it."""
+"""Share of a word's weight that is added, times the logarithm of the passages that contain it."""
 EXACT = 2.0
 """Factor for an identifier found as it was written, because its parts are common words."""
 SPOKEN = 1.5
-"""Factor for a passage of the user's own words, which is what people remember of a session."""
+"""Factor for a passage of the user's own words, because people remember those of a session."""
 
 _IDENTIFIER = re.compile(r"\w*[._/:-]\w[\w._/:-]*|\w*[a-z][A-Z]\w*|\w*_\w+")
 
@@ -96,7 +96,7 @@ class SessionMatch:
     span: SessionSpan
     record: SearchedRecord
     passage: int
-    """Its best passage, counted from 0."""
+    """The number of its best passage, from 0."""
     records: int
     """Records that contain any of the words."""
 
@@ -118,7 +118,7 @@ class SessionWords(Index):
         return sorted(changed, key=attrgetter("modified"))
 
     def refresh(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> int:
-        """Read new entries and return the number of files; in memory if the disk is full."""
+        """Read new entries and return the number of files. A full disk means an index in memory."""
         try:
             return self._read(files, progress)
         except sqlite3.OperationalError as error:
@@ -138,7 +138,7 @@ class SessionWords(Index):
         return len(changed)
 
     def _read_upto(self, file: SessionFile) -> int:
-        """Return the last entry read; 0 if a shorter file replaced the old one."""
+        """Return the number of the last entry read, or 0 if a shorter file replaced the old one."""
         path = index_path(file.path)
         query = "SELECT max(last_n), max(bytes) FROM spans WHERE path = ?"
         last, size = self._connection.execute(query, (path,)).fetchone()
@@ -174,7 +174,7 @@ class SessionWords(Index):
     def find(
         self, question: HistoryQuestion, is_wanted: Callable[[SessionSpan], bool]
     ) -> list[SessionMatch]:
-        """Find sessions by their best passage, newer first; of equal records only the newest."""
+        """Find sessions by their best passage, newer first, without older copies of a record."""
         terms, allowed = self.search(question)
         terms += self._search_exact(question.text.replace('"', "").split())
         if question.kinds:
@@ -188,7 +188,7 @@ class SessionWords(Index):
                 number = row >> PASSAGE_BITS
                 span = spans[place - 1] if (place := bisect_right(firsts, number)) else None
                 if span is None or number >= span.first + span.count:
-                    continue  # its session is gone or not wanted
+                    continue  # because its session is gone or not wanted
                 if allowed is None or number in allowed:
                     factor = SPOKEN if number in spoken else 1.0
                     found[span.path].add(row, term, span, factor)
@@ -251,7 +251,7 @@ class _SessionScore:
         """By record number."""
         self._weights: dict[int, float] = {}
         self._counts: Counter[int] = Counter()
-        """By term: its weight, and the passages that have it."""
+        """By term: its weight, and the passages that contain it."""
         self._title = 0.0
 
     def add(self, row: int, term: TermRows, span: SessionSpan, factor: float) -> None:

@@ -71,7 +71,7 @@ def test_claude_code_gets_a_status_line_hooks_and_a_server(claude):
 def test_a_status_line_of_the_user_s_own_stays(claude):
     mine = {"type": "command", "command": "my-line"}
     (claude / "settings.json").write_text(json.dumps({"statusLine": mine}))
-    assert "which stays" in longhold("install", "claude-code", "--yes").stdout
+    assert "yours is kept" in longhold("install", "claude-code", "--yes").stdout
     assert read(claude / "settings.json")["statusLine"] == mine
     longhold("install", "claude-code", "--undo", "--yes")
     assert read(claude / "settings.json") == {"statusLine": mine}
@@ -109,7 +109,7 @@ def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
     for words in ([], ["--undo"]):
         done = longhold("install", "pi", "--yes", *words)
         assert done.returncode != 0
-        assert f"{pi} is not Longhold's" in done.stderr
+        assert f"{pi} was not written by Longhold" in done.stderr
     assert pi.read_text() == "// mine\n"
 
 

@@ -138,7 +138,7 @@ def test_only_the_active_branch_of_a_tree_is_read():
 def test_a_parent_that_is_missing_is_told():
     _, account, view = imported(HEADER, entry("b", "gone", message=user("here")))
     assert texts(view) == ["here"]
-    assert account.repaired == {"parent that is not there": 1}
+    assert account.repaired == {"missing parent": 1}
 
 
 def test_entries_in_a_circle_end():
@@ -146,7 +146,7 @@ def test_entries_in_a_circle_end():
         HEADER, entry("a", "b", message=user("1")), entry("b", "a", message=user("2"))
     )
     assert texts(view) == ["1", "2"]
-    assert account.repaired == {"parent that is not there": 1}
+    assert account.repaired == {"missing parent": 1}
 
 
 def test_a_compaction_covers_what_lies_before_the_first_kept_entry():
@@ -226,7 +226,7 @@ def test_summaries_custom_messages_and_commands_are_told_but_not_asked():
     ]
     assert [e.hidden for e in made if isinstance(e, Said)] == [True, False, True]
     assert view.title == "Login"
-    assert account.skipped == {"session": 1, "command kept from the model": 1, "custom": 1}
+    assert account.skipped == {"session": 1, "command that the model did not see": 1, "custom": 1}
 
 
 def test_an_answer_that_broke_off_is_kept_as_a_failure():

@@ -1,4 +1,4 @@
-"""Claude Code's status line and compaction hooks. Both skip unreadable input and never fail."""
+"""Claude Code's status line and compaction hooks. Both ignore unreadable input and never fail."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,15 +25,15 @@ from longhold.insight.session_index import open_index
 from longhold.insight.timeline import follow_context
 
 PRICED_TOKENS = 100_000
-"""A prompt of this size has the price per token of nearly every prompt."""
+"""Nearly every prompt has the same price per token as a prompt of this size."""
 REFRESHED_BYTES = 16 << 20
-"""A longer session takes a second to read again, so the last report is used."""
+"""Reading a longer session again takes a second, so the last report is used."""
 KEPT_CHARS = 6_000
 """About 1,500 tokens per compaction: less than 1 % of a 200K window."""
 JUST_NOW = 8
 """A compaction within this many entries of the end is the current one."""
 WORDS_CHARS, NAMES = 400, 60
-"""Characters per user message, and the number of names."""
+"""Maximum characters per user message, and maximum number of names."""
 KEEP = "Later work refers to what follows, so the summary must keep it word for word."
 LOST = (
     "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
@@ -42,7 +42,7 @@ LOST = (
 
 
 def status_line(given: Mapping[str, Any], now: float) -> str:
-    """Render the status line, and store its inputs for `known_status`."""
+    """Render the status line, and store its figures for `known_status`."""
     path = Path(str(given.get("transcript_path") or ""))
     answer = known_status.last_answer(path) if path.is_file() else {}
     model = known_status.model_of(answer)

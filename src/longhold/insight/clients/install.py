@@ -1,7 +1,7 @@
 """Installs Longhold into another client, and undoes it.
 
-All changes are planned before any file is written. The user's content stays in its order; an
-existing status line or server of the same name is left alone.
+All changes are planned before any file is written. The user's content keeps its order. An existing
+status line or server of the same name is not changed.
 """
 
 import copy
@@ -44,15 +44,15 @@ _BEGIN, _END = "# longhold: begin", "# longhold: end"
 class FileChange:
     path: Path
     before: str | None
-    """None if there is no such file."""
+    """None if the file does not exist."""
     after: str | None
-    """None removes the file."""
+    """None to remove the file."""
     lines: tuple[str, ...]
     original: str | None = None
-    """The file without anything of Longhold's, which an undo restores."""
+    """The file without Longhold's entries, which an undo restores."""
 
     def apply(self, *, undo: bool = False) -> None:
-        """Write the file, unless another program changed it since it was read."""
+        """Write the file, unless another program has changed it after it was read."""
         try:
             expected = self.path.stat() if self.path.exists() else None
             if _read(self.path) != self.before:
@@ -68,11 +68,11 @@ class FileChange:
             if undo:
                 _backup(self.path).unlink(missing_ok=True)
         except Overtaken:
-            raise ConfigError(f"{self.path} was changed meanwhile; try again") from None
+            raise ConfigError(f"{self.path} was changed by another program; try again") from None
 
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:
-    """Plan the changes. An undo restores the bytes of a file that nobody changed since."""
+    """Plan the changes. If nobody changed a file since, an undo restores its original bytes."""
     without = {one.path: _restore_original(one) for one in _PLANS[client](undo=True)}
     if undo:
         found = list(without.values())
@@ -89,7 +89,7 @@ def _restore_original(change: FileChange) -> FileChange:
         kept = msgspec.json.decode(_backup(change.path).read_bytes())
     except (OSError, msgspec.DecodeError):
         return change
-    if change.before == change.after:  # it has nothing of Longhold's any more
+    if change.before == change.after:  # because it has no entries of Longhold any more
         return change
     is_ours = kept["before"] is None and (change.after or "{}").strip() == "{}"
     if is_ours or kept["after"] == change.before:
@@ -98,7 +98,7 @@ def _restore_original(change: FileChange) -> FileChange:
 
 
 def _backup(path: Path) -> Path:
-    """Return where the original of a client's file is kept."""
+    """Return the path of the backup of a client's file."""
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=8).hexdigest()
     return home() / "installed" / f"{path.name}.{name}.json"
 
@@ -111,7 +111,7 @@ def _read(path: Path) -> str | None:
 
 
 def find_programs(client: str) -> list[str]:
-    """Return the programs that an installation in a client runs, by the first word."""
+    """Return the programs that a client runs because of `install`."""
     texts = [one.before or "" for one in plan(client, undo=True)]
     return sorted({found for text in texts for found in _PROGRAM.findall(text)})
 
@@ -143,7 +143,7 @@ def _json_change(path: Path, change: Callable[[JsonObject], list[str]]) -> FileC
 
 
 def _json_text(document: JsonObject, like: str) -> str:
-    """Write JSON with the indentation and the end of the text it replaces."""
+    """Write JSON with the indentation and final newline of the text it replaces."""
     indent = re.search(r"\n([ \t]+)\S", like)
     is_one_line = bool(like.strip()) and indent is None
     end = like[len(like.rstrip()) :] if like.strip() else "\n"
@@ -160,7 +160,7 @@ def _add_settings(settings: JsonObject) -> list[str]:
         settings["statusLine"] = new | {"command": command}
         lines.append(f"statusLine: {command}")
     elif not _is_ours(status):
-        lines.append("statusLine: you have one, which stays")
+        lines.append("statusLine: yours is kept")
     hooks = _ensure_key(settings, "hooks", dict)
     command = shlex.join((*program(), "keep"))
     for event, matcher in (("PreCompact", ""), ("SessionStart", "compact")):
@@ -199,7 +199,7 @@ def _drop_settings(settings: JsonObject) -> list[str]:
 
 
 def _add_server(state: JsonObject) -> list[str]:
-    """Add the server, or repair it. Without the extra that it needs it would fail at every start."""
+    """Add or repair the server, unless its extra is missing and it would fail at every start."""
     servers = state.get("mcpServers")
     known = servers.get(NAME) if isinstance(servers, dict) else None
     if known is not None and not _is_our_server(known):
@@ -249,7 +249,7 @@ def _is_ours(entry: object) -> bool:
     command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
     try:
         *_, ran, word = ("", "", *shlex.split(command))
-    except ValueError:  # somebody else's, with an open quote
+    except ValueError:  # because a command of the user may have an open quote
         return False
     return Path(ran).name == NAME and word in ("statusline", "keep")
 
@@ -287,11 +287,11 @@ def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
 
 
 def _pi_changes(*, undo: bool) -> Iterator[FileChange]:
-    """Plan the file that pi loads. Raises if a foreign file has that name."""
+    """Plan the file that pi loads. Raises an error if another file has that name."""
     path = agent_roots()["pi"][0].parent / "extensions" / f"{NAME}.ts"
     before = _read(path)
     if before and not before.startswith(pi.MARK):
-        raise ConfigError(f"{path} is not Longhold's; rename it first")
+        raise ConfigError(f"{path} was not written by Longhold; rename it first")
     if undo and before:
         yield FileChange(path=path, before=before, after=None, lines=("removed",))
     elif not undo:

@@ -1,7 +1,6 @@
-"""Claude Code's status line, with what the last whole run knew about prices.
-
-Claude Code asks after each answer and every ten seconds, in every open session. Loading the price
-tables, and reading the session for what was avoidable, takes ten times as long as all of this.
+"""A fast path for Claude Code's status line, with figures that the last full run stored. Claude
+Code asks for the line after each answer and every ten seconds, in every open session. A full run
+loads the price tables and reads the session for avoidable costs, which takes ten times as long.
 """
 
 import os
@@ -20,7 +19,7 @@ from longhold.core.turn.status import Status
 
 FOLDER = "statusline"
 KEPT_SECONDS = 600.0
-"""After this time everything is read again, because calls since then may have been avoidable."""
+"""After this time everything is read again, because new calls may have had avoidable costs."""
 TAIL_BYTES = 512 << 10
 """Bytes read from the end of a transcript for the last answer."""
 
@@ -29,7 +28,7 @@ _early: list[bytes] = []
 
 
 def read_stdin() -> bytes:
-    """Return the client's input, also if it was already read for an unknown line."""
+    """Return the client's input, even if it was already read by the fast path."""
     return _early.pop() if _early else sys.stdin.buffer.read()
 
 
@@ -85,7 +84,7 @@ def make_line(given: _Fields, answer: _Fields, kept: _Fields, now: float) -> str
 
 
 def known_line(text: bytes, home: Path, now: float) -> str | None:
-    """Return the line, or None if the last whole run is too old or of another session or model."""
+    """Return the line, or None if the last full run is too old or had another session or model."""
     try:
         given = msgspec.json.decode(text)
         path = Path(str(given.get("transcript_path")))
@@ -100,7 +99,7 @@ def known_line(text: bytes, home: Path, now: float) -> str | None:
 
 
 def say_known_line() -> bool:
-    """Print the line if it is known."""
+    """Print the line if the stored figures are still valid."""
     home = Path(os.environ.get("LONGHOLD_HOME") or "~/.longhold")
     text = sys.stdin.buffer.read()
     line = known_line(text, home, time.time())

@@ -1,6 +1,5 @@
-"""pi's extension: a status line, a history search, and text that a compaction left out.
-
-pi loads a TypeScript file, which calls this program, because it has no settings for commands.
+"""pi's extension: a status line, a history search, and facts that a compaction left out. pi has no
+settings for commands, so it loads a TypeScript file that calls this program.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from longhold.insight.clients.claude_code import session_report
 from longhold.insight.read_session import read_entries
 
 MARK = "// longhold: "
-"""The first characters of Longhold's file. A file without them belongs to the user."""
+"""The first characters of Longhold's extension. A file without them belongs to the user."""
 _PROGRAM = '["longhold"]'
 
 
@@ -34,7 +33,7 @@ def status_line(path: Path, now: float) -> str:
     answers = (entry for entry in reversed(history) if isinstance(entry, Replied))
     last = next((entry for entry in answers if entry.usage and entry.usage.prompt_tokens), None)
     if last is None or last.usage is None:
-        raise TranscriptError(path, "has no answer with a token count yet")
+        raise TranscriptError(path, "contains no answer with a token count yet")
     until = last.at + lifetime_seconds(last.model, written_lifetime(last.usage))
     spent, used = session_report(path), last.usage.prompt_tokens
     limit = infer_window(history) or capabilities(last.model).window_tokens

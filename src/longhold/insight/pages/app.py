@@ -25,7 +25,7 @@ from longhold.insight.pages.followed import FollowedSessions
 from longhold.insight.pages.html import policy, render, session_columns
 
 WAITING_EVENTS = 256
-"""Queued events per page. A page that falls further behind is dropped and reconnects."""
+"""Queued events per page. A page that falls further behind is disconnected and reconnects."""
 
 
 class Feed:
@@ -56,7 +56,7 @@ class Feed:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
         try:
-            yield b": connected\n\n"  # so that the browser knows immediately
+            yield b": connected\n\n"  # so that the browser sees the connection immediately
             while (event := await queue.get()) is not None:
                 yield event
         finally:
@@ -88,7 +88,7 @@ def application(
     feed: Feed | None = None,
     undo: Undo | None = None,
 ) -> Starlette:
-    """Build the app; `undo(session, number)` returns a message, and `feed` may be shared."""
+    """Build the app. `undo(session, number)` returns a message. `feed` may be shared."""
     site = _Site(sessions, feed or Feed(), token=token, port=port, undo=undo)
 
     @asynccontextmanager
@@ -230,7 +230,7 @@ def prepare(
             listener.listen()  # so that the address works when it is printed
         except OSError as error:
             raise ConfigError(
-                f"port {port} cannot be used: {error.strerror}; --port 0 picks one"
+                f"port {port} cannot be used: {error.strerror}; --port 0 picks a free one"
             ) from None
         bound, token = listener.getsockname()[1], new_token()
         app = application(sessions, token=token, port=bound)

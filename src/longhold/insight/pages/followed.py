@@ -1,4 +1,4 @@
-"""Sessions on disk, read on request and again when they have grown."""
+"""Reads sessions from disk on request, and again when they have grown."""
 
 import time
 from collections import OrderedDict
@@ -17,16 +17,16 @@ from longhold.insight.pages.session_data import SessionData
 from longhold.insight.pages.tables import changes, sanitise
 
 OPEN_SESSIONS = 6
-"""Sessions in memory; a 10 MB session takes about 60 MB."""
+"""Sessions kept in memory. A 10 MB session takes about 60 MB."""
 HEAD = (
     *("title", "model", "last_at", "entries", "totals"),
     *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
 )
 """Fields that change with every call, in addition to the tables."""
 WHOLE_CHARS = 8 << 20
-"""Limit for one text; browsers do not show more either."""
+"""Limit for one text, because browsers do not show more."""
 FOLLOW_SHARE = 0.2
-"""Share of one core for re-reading growing sessions, and as much for the list."""
+"""Share of one core for re-reading growing sessions. The list of sessions gets the same share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class FollowedSessions:
         try:
             after = self._read_again(listed)
         except (LongholdError, OSError):
-            return None  # a partly written line; the next read finds all of it
+            return None  # because a line is partly written; the next read finds all of it
         head = {name: getattr(after, name) for name in HEAD}
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}
@@ -156,7 +156,7 @@ class FollowedSessions:
 
 
 def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
-    """Add the gateway's figures. Its call counts are shown until the log has been read."""
+    """Add the gateway's figures. Its number of calls is shown until the log has been read."""
     if billed is None:
         return row
     own = replace(

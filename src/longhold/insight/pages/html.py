@@ -34,7 +34,7 @@ class ReportData:
 
 
 def report_data(report: Mapping[str, Any], lines: Sequence[str]) -> ReportData:
-    """Convert a report's plain values. All texts in the result are sanitised."""
+    """Convert a report into data for a page. All texts in the result are sanitised."""
     return ReportData(
         lines=tuple(sanitise(line, NAME_CHARS * 4) for line in lines),
         total=dict(report["total"]),
@@ -90,7 +90,7 @@ class SessionRow:
     hit_share: float | None = None
     compactions: int | None = None
     saved_usd: float | None = None
-    """Compared with the client's unmodified requests; only a gateway knows it."""
+    """The saving relative to the client's unmodified requests. Only a gateway knows it."""
     decisions: Mapping[int, tuple[float, float]] | None = None
     """By entry: the predicted and actual savings until the next decision."""
 

@@ -35,10 +35,10 @@ from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, f
 
 LINE_CHARS = 600
 LOST_NAMES = 300
-"""Names listed as lost by one compaction; the count covers the rest."""
+"""Names listed as lost by one compaction. Further names are only counted."""
 USD_DIGITS, TIME_DIGITS = 6, 1
 MESSAGE_CHARS = 20_000
-"""Limit for one message; `longhold serve` shows the rest."""
+"""Limit for one message. `longhold serve` shows the rest."""
 SUMMARY_CHARS = 60_000
 """Limit for a summary: the longest have about 15,000 tokens."""
 
@@ -57,7 +57,7 @@ class SessionData:
     totals: JsonObject
     avoidable_usd: float
     estimated_usd: float
-    """Estimated cost of output and summaries without a recorded usage, beyond the totals."""
+    """Estimated cost of output and summaries without recorded usage, not part of the totals."""
     hit_share: float
     cut_messages: int
     problems: tuple[str, ...]
@@ -162,7 +162,7 @@ def _turn_columns(turns: Sequence[ExplainedTurn], states: dict[int, str]) -> Col
 
 def _change_columns(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Columns:
     times = {entry.n: round(entry.at, TIME_DIGITS) for entry in history}
-    # Breaks that one of our own changes explains.
+    # Breaks that a change by Longhold explains.
     expected = {entry.n for entry in history if isinstance(entry, CacheBroke) and entry.expected}
     acts = [act for turn in turns for act in turn.acts]
     return {
@@ -254,10 +254,10 @@ class _MessageReader:
 
 
 def _says_something(record: Record) -> bool:
-    """Return False for a piece of an answer that carries only usage."""
+    """Return False for a piece of an answer that contains only usage."""
     return bool(record.text) or record.kind != "answer"
 
 
 def _size(text: str) -> int:
-    """Return the bytes of a text in the page, where quotes, newlines and `<` are escaped."""
+    """Return the size of a text in the page, where quotes, newlines and `<` are escaped."""
     return len(msgspec.json.encode(text)) + 5 * text.count("<")

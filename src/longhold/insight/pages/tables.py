@@ -1,4 +1,4 @@
-"""The tables of a page: rows become columns, which repeat no names and compress well."""
+"""The tables of a page, stored by column, which avoids repeated names and compresses well."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ _STEERING = re.compile(
 
 
 def sanitise(text: str, chars: int) -> str:
-    """Return the start of an untrusted text, masked and safe to show."""
+    """Return the start of an untrusted text, with secrets masked and control characters removed."""
     head = text[: chars + SECRET_CHARS].replace("\r\n", "\n")
     return _STEERING.sub("", mask_secrets(head))[:chars].encode("utf-8", "replace").decode()
 
 
 def fair_limit(sizes: Sequence[int], budget: int) -> int:
-    """Return the length to cut texts to so that all fit the budget. Short texts stay whole."""
+    """Return the length to which texts must be cut to fit the budget. Short texts stay whole."""
     ordered = sorted(sizes)
     for i, (size, total) in enumerate(zip(ordered, accumulate(ordered), strict=True)):
         rest = len(ordered) - i - 1

@@ -1,7 +1,7 @@
 """Bills prompts with the simulator's tokens and cache, without an API.
 
-Nothing is validated: a replay counts prompts past the window, so they are billed too. Message
-objects reused from the previous prompt are not measured again.
+Prompts are not validated. A replay also counts and bills prompts that exceed the window. Message
+objects that the previous prompt also had are not measured again.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ class PromptBiller:
         self._model = ""
         self._known: list[tuple[JsonObject, list[PromptPiece]]] = []
         self._ends: dict[str, tuple[int, bytes]] = {}
-        """Per source: number of pieces of the last prompt, and the hash over them."""
+        """Per source: the number of pieces of the last prompt, and their hash."""
 
     def bill(self, request: Request, source: str = "main") -> PromptBill:
         """Bill a prompt and make its cache writes readable."""

@@ -1,11 +1,11 @@
 """The least that a recorded session could have cost, with hindsight.
 
-Each call reads the system prompt and tools, what is new, and of earlier results those that it or a
-later call needed (see `regret`). Nothing is read for messages and answers after the call that
-follows them, because a name can be kept in a line. A result that is not kept until it is needed is
-sent again, once. History that is not on record counts nothing, and a message that was taken back
-and sent again counts twice. A pause longer than the lifetime makes what is kept cost a write; pings
-and another lifetime could avoid that and are not considered.
+Each call reads the system prompt and tools, new content, and earlier results that it or a later
+call needed (see `regret`). Messages and answers are read only by the next call, because one line
+can keep a name. A result that was not kept until it is needed is sent again, once. Unrecorded
+history costs nothing here, and a message that was retracted and sent again counts twice. After a
+pause longer than the lifetime, kept content is written again. Pings and another lifetime could
+avoid this cost and are not considered.
 """
 
 from dataclasses import dataclass, field
@@ -33,16 +33,16 @@ from longhold.insight.session_files import SessionFile
 
 @dataclass(slots=True)
 class _Calls:
-    """What the calls of a recording had to read."""
+    """The content that the calls of a recording had to read."""
 
     at: list[float] = field(default_factory=list)
     frame: int = 0
     new: int = 0
     output: int = 0
     arrived: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each result the call that first read it, and its tokens."""
+    """For each result, the call that first read it, and its tokens."""
     needed: dict[str, int] = field(default_factory=dict)
-    """For each result that was needed again, the last call that needed it."""
+    """For each result that was needed later, the last call that needed it."""
 
 
 def least_cost(recording: RecordedSession, model: str, lifetime: str) -> dict[str, float]:
@@ -78,7 +78,7 @@ def read_limit(file: SessionFile) -> bytes:
 
 
 def _again(price: Prices, write: float, expired: list[bool]) -> float:
-    """Return the price per token of having a result again after these pauses between calls."""
+    """Return the price per token of keeping a result available over these pauses between calls."""
     kept = write - price.input + sum(write if one else price.read for one in expired)
     return min(kept, price.input) if expired else 0.0
 
@@ -115,7 +115,7 @@ def _is_call(entry: AnyEntry) -> TypeGuard[Replied]:
 
 
 def _count_sent(entry: AnyEntry, meter: PieceMeter) -> int:
-    """Count tokens without thinking, which the next turn's prompts no longer have."""
+    """Count tokens without thinking, because the prompts of the next turn do not contain it."""
     if isinstance(entry, Replied):
         content = tuple(one for one in entry.content if not isinstance(one, Thinking))
         return count_tokens(structs.replace(entry, content=content), meter) if content else 0

@@ -21,7 +21,7 @@ LINE_SHARE = 0.8
 """Share of the window at which libraries free space by default (0.8 to 0.9)."""
 KEPT_MESSAGES = 20
 WINDOW_MESSAGES = 40
-"""Twice the number that a summariser keeps, because nothing else remains of the past."""
+"""Twice as many as a policy with summaries keeps, because nothing else remains of the history."""
 KEPT_RESULTS = 10
 PROVIDER_LINE_TOKENS = 150_000
 """The default compaction threshold of the Messages API."""
@@ -55,7 +55,7 @@ def summarise_at_line(ask: AskFork, keep: int = KEPT_MESSAGES) -> Stage:
 
 
 def provider_compaction(ask: AskFork) -> Stage:
-    """Let the provider replace everything by its summary, at its default threshold."""
+    """Let the provider replace everything with its summary, at its default threshold."""
 
     async def stage(engine: Engine) -> None:
         line = min(PROVIDER_LINE_TOKENS, _line(engine))

@@ -101,21 +101,21 @@ def _other(
 
 
 OTHERS = (
-    _other("send_everything", "everything stays in"),
+    _other("send_everything", "nothing is removed"),
     _other("sliding_window", "the newest 40 messages", _use_stage(other_stages.sliding_window)),
     _other(
         "summarise_keep_20",
-        "a summary at 80 % of the window, the newest 20 messages stay",
+        "a summary at 80 % of the window that keeps the newest 20 messages",
         _use_asking(other_stages.summarise_at_line),
     ),
     _other(
         "mask_results",
-        "results of the newest 10 answers stay",
+        "only results of the newest 10 answers remain",
         _use_stage(other_stages.mask_results),
     ),
     _other(
         "provider_clearing",
-        "the provider clears past 100K, three results stay",
+        "the provider clears past 100K and keeps three results",
         options={OPTION: {"edits": [{"type": CLEAR_RESULTS}]}},
     ),
     _other(
@@ -125,7 +125,7 @@ OTHERS = (
     ),
 )
 OURS = (
-    Policy(name="ours", label="our defaults"),
+    Policy(name="ours", label="Longhold with its defaults"),
     Policy(
         name="ours_careful",
         label="Longhold with more weight on content that may be needed again",

@@ -31,12 +31,12 @@ from longhold.insight.transcripts.formats import is_log, open_transcript
 WORDS = tuple(
     (files("longhold.insight.replay") / "filler_words.txt").read_text(encoding="utf-8").split()
 )
-"""Fills frames of a given size. The list is fixed, so that editing this module moves no figure."""
+"""Fills frames of a given size. The list is fixed, so editing this module changes no figure."""
 LARGEST_FRAME_TOKENS = 70_000
 """No recorded client has a larger frame. Further tokens of a first call are history."""
 SMALLEST_FRAME_TOKENS = 1_000
 LEAST_NAME_CHARS = 6
-"""Shorter names are common words too often."""
+"""Shorter names are too often common words."""
 SETTINGS = BillingSettings()
 DENSITIES = (0.8, 1.6)
 """A ratio outside this range shows that the record lacks content."""
@@ -51,7 +51,7 @@ class RecordedSession:
     broken: int = 0
     """Records of the file that could not be read."""
     skipped: int = 0
-    """Records of kinds that have no place in a conversation."""
+    """Records of kinds that are not part of a conversation."""
     counter: TokenCounter = field(default_factory=lambda: TokenCounter(SETTINGS))
     """Caches token counts for all replays."""
     _names: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class RecordedSession:
     def names(self, entry: AnyEntry) -> tuple[str, ...]:
         """Return the exact names in messages, answers and results.
 
-        Names are in order of appearance, because the first missing source may bring the next one back.
+        Names are in order of appearance, because the first missing source may restore the next one.
         """
         if entry.n not in self._names:
             found = find_names(_text(entry))

@@ -1,8 +1,7 @@
-"""Regret: what a later call or answer needed after it had left the view.
-
-A result is needed if a later call requests its content again or edits the file it read. A source is
-needed if an exact name is used that only hidden messages hold. Each source counts once, because the
-model would then have it back.
+"""Regret: content that a later call or answer needed after it had left the view. A result is needed
+if a later call requests its content again or edits the file it read. A source is needed if a later
+answer uses an exact name that only hidden messages contain. Each source counts once, because the
+model would then have it again.
 """
 
 import re
@@ -26,7 +25,7 @@ from longhold.core.view.items import Round, Spoken
 from longhold.insight.replay.recorded_session import RecordedSession
 
 SERVED_SHARE = 0.9
-"""Share of lines that the earlier result must hold; less means that the file changed."""
+"""Share of lines that the earlier result must contain. A smaller share means a changed file."""
 READ = "read "
 _NUMBER = re.compile(r"^\s*\d+(→|\t|\||:)")
 """Line numbers of read tools. They are removed because edits above shift them."""
@@ -103,7 +102,7 @@ class Needs:
             self._touched[READ + path] = None
 
     def _find_edited(self, tool: Described, given: JsonObject) -> Need | None:
-        """An edit that replaces text needs the newest reading of its file."""
+        """Return the newest reading of the edited file, which an edit that replaces text needs."""
         if not any("old" in key or key == "edits" for key in given):
             return None
         read = [one for path in tool.paths_in(given) for one in self._seen[READ + path][-1:]]
@@ -127,7 +126,7 @@ def _serves(earlier: SeenResult, later: SeenResult) -> bool:
 
 
 NEWEST_SOURCES = 8
-"""How many of the newest holders of a name are checked, in addition to the first."""
+"""How many of the newest sources of a name are checked, in addition to the first."""
 
 
 CLEARED = "cleared and asked again"
@@ -167,7 +166,7 @@ class Regrets:
         return list(self._offered)
 
     def see(self, made: AnyEntry) -> None:
-        """Follow a change made by the replay. An offered text may not have fitted."""
+        """Follow a change made by the replay. An offered text may have been too long."""
         match made:
             case Compacted():
                 self.restored = frozenset()
@@ -199,7 +198,7 @@ class Regrets:
         self._back.update(numbers, gone)
 
     def _is_placed(self, source: RegretSource) -> bool:
-        """Return whether the view has the source; not so for a result without a recorded call."""
+        """Return whether the view contains the source. False if a result has no recorded call."""
         if source.tool_use_id:
             return self.view().round_of(source.tool_use_id) is not None
         return self.view().item_of(self.number(source.n)) is not None
@@ -235,7 +234,7 @@ class Regrets:
         return shown is None or name in shown
 
     def _find_shown(self, source: RegretSource) -> str | None:
-        """Return the text shown instead of a source, "" if none; None if the source is shown in full."""
+        """Return the text shown instead of a source ("" if none), or None if it is in full view."""
         view = self.view()
         if source.tool_use_id:
             return _find_result_text(view, source.tool_use_id)
@@ -263,12 +262,12 @@ def _source(entry: AnyEntry) -> RegretSource | None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return the part of a name that a summary must hold: the last two parts of a path."""
+    """Return the part of a name that a summary must contain: the last two parts of a path."""
     return "/".join(name.rstrip("/").split("/")[-2:])
 
 
 def _fit_readings(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
-    """Return the newest reading plus fitting lines of older ones, and the ids shown whole."""
+    """Return the newest reading with matching lines of older ones, and the ids shown in full."""
     newest = readings[0]
     is_whole = len(newest.text) <= chars
     text, lines = newest.text[:chars], newest.lines if is_whole else frozenset()

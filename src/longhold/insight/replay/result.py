@@ -17,7 +17,7 @@ USD_DIGITS = 4
 class ReplayResult:
     prompts: list[int] = field(default_factory=list)
     gauged: list[int] = field(default_factory=list)
-    """Prompt tokens of each call by the gauge, which triggers compaction."""
+    """Prompt tokens of each call as the gauge estimates them. These trigger compactions."""
     main: Tally = field(default_factory=Tally)
     """The conversation's calls. Every policy gets the recorded answers."""
     own: dict[str, Tally] = field(default_factory=dict)
@@ -29,13 +29,13 @@ class ReplayResult:
     """Calls whose prompt does not start with the whole previous prompt."""
     over_window_calls: int = 0
     needed: Counter[str] = field(default_factory=Counter)
-    """Sources needed by a later call or answer after they left the view, by kind."""
+    """Sources that a later call or answer needed after they had left the view, by kind."""
     needed_tokens: Counter[str] = field(default_factory=Counter)
     needed_usd: float = 0.0
     """The cost of fetching them again."""
     paid: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Dollars of the conversation's calls: for `frame`, `text` and `results` read from the cache; for
-    the rest of the prompt where it was `new`, `moved` (a change of ours) or `expired`; for `output`."""
+    """Dollars of the conversation's calls: `frame`, `text` and `results` for cache reads; `new`,
+    `moved` (after a change by Longhold) and `expired` for the rest of the prompt; `output`."""
     stopped: str = ""
 
     def add_call(self, call: Tally, gauged_tokens: int) -> None:
@@ -59,7 +59,7 @@ class ReplayResult:
         self.compactions += isinstance(entry, Compacted)
 
     def add_paid(self, cost: Cost, read_by: Mapping[str, int], why: str) -> None:
-        """Add a call's price by cause; `why`: what made the tokens unread that were not read."""
+        """Add a call's price by cause. `why` is the reason for tokens that the cache missed."""
         tokens = sum(read_by.values())
         for kind, read in read_by.items():
             self.paid[kind] += cost.read * read / tokens
@@ -79,7 +79,7 @@ class ReplayResult:
 @dataclass(frozen=True, kw_only=True)
 class Figures:
     calls: int
-    """Calls of the conversation; `tally` includes overhead calls."""
+    """Calls of the conversation. `tally` also includes overhead calls."""
     tally: Tally
     compactions: int
     prefix_moves: int
@@ -88,7 +88,7 @@ class Figures:
     mean_context: int
     regret: int
     regret_usd: float
-    """The cost of fetching the regretted sources again; not part of `usd`."""
+    """The cost of fetching the regretted sources again. It is not part of `usd`."""
 
     @property
     def usd(self) -> float:
@@ -109,9 +109,9 @@ class Figures:
 class PolicyFigures(Figures):
     sessions: int
     asked_again: int
-    """Regretted results that a later call requested again; the others were only named."""
+    """Regretted results that a later call requested again. Of the others, only a name was used."""
     cleared_and_asked_again: int
-    """Those of `asked_again` that had been cleared; a compaction removed the others."""
+    """Results in `asked_again` that had been cleared. A compaction removed the others."""
     regret_tokens: int
     clearings: int
     stopped: int
@@ -162,7 +162,7 @@ def sum_dollars(paid: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 ALIKE_SHARE = 0.05
-"""Contexts that differ by less count as the same size."""
+"""Contexts that differ by less than this share count as equally large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class PolicyStanding:
     fitting: int
     """Number of other policies that stay under the window."""
     cheaper: tuple[str, ...]
-    """Those of them that cost less."""
+    """Fitting policies that cost less."""
     less_regret: tuple[str, ...]
     """Other policies with a mean context of the same size and less regret."""
 

@@ -51,7 +51,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedFigures(Figures):
-    """The recorded usage and its reproduction by the simulator, which gives moves and regret."""
+    """The recorded usage, and the simulator's reproduction of it with moves and regret."""
 
     simulated_read: int
     simulated_usd: float
@@ -110,13 +110,13 @@ class ReplayReport:
 
 
 def replay_file(path: Path, names: Sequence[str], options: ReplayOptions) -> FileReplay:
-    """Play one recording under each policy. An unreadable file sets `problem`."""
+    """Replay one recording under each policy. An unreadable file sets `problem`."""
     try:
         recording = read_recording(path)
     except (LongholdError, OSError) as error:
         return FileReplay(path=path, problem=decode_path(str(error)))
     if not recording.answers:
-        return FileReplay(path=path, problem="has no call whose usage is recorded")
+        return FileReplay(path=path, problem="has no call with recorded usage")
     model = options.model or recording.model
     window = options.window_tokens or (
         capabilities(model).window_tokens if options.model else recording.window_tokens
@@ -163,7 +163,7 @@ def replay(
     *,
     advance: Callable[[int], None] = lambda count: None,
 ) -> ReplayReport:
-    """Play recordings under each policy; `advance` is called with the bytes done."""
+    """Replay recordings under each policy. `advance` is called with the bytes done."""
     files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     names = [policy.name for policy in policies]
     if len(files) == 1:

@@ -1,4 +1,4 @@
-"""Replays a recorded session call by call, at its own pace, under other rules.
+"""Replays a recorded session call by call, with its recorded pauses, under other rules.
 
 Messages, results and answers come from the recording; the given stages decide what leaves the view.
 A simulated provider bills every prompt, including overhead calls. Recorded compactions are played
@@ -65,7 +65,7 @@ ASKING_TOKENS = 150
 CHARS_PER_TOKEN = 4
 WRITTEN = "As the log says."
 NO_NOTES = re.compile(rf"^_[^\n]+_$(?!\n\n{WRITTEN})", re.MULTILINE)
-"""The description of a section of the notes that nothing was written into."""
+"""The description of an empty section of the notes."""
 SUMMARY = "\n\n".join(f"## {n}. {title}\n{WRITTEN}" for n, title in HEADINGS.items())
 
 
@@ -117,7 +117,7 @@ def standard_stages(
 
 
 class _NothingShared(FileRecords):
-    """Hides the calibration of other sessions, so that a replay gives the same figures everywhere."""
+    """Hides other sessions' calibration, so that a replay has the same figures on every machine."""
 
     def read(self, name: str) -> bytes:
         return b""
@@ -283,7 +283,7 @@ class SessionReplay:
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
             self._regrets.see(made)
-        await self._end_jobs()  # such as a prepared summary
+        await self._end_jobs()  # for example a summary
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
@@ -293,7 +293,7 @@ class SessionReplay:
         return usage
 
     def _explain(self, bill: PromptBill, usage: Usage) -> None:
-        """Book the call's price by cause. Tokens that a pause made cold are not part of the change's cost."""
+        """Add the call's price by cause. A change does not count tokens that a pause made cold."""
         now, model = self._clock.now(), self.engine.model
         lives = lifetime_seconds(model, self.engine.frame.lifetime)
         is_cold = self._called_at is not None and now - self._called_at > lives
@@ -324,7 +324,7 @@ class SessionReplay:
             self.engine.report(Forked(source=source, model=model, usage=usage, turn=number + 1))
             self.result.add_own_call(source, price_call(model, usage))
         for draft in request.knows if request.source == "notes" else ():
-            # A model leaves text in each section; an untouched page could not stand in for history.
+            # A model writes text into each section. An untouched page could not replace history.
             page = draft.path.read_text("utf-8")
             draft.path.write_text(NO_NOTES.sub(rf"\g<0>\n\n{WRITTEN}", page), encoding="utf-8")
         text = SUMMARY if request.source == "compact" else "Done."

@@ -1,9 +1,9 @@
 """Reads and writes rollouts of the Codex CLI.
 
 Events repeat the response items, except usage, rollbacks (`Snipped`) and titles. Usage can come
-before, between or after the items of an answer, so a round is held until the next begins. A
-compaction's replacement messages up to the first by the model are its summary; if unrecorded, the
-newest user messages are used, as the client does. Written files lack tools and usage.
+before, between or after the items of an answer, so a round is delayed until the next begins. A
+compaction's summary is its replacement messages up to the first of the model. If unrecorded, the
+reader uses the newest user messages, as the client does. Written files lack tools and usage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -83,7 +83,7 @@ class _Reader:
         self._turns: list[int] = []
         """Entries where the user's turns since the last compaction begin."""
         self._asked: list[str] = []
-        """The user's latest messages, as many as an old compaction keeps."""
+        """The user's latest messages, as many as an old client keeps in a compaction."""
         self._is_framed = False
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
@@ -180,7 +180,7 @@ class _Reader:
                 self._account.skipped[f"event {event.get('type')}"] += 1
 
     def _take_usage(self, info: Json) -> None:
-        """Assign usage to its answer; skip a repeated count."""
+        """Assign usage to its answer. A repeated count is skipped."""
         last = info.get("last_token_usage") if isinstance(info, dict) else None
         usage = _usage(last, info.get(WINDOW)) if isinstance(last, dict) else None
         if usage is None or info.get("total_token_usage") == self._total:
@@ -201,7 +201,7 @@ class _Reader:
         del self._turns[-turns:], self._asked[-turns:]
         if not gone:
             return
-        for waiting in self._dialogue.waiting():  # an open round cannot leave the view
+        for waiting in self._dialogue.waiting():  # because an open round cannot leave the view
             yield self._dialogue.ran(make_unanswered(waiting), at=at)
         targets = tuple(range(gone[0], self._writer.last + 1))
         yield self._writer.write(Snipped(targets=targets, why="The user went back."), at)

@@ -1,4 +1,4 @@
-"""Transcript formats: detects, reads and writes them."""
+"""Detects, reads and writes transcript formats."""
 
 import gzip
 import importlib
@@ -22,7 +22,7 @@ from longhold.session.importing.json_records import decode_record, number_lines
 from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 SNIFF_BYTES = 64 << 10
-"""Enough for several records, so that one unreadable record does not decide."""
+"""Enough for several records, so that one unreadable record does not prevent detection."""
 
 SNIFF_LINE_BYTES = 32 << 20
 """A session may begin with a pasted image or log; few pastes reach a tenth of this."""
@@ -31,7 +31,7 @@ ORIGIN_LINES = 50
 """Records at the start that are searched for the session's id and directory."""
 
 LINE_BYTES = 128 << 20
-"""Limit for one record or a one-line document; the largest seen have a tenth of it."""
+"""Limit for one record or a one-line document: ten times the largest that we have seen."""
 UNPACKED_TIMES, UNPACKED_FLOOR_BYTES = 200, 64 << 20
 """Limits for unpacking: the factor, and a size that is always allowed. Transcripts compress to a
 twentieth; a file that compresses to a thousandth was crafted."""
@@ -72,7 +72,7 @@ class Transcript:
     entries: Iterator[AnyEntry]
     account: ImportAccount
     session: str = ""
-    """The client's session id; a sub-agent's file has its parent's."""
+    """The client's session id. A sub-agent's file has the id of its parent."""
     directory: str = ""
 
 
@@ -91,7 +91,7 @@ def is_log(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(max(map(len, LOG_STARTS))).startswith(LOG_STARTS)
     except OSError:
-        return False  # opening it as a transcript reports the error
+        return False  # because opening it as a transcript reports the error
 
 
 def losses(name: str, view: View) -> Counter[str]:
@@ -130,7 +130,7 @@ def _origin(first: bytes) -> tuple[str, str]:
 
 
 def _told_directory(line: bytes) -> str:
-    """Return the directory that old Codex files record only in the text for the model."""
+    """Return the directory of an old Codex file, which is only in the text for the model."""
     told = re.search(rb"<environment_context>.{0,200}?<cwd>([^<]{1,4096})</cwd>", line)
     return told[1].decode(errors="replace") if told else ""
 
@@ -173,7 +173,7 @@ def _open_unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
 def _peek(path: Path, file: IO[bytes]) -> bytes:
     try:
         first = file.read(SNIFF_BYTES)
-        if first.lstrip()[:1] == b"{":  # a truncated record cannot be recognised
+        if first.lstrip()[:1] == b"{":  # because a truncated record cannot be recognised
             first += file.readline(SNIFF_LINE_BYTES)
         file.seek(0)
     except _UNREADABLE as error:
@@ -190,10 +190,10 @@ def _recognise(path: Path, first: bytes) -> Format:
     for plugin in load_plugins("transcripts").values():
         if plugin.sniff(first):
             return cast(Format, plugin)
-    if b"\0" in first:  # only now: a crash can leave zeroes in a transcript too
+    if b"\0" in first:  # checked last, because a crash can leave zeroes in a transcript too
         raise TranscriptError(path, "is a binary file, not a transcript")
     if first.startswith(LOG_STARTS):
-        raise TranscriptError(path, "is a Longhold log: pass it to a command, or load it")
+        raise TranscriptError(path, "is a Longhold log and not a transcript; pass it to a command")
     listed = ", ".join(FORMATS)
     raise TranscriptError(path, f"has an unknown format; expected {listed}, or a Longhold log")
 

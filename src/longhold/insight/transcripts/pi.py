@@ -1,7 +1,7 @@
 """Reads and writes sessions of the pi coding agent.
 
-Newer sessions are trees, of which the active branch is read. A compaction covers everything before
-the first entry it keeps. pi does not resend a failed or stopped answer, so it becomes `Failed`. The
+Newer sessions are trees, and the active branch is read. A compaction covers everything before the
+first entry it keeps. pi does not resend a failed or stopped answer, so it becomes `Failed`. The
 same view always gives the same file, without system prompt and tools, and with zero usage, because
 a view does not hold usage per answer.
 """
@@ -80,7 +80,7 @@ _decoder = msgspec.json.Decoder(_Head)
 def _active_branch(
     lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
 ) -> Numbered:
-    """Yield the active branch; `off_branch` gets answers of others, which were also billed."""
+    """Yield the active branch. `off_branch` gets the answers of others, which were also billed."""
     held: dict[str, _Record] = {}
     last: str | None = None
     for number, line in lines:
@@ -107,7 +107,7 @@ def _head(line: bytes) -> _Head | UnreadableRecord:
     try:
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = decode_record(line)  # slower, but repairs some records
+        value = decode_record(line)  # because this decoder is slower but repairs some records
     try:
         return value if isinstance(value, UnreadableRecord) else msgspec.convert(value, _Head)
     except msgspec.ValidationError as error:
@@ -117,11 +117,11 @@ def _head(line: bytes) -> _Head | UnreadableRecord:
 def _path(held: dict[str, _Record], last: str | None, account: ImportAccount) -> Iterable[_Record]:
     path = []
     while last is not None and last in held:
-        entry = held.pop(last)  # removed, so that a cycle ends
+        entry = held.pop(last)  # removed, so that a cycle of parents ends
         path.append(entry)
         last = entry.parent
     if last is not None:
-        account.repaired["parent that is not there"] += 1
+        account.repaired["missing parent"] += 1
     if held:
         account.skipped[OFF_BRANCH] += len(held)
     return reversed(path)
@@ -194,7 +194,7 @@ class _Reader:
         self._dialogue = Dialogue(writer)
         self._model, self._thinking = "", ""
         self._starts: dict[str | int, int] = {}
-        """By an entry's id and by its position: the number of the first log entry made from it."""
+        """The number of the first log entry made from a record, by the record's id and position."""
 
     def place(self, index: int, record: JsonObject) -> None:
         self._starts[index] = self._writer.last + 1
@@ -246,7 +246,7 @@ class _Reader:
                     _content(message.get("content")), at=at, origin=origin
                 )
             case {"role": "bashExecution", "excludeFromContext": True}:
-                self._account.skipped["command kept from the model"] += 1
+                self._account.skipped["command that the model did not see"] += 1
             case {"role": "bashExecution"}:
                 yield from self._beside(_command(message), at)
             case {"role": "branchSummary" | "compactionSummary", "summary": str(summary)}:

@@ -1,4 +1,4 @@
-// Elements, numbers and rows: what every part of the page uses. Foreign text only ever becomes a text node.
+// Shared functions: elements, numbers and rows. Text from outside only ever becomes a text node.
 const byId = (id) => document.getElementById(id);
 
 function el(tag, given = {}, ...children) {
@@ -44,7 +44,7 @@ function span(seconds) {
   return seconds < 172800 ? `${(seconds / 3600).toFixed(1)} h` : `${Math.round(seconds / 86400)} days`;
 }
 
-// Tables come as columns; a row is an object that is made once.
+// Tables arrive as columns. A row is an object that is created once.
 function rowsOf(columns) {
   const names = Object.keys(columns);
   const rows = [];
@@ -58,11 +58,11 @@ function rowsOf(columns) {
 
 const oneLine = (text, chars = 240) => text.slice(0, chars * 2).replace(/\s+/g, " ").trim().slice(0, chars);
 
-// The words searched for; parts of the page listen, and say how many rows they found.
+// The current search. Parts of the page listen to it and report how many rows they found.
 const query = {
   text: "",
   words: [],
-  also: new Set(), // messages whose words stand beyond where their text is cut: a server knows them
+  also: new Set(), // messages that match only in the cut part of their text; the server finds them
   listeners: new Set(),
   set(text) {
     this.text = text;

@@ -9,7 +9,7 @@ function charts(session, openCall) {
   const context = session.context.filter((point) => places.has(point.n));
   let byTime = false, plots = [], range = null, syncing = false;
 
-  // The place of any entry on the axis: the first call after it.
+  // The position of an entry on the axis: the first call after it.
   const placeOf = (n) => {
     let low = 0, high = main.length;
     while (low < high) { const mid = (low + high) >> 1; if (main[mid].n < n) low = mid + 1; else high = mid; }
@@ -101,7 +101,7 @@ function charts(session, openCall) {
     return { name, tip, value: (i) => { value.textContent = format && i >= 0 ? format(i) : ""; }, element: el("li", {}, ...inner) };
   }
 
-  // Draw a line with a label, and return where; no label where the last one of its kind still stands.
+  // Draw a line with a label and return its position. Omit the label if it would cover the previous one.
   function vertical(u, x, colour, label, top, last = -Infinity) {
     const place = Math.round(u.valToPos(x, "x", true));
     if (place < u.bbox.left || place > u.bbox.left + u.bbox.width) return last;
@@ -160,12 +160,12 @@ function charts(session, openCall) {
     const items = names.map((name, k) => item(name, colours[k], (i) => (at.has(i) ? tokens(at.get(i)[name]) : "")));
     items.unshift(item("prompt", "", (i) => (at.has(i) ? tokens(at.get(i).tokens) : "")));
     return {
-      title: "Context over time", hint: "the prompt of each call by what fills it; the provider counts the whole, the parts are estimated", items,
+      title: "Context over time", hint: "the prompt of each call by category; the total is the count of the provider, and the parts are estimates", items,
       data: [xs(), ...order.map((k) => aligned(sums[k]))], value: tokens, range: () => [0, top],
       series: order.map((k) => ({ fill: colours[k], stroke: colours[k], width: 1, spanGaps: true, points: { show: false } })),
       draw: (u) => {
         horizontal(u, limit, css("--bad"), `window ${tokens(limit)}`);
-        if (session.window.auto) horizontal(u, session.window.auto_tokens, css("--warn"), `${session.format === "longhold" ? "room is made" : `${session.format} compacts`} ${tokens(session.window.auto_tokens)}`);
+        if (session.window.auto) horizontal(u, session.window.auto_tokens, css("--warn"), `${session.format === "longhold" ? "space is freed" : `${session.format} compacts`} ${tokens(session.window.auto_tokens)}`);
         let compacted, other;
         for (const change of session.changes) {
           if (change.kind === "compacted") compacted = vertical(u, xOf(change.n), css("--ink"), "compacted", 27, compacted);
@@ -224,7 +224,7 @@ function charts(session, openCall) {
     for (const plot of plots) plot.destroy();
     plots = [];
     element.replaceChildren();
-    if (!main.length) { element.append(el("section", {}, el("p", { class: "quiet" }, "No call here reports its usage, so there is nothing to plot."))); return; }
+    if (!main.length) { element.append(el("section", {}, el("p", { class: "quiet" }, "No call has recorded usage, so there is nothing to plot."))); return; }
     [contextPlot(), cachePlot(), moneyPlot()].forEach((given, k) => {
       const place = el("div", { class: "plot" });
       const tools = k ? null : el("div", { class: "tools" }, axis, wider, closer, reset);

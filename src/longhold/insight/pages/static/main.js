@@ -1,11 +1,11 @@
-// What is shown: the list of sessions or one of them, from this file or from the server that gave it.
+// Shows the list of sessions or one session, from this file or from its server.
 const page = JSON.parse(byId("data").textContent);
 
 function places(list) {
   byId("places").replaceChildren(...list.map(([id, name]) => el("a", { href: `#${id}`, onclick: (event) => { event.preventDefault(); byId(id).scrollIntoView(); } }, name)));
 }
 
-// The server, if there is one: whole texts, other sessions, and what is new.
+// Requests to the server, if there is one: whole texts, other sessions, new rows.
 const live = {
   on: page.mode === "live",
   async get(path) {
@@ -23,7 +23,7 @@ const live = {
     const found = await this.get(`api/search?session=${encodeURIComponent(id)}&words=${encodeURIComponent(words)}`);
     if (query.text === words) { query.also = new Set(found.numbers); query.changed(); }
   },
-  // A connection that was lost missed something: then everything is read anew.
+  // A lost connection may have missed rows, so everything is read again.
   follow(listener, lost) {
     const source = new EventSource("api/events");
     let opened = 0;
@@ -83,7 +83,7 @@ async function show() {
   }
 }
 
-// Put new rows behind those that stay: { table: { from, rows } }.
+// Append new rows to those that remain: { table: { from, rows } }.
 function merge(data, fresh) {
   const tables = { ...data.tables };
   for (const [name, { from, rows }] of Object.entries(fresh.tables)) {

@@ -1,4 +1,4 @@
-// The page of a report: the verdict, money by day, and what it was spent on.
+// The page of a report: total cost, cost by day, and cost by purpose.
 const DIMENSIONS = [["project", "Projects"], ["model", "Models"], ["session", "Sessions"], ["agent", "Agents"], ["source", "Asked by"], ["month", "Months"], ["day", "Days"]];
 const spent = (row) => row.recorded_usd + row.unrecorded_usd;
 const prompt = (row) => row.uncached + row.read + row.write_5m + row.write_1h;
@@ -53,7 +53,7 @@ function reportView(report) {
     });
     return [key, title, section(key, title, "", built)];
   });
-  const losses = lost.length ? section("losses", "Where the cache was lost", "and what that cost", table({
+  const losses = lost.length ? section("losses", "Lost cache reads", "and what that cost", table({
     rows: lost, text: (row) => `${row.cause} ${row.words}`,
     columns: [{ key: "words", label: "because" }, { key: "is_avoidable", label: "", nowrap: true, show: (row) => el("span", { class: `tag ${row.is_avoidable ? "bad" : ""}` }, row.is_avoidable ? "avoidable" : "not avoidable") }, { key: "calls", label: "calls", num: true, show: (row) => count(row.calls) }, { key: "tokens", label: "tokens", num: true, wide: true, show: (row) => tokens(row.tokens) }, { key: "usd", label: "cost", num: true, show: (row) => money(row.usd) }],
   })) : null;

@@ -55,7 +55,7 @@ function openMessage(session, row, list) {
   if (row.chars > row.text.length) {
     const note = el("p", { class: "note" }, `The beginning: ${count(row.text.length)} of ${count(row.chars)} characters. `);
     if (live.on) note.append(el("button", { type: "button", onclick: async () => { text.replaceChildren(...marked(await live.text(session.id, row.n))); note.remove(); } }, "Show all"));
-    else note.append(`The whole: longhold history ${session.name} --id '#${row.n}'`);
+    else note.append(`All of it: longhold history ${session.name} --id '#${row.n}'`);
     notes.push(note);
   }
   const about = [row.tool, row.about].filter(Boolean).join(" · ");
@@ -113,11 +113,11 @@ function compactionCard(session, one) {
   const kinds = [...new Set(lost.map(([, kind]) => kind))];
   const by = { model: "by a model", notes: "from notes", digest: "by a digest, without a model", provider: "by the provider", person: "by a person", import: "by the agent it was recorded with" }[one.by] || one.by;
   return el("div", { class: "compaction" },
-    el("h3", {}, `#${one.n} · ${one.trigger}, ${by}${one.is_undone ? " · undone since" : ""}`),
+    el("h3", {}, `#${one.n} · ${one.trigger}, ${by}${one.is_undone ? " · undone later" : ""}`),
     el("p", { class: "sub" }, `${when(one.at)} · ${tokens(one.before)} → ${tokens(one.after)} tokens · ${plural(one.replaced, "message")} replaced · ${one.names ? `${count(one.names - one.lost.length)} of ${count(one.names)} names in use survived` : "no names in use"}${one.words.length ? ` · ${kept} of ${plural(one.words.length, "message")} of yours ${kept === 1 ? "is" : "are"} still there word for word` : ""}`),
     el("div", { class: "pair" },
       el("div", {}, el("h3", {}, "What it replaced"), el("div", { class: "box" }, list)),
-      el("div", {}, el("h3", {}, "What stands there instead"), el("div", { class: "box" }, el("pre", {}, one.summary + cut)))),
+      el("div", {}, el("h3", {}, "The summary"), el("div", { class: "box" }, el("pre", {}, one.summary + cut)))),
     lost.length ? el("h3", {}, `Names in use that the model could not see afterwards (${count(one.lost.length)})`) : null,
     ...kinds.map((kind) => el("p", { class: "chips" }, el("span", { class: "quiet" }, `${kind}:`), ...lost.filter(([, of]) => of === kind).map(([name]) => el("code", {}, name)))));
 }
@@ -150,14 +150,14 @@ function tablesOf(session) {
   };
 }
 
-// A message in one line: a call by what it is about, a result behind it.
+// A message in one line: a call with its main argument, then its result.
 function gist(row, chars) {
   const text = row.text.replace(/^\[thinking\]\n/, "").replace(/^\[calls [^\n]*\n/, "");
   if (row.kind === "answer" && row.text.startsWith("[calls ")) return oneLine(`${row.tool}: ${row.about}`, chars);
   return oneLine(row.kind === "result" && row.about ? `${row.about} — ${text}` : text, chars);
 }
 
-// Where the first of the searched words stands, so that a row shows why it was found.
+// The position of the first match, so that a row shows why it was found.
 function snippet(text) {
   const at = query.words.length ? text.toLowerCase().indexOf(query.words[0]) : -1;
   return at > 120 ? `… ${text.slice(at - 60, at + 400)}` : text;
@@ -186,11 +186,11 @@ function sessionView(data) {
     ...session.problems.map((line) => el("p", { class: "sub" }, line)),
     facts(session), plots.element,
     ...[
-      has("compactions") ? section("compactions", "Compactions", "each beside what it replaced", { element: compactions(), counted: el("span", { class: "count" }, String(session.compactions.length)) }) : null,
-      has("changes") ? section("changes", "What changed the context", "cleared, moved to disk, summarised, undone, failed", made.changes) : null,
+      has("compactions") ? section("compactions", "Compactions", "each next to what it replaced", { element: compactions(), counted: el("span", { class: "count" }, String(session.compactions.length)) }) : null,
+      has("changes") ? section("changes", "Changes of the context", "cleared, moved to disk, summarised, undone, failed", made.changes) : null,
       section("calls", "Calls", "click a row for its numbers", made.calls),
       has("words") ? section("words", "Your words", "and whether the model still sees them", made.words) : null,
-      section("messages", "Messages", session.cut_messages ? `${count(session.cut_messages)} long ones are cut here` : "", made.messages, filters(made.messages)),
+      section("messages", "Messages", session.cut_messages ? `${count(session.cut_messages)} long messages are cut here` : "", made.messages, filters(made.messages)),
     ].filter(Boolean));
   plots.draw();
   places(SECTIONS.filter(([id]) => byId(id)));
@@ -198,7 +198,7 @@ function sessionView(data) {
     redraw: () => plots.draw(),
     end: () => plots.end(),
     list: () => made.changes.update(session.changes),
-    // New rows came in: the tables keep their sorting and the plots their zoom.
+    // New rows arrived. Tables keep their sorting and plots their zoom.
     update(fresh) {
       const zoomed = plots.range();
       session = withRows(fresh);

@@ -1,4 +1,4 @@
-// A table that sorts by any column, is searched with the page, and draws more rows when asked.
+// A table that can be sorted by any column, is searched with the page, and draws more rows on request.
 const ROWS_AT_ONCE = 60;
 
 function table({ columns, rows, opens, text, finds = () => false, sorted = null, at_once = ROWS_AT_ONCE }) {

@@ -29,7 +29,7 @@ def session_name(file: str) -> str:
 def agent_files(file: Path) -> list[Path]:
     beside = file.parent / session_name(file.name) / "subagents"
     if not beside.is_dir():
-        return []  # most sessions have none, and there are thousands
+        return []  # because most of thousands of sessions have none
     found = (path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}"))
     return sorted(path for path in found if path.is_file())
 

@@ -2,8 +2,9 @@
 
 Pieces of one reply share `message.id`. A boundary and its summary become `Compacted`, a
 microcompaction `Cleared`, a second child of one parent (a rewind) `Snipped`. Queued messages become
-`Said` where the model got them; records that it never sees are only counted. A sub-agent at the
-start is dropped once the main conversation begins. Memory grows with the record count.
+`Said` at the point where the model got them. Records that the model never sees are only counted. A
+sub-agent at the start is dropped once the main conversation begins. Memory grows with the record
+count.
 """
 
 import math
@@ -50,7 +51,7 @@ from longhold.session.importing.json_records import (
 from longhold.session.importing.transcript_writer import TranscriptWriter
 
 ABSORBED = "absorbed_mid_turn"
-"""Reason of a removal that reached the model; older versions record no reason."""
+"""Why a message left the queue if the model got it. Older versions record no reason."""
 
 _NOTIFICATION = re.compile(r"\s*<[a-z]+-notification>")
 
@@ -96,7 +97,7 @@ class MessageQueue:
         ]
 
     def take_delivered(self) -> Iterable[QueuedWords]:
-        """Return the words given to the model since, which have no record."""
+        """Return queued messages that the model got meanwhile and that have no record."""
         words, self._removed = self._removed, []
         return words
 
@@ -123,7 +124,7 @@ def _queued_prompt(attachment: Json) -> Json:
 
 
 def _is_from_user(attachment: Json, content: Content) -> bool:
-    """False if a background task or another agent queued it."""
+    """False if a background task or another agent queued the message."""
     match attachment:
         case {"origin": {"kind": str(kind)}}:
             return kind == "human"
@@ -147,7 +148,7 @@ class Cut(NamedTuple):
 
 
 class RewoundEntries(NamedTuple):
-    """The entries that a rewind to an earlier message takes out of force."""
+    """The entries that are no longer in force after a rewind to an earlier message."""
 
     compactions: list[int]
     messages: list[int]
@@ -181,7 +182,7 @@ class Standing:
         self._shown = [*cut.kept, n] if cut.kind == "from" else [n, *cut.kept]
 
     def go_back(self, place: int) -> RewoundEntries:
-        """Take everything after a message out of force, and compactions that covered more."""
+        """Disable everything after a message, and compactions that covered more than remains."""
         undone = [n for n in reversed(self._compactions) if n > place]
         for n in undone:
             self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
@@ -200,7 +201,7 @@ _SERVER_TOOL = "mcp__"
 
 
 def refusal(block: ToolResult, record: JsonObject, tool: str) -> str | None:
-    """Return the user's words when refusing a call, "" if none; None if it was not refused."""
+    """Return the user's reason for refusing a call ("" if none), or None if it was not refused."""
     text = text_of(block.content)
     if not block.is_error or not _is_marked(record, tool):
         return None
@@ -210,11 +211,11 @@ def refusal(block: ToolResult, record: JsonObject, tool: str) -> str | None:
 
 
 def _is_marked(record: JsonObject, tool: str) -> bool:
-    """True if the record itself shows that the user refused, because a result can contain any text."""
+    """True if the record itself shows the user's refusal. A tool could forge the text."""
     result = record.get("toolUseResult")
     if result == _REJECTED or record.get("toolDenialKind") == "user-rejected":
         return True
-    # Older records repeat the result, which a server writes for its tools.
+    # Older records repeat the result, which an MCP server may have written.
     repeats = (f"Error: {_REFUSED}", f"Error: {_STILL_PLANNING}")
     return isinstance(result, str) and result.startswith(repeats) and _SERVER_TOOL not in tool
 
@@ -226,7 +227,7 @@ SYNTHETIC = "<synthetic>"
 """The model name on error messages that no model wrote."""
 
 UNASKED = "No response requested."
-"""The client's text for a turn that ends without a request; not an error."""
+"""The client's text for a turn that ends without a request. It is not an error."""
 
 SNIFFED_LINES = 50
 """Lines at the start that may be unreadable before the format is rejected."""
@@ -246,7 +247,7 @@ def _is_record(record: Json) -> bool:
     kind = record.get("type")
     if kind in ("user", "assistant"):
         return "message" in record and ("sessionId" in record or "uuid" in record)
-    if kind == "system":  # the only readable record if a very long summary follows
+    if kind == "system":  # because it is the only readable record if a very long summary follows
         return record.get("subtype") == "compact_boundary" and "uuid" in record
     return kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record)
 
@@ -278,9 +279,9 @@ class _Reader:
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
         self._is_chained = False
-        """True if records name their parents; hand-made files may not."""
+        """True if records name their parents. Hand-made files may not."""
         self._is_main = False
-        """True once the main conversation has begun; until then the file may be a sub-agent's."""
+        """True once the main conversation has begun. Until then the file may be a sub-agent's."""
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
         kind = str(record.get("type"))
@@ -470,7 +471,7 @@ class _Reader:
         for n in left.compactions:
             yield self._writer.write(Undone(target=n), at)
         if self._last_piece in left.messages:
-            for id in self._waiting:  # an open round cannot leave the view
+            for id in self._waiting:  # because an open round cannot leave the view
                 yield self._writer.ran(make_unanswered(id), at=at)
             self._waiting.clear()
         if left.messages:
@@ -506,7 +507,7 @@ class _Reader:
             )
 
     def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
-        """Write a compaction once its summary is read; a summary that covers nothing becomes a message."""
+        """Write a compaction once its summary is read. A summary of nothing becomes a message."""
         yield from self._write_delivered()
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")

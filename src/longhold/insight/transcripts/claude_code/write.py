@@ -38,7 +38,7 @@ class _Chain:
         self._at = max(self._at, clamp_time(at))
 
     def spoken(self, item: Spoken) -> Iterator[bytes]:
-        """Write a message; only an opening summary gets a boundary, which covers all before it."""
+        """Write a message. Only a summary at the beginning gets a compaction boundary."""
         begins_with_summary = item.kind == "summary" and self._parent is None
         if begins_with_summary:
             boundary = {
