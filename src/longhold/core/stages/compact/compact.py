@@ -1,7 +1,7 @@
 """Compact history into a summary, as the table of rules decides. `owner` has the stage.
 
-A plan names one way to get a summary. If that way fails, the failure is one more fact and the table
-is asked again; the digest comes last and cannot fail. The summary is combined with facts from the
+A plan names one way to get a summary. If that way fails, the failure is a new fact, and the table
+decides again. The digest comes last and cannot fail. The summary is combined with facts from the
 log, shortened to fit (`draft`) and recorded last, so cancelling is safe.
 """
 
@@ -87,9 +87,9 @@ from longhold.errors import (
 )
 
 FAILURES = (OSError, LongholdError, ValueError)
-"""Errors around a summary that must not lose the summary."""
+"""Errors after which a finished summary is still used."""
 NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
-"""No model answers, so the other ways would only wait."""
+"""Errors that mean no model answers, so that other ways would only wait."""
 MODEL_RULES = ("compact-fork", "compact-direct")
 PROGRESS_SECONDS = 5.0
 
@@ -126,7 +126,7 @@ class Compaction:
         self._delay = ""
 
     def facts(self, engine: Engine, attempt: _Attempt | None = None) -> HistoryFacts:
-        """Return what the rules have to know; `attempt` is a compaction under way."""
+        """Return the facts for the rules. `attempt` is a compaction in progress."""
         attempt = attempt or self._begin(engine, CompactRequest())
         request, view, settings = attempt.request, engine.view, engine.settings.compact
         past = view.history
@@ -152,7 +152,7 @@ class Compaction:
         plan = decision.plan
         match plan:
             case Wait(until_tokens=until, why=why) if why != self._delay:
-                line = engine.fullness().window.auto_tokens  # told once for each delay
+                line = engine.fullness().window.auto_tokens  # reported once per delay
                 self.hooks.tell(f"past {line:,} tokens; {why}, at most to {until:,}")
             case Refuse(why=why):
                 raise ContextOverflow(why)
@@ -184,7 +184,7 @@ class Compaction:
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
         asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
         turn = max(asked, default=0)
-        # The stage runs before every call; the user needs to hear of a refusal once per turn.
+        # The stage runs before every call, but a refusal is reported once per turn.
         if turn != self._refused_in or not turn:
             self._refused_in = turn
             self.hooks.tell(f"not compacted: {refusal}")
@@ -217,7 +217,7 @@ class Compaction:
     async def draft(
         self, engine: Engine, request: CompactRequest, decision: SpaceDecision | None = None
     ) -> CompactionDraft:
-        """Have a summary made in the way that is decided on, or in the next one if that fails."""
+        """Make a summary in the way decided on, or in the next way if that fails."""
         attempt = self._begin(engine, request)
         lost = list(decision.lost) if decision else []
         while True:
@@ -248,7 +248,7 @@ class Compaction:
     async def _make(
         self, engine: Engine, plan: Compact, attempt: _Attempt, decision: SpaceDecision
     ) -> CompactionDraft | None:
-        """Make a draft in one way, or return None and remember why that failed."""
+        """Make a draft in one way, or return None and record why it failed."""
         if plan.way == "notes":
             return await self._make_from_notes(engine, plan, attempt)
         await self._gather(engine, attempt)
@@ -315,7 +315,7 @@ class Compaction:
             focus="\n".join(filter(None, attempt.focus)),
         )
         is_manual = attempt.request.trigger == "manual"
-        if is_manual:  # before hooks run for a session that goes on as it is
+        if is_manual:  # checked before hooks run for nothing
             check_gain(engine, trim(engine, draft, manner))
         draft = replace(draft, restored=await self._restore(engine, material.segment, plan))
         fit = await asyncio.to_thread(fit_draft, engine, draft, manner, attempt.bounds)
@@ -326,7 +326,7 @@ class Compaction:
     ) -> CompactionDraft | None:
         draft = await self._from_notes.draft(engine, attempt.manner, attempt.bounds)
         if draft is None:
-            attempt.failed["notes"] = "the notes leave too much, or cannot be used"
+            attempt.failed["notes"] = "the notes are unusable or leave too much"
             return None
         request = attempt.request
         attempt.before = before = await self._ask_hooks(request.trigger, request.focus)
@@ -360,7 +360,7 @@ class Compaction:
         return None if frame is None or _is_same_frame(frame, engine.frame) else frame
 
     def _find_undone(self, view: View) -> int:
-        """Return the size before a compaction that the user undid and whose span is shown; or 0."""
+        """Return the size before a compaction that the user undid; 0 if its span is not shown."""
         if not view.in_force.vetoes:
             return 0
         undone = (
@@ -414,6 +414,7 @@ def _explain_empty(engine: Engine, request: CompactRequest) -> str:
 
 
 def _is_same_frame(frame: Framed, now: Framed) -> bool:
-    # Every reading has its own number and time; only the rest says whether the prompt differs.
+    # Number and time differ between readings. Only the other fields show whether the prompt
+    # differs.
     plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
     return structs.replace(frame, **plain) == structs.replace(now, **plain)

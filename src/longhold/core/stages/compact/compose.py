@@ -33,7 +33,7 @@ from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 
 _TURN = re.compile(r"^(?=[ \t]*T\d+ *\[#)", re.MULTILINE)
-"""Reads like an entry of the user's messages, which only the engine lists."""
+"""Matches a line that imitates Longhold's list of the user's messages."""
 INDEX_HEADING = "Names in use lately that are not above:"
 
 _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number")
@@ -42,11 +42,11 @@ _ORDER: tuple[NameKind, ...] = ("path", "id", "address", "flag", "name", "number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names by use: in messages before only in tool inputs, then the most used first."""
+    """Names by use: first those in messages, then those only in tool inputs, each by frequency."""
 
     said: dict[str, NameKind]
     earlier: dict[str, NameKind] = field(default_factory=dict)
-    """Names of older answers and calls, which the index lists if there is space."""
+    """Names in older answers and calls. The index lists them if there is space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
-    """Sort names that cannot be guessed first. Paths whose file the text names follow all names."""
+    """Sort names that cannot be guessed first, and paths whose file the text names last."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {
         path
@@ -133,7 +133,7 @@ def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]
 
 
 _PATH = re.compile(r"\.\w+$|^[/~.]")
-"""Distinguishes a path from two words joined by a slash: it has an extension or a root."""
+"""Matches a path, but not two words joined by a slash: a path has an extension or a root."""
 
 
 def _index(
@@ -170,7 +170,7 @@ HEADINGS = {
     7: "Pending, from the log",
     8: "Latest work, from the log",
 }
-"""Sections the engine adds to a model's summary. The ledger has the user's messages."""
+"""Sections that Longhold adds to a model's summary. The ledger has the user's messages."""
 PINNED = "(pinned, shown whole)"
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
@@ -203,7 +203,7 @@ class Material:
     written_tokens: int
     """The budget for a model's summary and the additions to it."""
     words_tokens: int
-    """The part of either budget for the user's messages, which nothing else can recover."""
+    """The part of either budget for the user's messages, which cannot be recovered."""
     open_tokens: int = 0
     """The part of either budget for the calls of the open turn, which no shrinking removes."""
 
@@ -218,7 +218,7 @@ class Material:
         return self._resize(int(self.words_tokens * words_share), share)
 
     def trim(self) -> "Material":
-        """Leave no space for text the user pasted or for finished requests."""
+        """Return the material without space for pasted text and finished requests."""
         return self._resize(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
 
     def _resize(self, words: int, share: float) -> "Material":
@@ -259,7 +259,7 @@ def gather_material(
     pinned: frozenset[int] = frozenset(),
     fold: FactsFold | None = None,
 ) -> Material:
-    """Gather the material of a segment. `fold` has what earlier compactions already read.
+    """Gather the material of a segment. `fold` has the facts that earlier compactions read.
 
     The words of `pinned` messages are left out, because these messages are shown whole.
     """

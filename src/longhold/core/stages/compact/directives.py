@@ -1,11 +1,12 @@
-"""The ledger of the user's requests, word for word, each with its state, and how it is shown.
+"""The ledger of the user's requests: their words, their states, and how they are shown.
 
-A message is an open directive until the user's words or a command change it. A model may do so only
-by citing a message. The ledger is folded from the log, so compactions cannot degrade it.
+A message is an open directive until the user's words or a command change its state. A model may
+change it only by citing a message. The ledger is folded from the log, so compactions cannot degrade
+it.
 
 Messages are shown whole until their budget is spent. Then finished requests shrink to their first
-words. Of the others the longest lose their middle first, then all but their first words, and
-finally the oldest are left out. The first request and lists of requirements are shortened last.
+words. Among the others, the longest lose their middle first, then all but their first words.
+Finally the oldest are left out. The first request and lists of requirements are shortened last.
 """
 
 import re
@@ -23,7 +24,7 @@ from longhold.core.stages.facts.user_text import describe_left_out, find_vital, 
 from longhold.core.view.tokens import estimate_tokens
 
 ENOUGH = 2 / 3
-"""The share of the naming words that the request must contain, because users abbreviate."""
+"""Share of the words that a request must contain to be meant, because users abbreviate."""
 
 _LEAD = r"^\W*(?:(?:oh|ah|hmm+|ok(?:ay)?|no|wait|actually|sorry|please|so|and|also|well|right|on second thought|but)\b[\s,.:;!-]*)*(?:let'?s |please |you can |we can |could you )?"
 _BARE = re.compile(
@@ -77,7 +78,7 @@ class Cancelling:
     words: frozenset[str] = frozenset()
     """The words that identify the request; empty for the previous request."""
     phrase: str = ""
-    """Its exact wording. Requests that contain it are preferred."""
+    """The exact wording. Requests that contain it are preferred."""
     number: int = 0
     is_replacing: bool = False
 
@@ -152,7 +153,7 @@ class Directive:
     rests_on: int = 0
     """The message that changed its state."""
     in_part: tuple[int, ...] = ()
-    """Messages that took back part of it."""
+    """Messages that cancelled part of it."""
 
     @property
     def mark(self) -> str:
@@ -209,7 +210,7 @@ class DirectiveLedger:
             self._cancel(cancelling, words.id)
         text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
         known = self.by_message.get(words.id)
-        if known is not None:  # two answers in one round
+        if known is not None:  # there are two answers in one round
             text = f"{known.text}\n{text}"
         self.by_message[words.id] = Directive(message=words.id, turn=turn, text=text)
 
@@ -229,9 +230,9 @@ class DirectiveLedger:
             self.by_message[target.message] = changed
 
     def _find_meant(self, cancelling: Cancelling) -> list[Directive]:
-        """Find the cancelled directives: the newest of the best matches.
+        """Find the directives to cancel: the newest of the best matches.
 
-        If two or more words all match, every match is cancelled: corrections fall with their
+        If two or more words all match, every match is cancelled, because corrections end with their
         request.
         """
         still_open = [each for each in self.by_message.values() if each.state == "open"]
@@ -280,7 +281,7 @@ def accept(
 ) -> Iterator[Directed]:
     """Yield the claims that hold: they cite an existing, later message.
 
-    Only the user cancels, replaces or reopens, so those claims must cite one of `said`.
+    Only the user may cancel, replace or reopen a request, so such claims must cite one of `said`.
     """
     for claim in claims:
         directive = ledger.by_message.get(claim.message)
@@ -295,7 +296,7 @@ BRIEF_CHARS = 480
 """Enough for the first and last sentences of a request."""
 POINTER_CHARS = 80
 FITTING = 4
-"""How often a message's size is corrected to fill the space left."""
+"""Number of attempts to fit a message's size to the space left."""
 
 HEADING = (
     "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
@@ -304,7 +305,7 @@ HEADING = (
 SHORTENED = f"Where {CUT} stands words are left out"
 CAN_OPEN = "; all of them are in the message cited before it."
 LEAST_LINE_TOKENS = 10
-"""The size of the shortest message with its turn and number. It limits how many are shown."""
+"""Tokens of the shortest message with its turn and number. Limits how many are shown."""
 LEFT_OUT_TOKENS = 30
 
 
@@ -394,9 +395,9 @@ def _choose_oldest(
 def _shorter_forms(
     directives: Sequence[Directive], vital: frozenset[int], *, can_open: bool
 ) -> Iterator[tuple[Directive, str, bool]]:
-    """Yield shorter texts in the order in which they are used, and whether one may be longer."""
+    """Yield shorter texts in the order of use, and whether a text may fill the space left."""
     yield from ((each, _pointer(each), False) for each in directives if each.state != "open")
-    # Of messages of about the same length the oldest are first.
+    # Among messages of about the same length, the oldest come first.
     longest = sorted(directives, key=lambda each: -len(each.text).bit_length())
     long = [one for one in longest if one.state == "open" and len(one.text) > POINTER_CHARS]
     for is_vital in (False, True):

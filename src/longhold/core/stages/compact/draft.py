@@ -1,8 +1,9 @@
-"""A compaction before it is recorded, and its recording.
+"""Drafts of compactions, and how a draft is recorded.
 
 A draft is shrunk toward the compaction threshold: first with fewer restored files, then with a
-shorter summary. The user's messages are shortened only if the result exceeds the window's limit.
-Beyond the limit `ContextOverflow` itemises the weights. Only `record_draft` writes a compaction.
+shorter summary. The user's messages are shortened only if the result exceeds the window's limit. If
+nothing fits, `ContextOverflow` lists what fills the window. Only `record_draft` writes a
+compaction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,27 +46,27 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
 ROOMY = (1.0, 0.5, 0.25)
-"""Shares of the budget without the user's messages, tried while little working space is left."""
+"""Shares of the budget for all but the user's messages, tried until enough space is free."""
 SHARES = ((0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
 """Shares of the budgets for a digest and the user's messages, tried until the result fits."""
 LEAST_SHARE = 0.25
 """Share of the space above the untouched part that a summary and restored files may take."""
 FIXED_SHARE = 0.1
-"""The same above the untouched part and what no shrinking removes from the summary."""
+"""The same share, counted above the untouched part and the fixed part of the summary."""
 ROOM_SHARE = 0.85
-"""Share of the limit that restored files may fill, or the next answers reach it again."""
+"""Share of the limit that restored files may fill, so that the next answers fit."""
 LINE_SHARE = 0.3
 """Share of the threshold that a summary may take."""
 HIGH_FLOOR_SHARE = 0.5
-"""Share of the threshold. With a higher floor, a digest is tried before any model call."""
+"""Share of the threshold. If the fixed part is larger, a digest is tried before a model call."""
 OVERFLOW_SHARE = 0.8
-"""Share of the used tokens: the target after an overflow of unknown size."""
+"""Target size after an overflow of unknown size, as a share of the used tokens."""
 FREE_SHARE, FREE_TOKENS = 0.25, 20_000
-"""Space that the user's messages leave to work in: a share, or the tokens up to a larger share."""
+"""Working space that the user's messages must leave: a share, or these tokens up to `FREE_MOST`."""
 FREE_MOST, FREE_MOST_OLD = 0.5, 0.8
-"""That larger share: for the first request and requirements, and for all other messages.
+"""Largest share of working space: for the first request and requirements, and for other messages.
 
-Old messages that fill half of a 32K window are sent and cached again every few turns.
+In a 32K window, old messages that fill half of it would be sent and cached again every few turns.
 """
 OPEN_SHARE = 0.25
 """Share of the limit for the calls of the open turn, one line each."""
@@ -74,7 +75,7 @@ FILLED_RATIO = 0.42
 
 
 SHORT_SUMMARY_TOKENS = 2_000
-"""A short summary by a model in a 200K window, including Longhold's additions."""
+"""Tokens of a short summary by a model in a 200K window, including Longhold's additions."""
 REASON_CHARS = 16
 """Enough to recognise a reason, before figures that differ each time."""
 
@@ -88,10 +89,10 @@ class CompactionDraft:
     material: Material
     composed: Composed
     written: Written | None = None
-    """The model's summary or notes. Without them, the digest is used."""
+    """The model's summary or notes, or None for a digest."""
     way: str = "digest"
     why_not: str = ""
-    """Why no model wrote it, if one could have."""
+    """Why no model wrote the summary although a model was available."""
     restored: SpokenContent = ()
     since: int = 0
     focus: str = ""
@@ -104,7 +105,7 @@ class CompactionDraft:
 
     @property
     def by(self) -> Literal["model", "notes", "digest", "person"]:
-        """Who wrote it. Notes without any model-written text count as a digest."""
+        """The author. Notes without any text by a model count as a digest."""
         if self.is_edited:
             return "person"
         if self.written is None:
@@ -116,7 +117,7 @@ class Bounds(NamedTuple):
     aim: int
     """The compaction threshold, from which target sizes are computed."""
     limit: int
-    """The size to get below, or the compaction is impossible."""
+    """The compaction is impossible unless the result is below this size."""
 
 
 def find_bounds(engine: Engine, error: PromptTooLong | None = None) -> Bounds:
@@ -138,7 +139,7 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     free = window.full_tokens - weigh(_measure_rest(engine, segment))
-    estimated = tokens_by_weight(engine.view.total, CLAUDE)  # as budgets are counted
+    estimated = tokens_by_weight(engine.view.total, CLAUDE)  # counted like budgets
     scale = estimated / max(1, weigh(engine.view.total))
     most_words, most_old_words = (
         max(0, int(scale * (free - max(FREE_SHARE * free, min(share * free, FREE_TOKENS)))))
@@ -146,7 +147,7 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
     )
     return partial(
         gather_material,
-        # A thread reads it while the session may go on appending.
+        # A copy, because a thread reads it while the session may append entries.
         engine.view.history.copy(),
         segment,
         tokens,
@@ -160,14 +161,14 @@ def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable
 
 
 def write_request(engine: Engine, material: Material, focus: Sequence[str]) -> str:
-    """Write the request for a summary. It stays short in a small window, which must hold it too."""
+    """Write the request for a summary. It is short for a small window, which must hold it too."""
     segment = material.segment
     whole = {item.id for item in segment.items}
     return ask_for_summary(
         segment.kind,
         focus=focus,
         directives=material.ledger.directives,
-        # An earlier summary already shortened the others, so the model cannot read them whole.
+        # An earlier summary shortened the other messages, so the model cannot read them whole.
         shortened=[each for each in material.words().shortened if each.message in whole],
         pivot=segment.pivot,
         most_listed=scale_tokens(LISTED_MESSAGES, engine.fullness().window.limit_tokens),
@@ -177,7 +178,7 @@ def write_request(engine: Engine, material: Material, focus: Sequence[str]) -> s
 def check_helps(engine: Engine, material: Material, manner: Manner, bounds: Bounds) -> None:
     """Raise unless the shortest digest would bring the context below the limit."""
     lowest = sum(weight.tokens for weight in floor(engine.view, engine.make_weigher()))
-    # A digest costs no call: if even that does not fit, no model's summary is paid for.
+    # If even a digest does not fit, which needs no call, a model's summary would not fit either.
     if lowest >= HIGH_FLOOR_SHARE * bounds.limit:
         composed = compose(material.shrink(*SHARES[-1]), None, manner)
         fit_draft(engine, CompactionDraft(material=material, composed=composed), manner, bounds)
@@ -194,8 +195,8 @@ def check_shorter(engine: Engine, material: Material) -> None:
     short = scale_tokens(SHORT_SUMMARY_TOKENS, full.window.limit_tokens)
     if beside_tokens < short:
         raise NotShorter(
-            f"a summary would not be shorter: it takes about {short:,} tokens, and there are"
-            f" {beside_tokens:,} besides your words; nothing was changed"
+            f"a summary would not be shorter: it takes about {short:,} tokens, and all but"
+            f" your own words takes {beside_tokens:,}; nothing was changed"
         )
 
 
@@ -216,14 +217,14 @@ def fit_draft(
     fit, line = make_room(engine, draft, manner, bounds.aim), bounds.limit
     if after_tokens(engine, fit, fit.restored) < line:
         return fit
-    digest = replace(draft, written=None, way="digest")  # can be cut further than a summary
+    digest = replace(draft, written=None, way="digest")  # a digest can be cut further
     for shares in SHARES:
         fit = _shrink(digest, draft.material.shrink(*shares), manner)
         if found := _fit_restored(engine, fit, int(ROOM_SHARE * line), line - 1):
             return found
     bare = replace(fit, restored=())
     if engine.make_weigher()(_total_after(engine, bare, ())) < line:
-        return bare  # fits by weight; the gauge is off, and the next answer corrects it
+        return bare  # it fits by weight; the next answer corrects the gauge
     left = after_tokens(engine, bare, ())
     raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 
@@ -244,7 +245,7 @@ def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, aim: int) 
 def _fit_restored(
     engine: Engine, draft: CompactionDraft, most: int, most_bare: int
 ) -> CompactionDraft | None:
-    """Restore as many files as `most` tokens allow, or nothing within `most_bare`."""
+    """Restore as many files as fit into `most` tokens, or none if that fits into `most_bare`."""
     for restored in lighten(draft.restored):
         if after_tokens(engine, draft, restored) <= (most if restored else most_bare):
             return replace(draft, restored=restored)
@@ -258,7 +259,7 @@ def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDr
 
 
 def _target_for(engine: Engine, draft: CompactionDraft, aim: int) -> int:
-    """Return the target size; larger if the part that a compaction does not touch is heavy."""
+    """Return the target size. It is larger if a compaction cannot touch a large part."""
     stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
     fixed = stays + draft.material.words_tokens + draft.material.open_tokens
     return int(
@@ -278,9 +279,9 @@ def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> Compa
 
 
 def lighten(restored: SpokenContent) -> Iterator[SpokenContent]:
-    """Yield the restored content with fewer and fewer files, oldest dropped first, then nothing.
+    """Yield the restored content with ever fewer files, dropping the oldest first, then nothing.
 
-    Todos, plan, skills and hook output stay longest: they are small and cannot be read again.
+    Todos, plan, skills and hook output are dropped last: they are small and cannot be read again.
     """
     texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
     starts = [i for i, text in texts if is_restored_file(text)]
@@ -316,7 +317,7 @@ def sum_usage(entries: Sequence[AnyEntry]) -> Usage | None:
 
 
 def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "") -> str:
-    """Describe a compaction in a line, with the reason why no model wrote the summary."""
+    """Describe a compaction in a line, with the reason if no model wrote the summary."""
     how = {
         "digest": "from the log, without a model",
         "notes": "from the notes, without a call",
@@ -343,7 +344,7 @@ def record_draft(
     if draft.restored:
         engine.record(Restored(compaction=entry.n, content=draft.restored))
     if frame is not None:
-        # It rests on the compaction, so that undo brings the old frame back with the history.
+        # The frame depends on the compaction, so that undo restores the old frame with the history.
         engine.record(structs.replace(frame, rests_on=(entry.n,)))
     for directed in _states(draft):
         engine.record(directed)
@@ -380,7 +381,7 @@ def _make_compacted(
 
 
 def _untold_reason(engine: Engine, draft: CompactionDraft) -> str:
-    """Return why no model wrote the summary, unless an earlier compaction said the same."""
+    """Return why no model wrote the summary, unless an earlier compaction gave the same reason."""
     why_not = draft.why_not
     earlier = (entry.why for entry in engine.view.history if isinstance(entry, Compacted))
     is_told = any(why_not[:REASON_CHARS] in why for why in earlier) if why_not else True

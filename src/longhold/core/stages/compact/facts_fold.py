@@ -1,4 +1,4 @@
-"""The facts and the ledger of a session as folds, updated entry by entry like the view.
+"""The facts and the ledger of a session, folded entry by entry like the view.
 
 Compacted history is read, masked and shortened once and then carried over, so the cost of a
 compaction depends only on new entries.
@@ -64,11 +64,11 @@ class FactsFold:
         self._read = 0
         self._view = View()
         self._first = 0
-        """The order of the first item that was released; 0 if none was."""
+        """The order of the first item that was released, or 0."""
         self._made_by: dict[int, str] = {}
         self._directed: list[Directed] = []
         self._settled = 0
-        """Items of a lower order have been carried over."""
+        """Items below this order have been carried over."""
         self._turns: list[TurnFacts] = []
         self._rounds: list[int] = []
         self._tasks: dict[str, TaskFact] = {}

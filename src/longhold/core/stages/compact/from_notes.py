@@ -1,4 +1,4 @@
-"""A summary from the notes, which is tried first because it needs no model call.
+"""A summary from the notes. It is tried first, because it needs no model call.
 
 Messages that the notes do not cover stay word for word.
 """
@@ -34,7 +34,7 @@ from longhold.errors import LongholdError
 WAY = "notes"
 SECTION_CHARS_PER_TOKEN = 4
 LEFT_RATIO = 0.85
-"""Share of the threshold. Notes that leave more would soon need another compaction."""
+"""Share of the threshold. If notes leave more than this, another compaction follows soon."""
 
 
 def show_notes(page: NotesPage, file: str = "") -> str:
@@ -56,7 +56,7 @@ class FromNotes:
         self._facts = facts
 
     def explain_absence(self, engine: Engine, *, can_wait: bool = True) -> str:
-        """Return why notes are not tried before a model is asked; "" if they are."""
+        """Return why notes are not tried before a model is called; "" if they are."""
         settings = engine.settings.notes
         if engine.settings.compact.instructions:
             return "`compact.instructions` has special instructions for the summary"
@@ -65,7 +65,7 @@ class FromNotes:
         has_model = self._notes.ask is not None and engine.settings.compact.model
         if settings.stand_in == "always" or not has_model or (can_wait and self._notes.is_asking):
             return ""
-        return "" if self._fresh_cursor(engine) else "no notes of a model cover the history"
+        return "" if self._fresh_cursor(engine) else "no notes by a model cover the history"
 
     async def draft(self, engine: Engine, manner: Manner, bounds: Bounds) -> CompactionDraft | None:
         """Return a compaction from notes, or None if they leave too much or cannot be read."""
@@ -76,7 +76,7 @@ class FromNotes:
         try:
             judgement = self._read(engine)
         except LongholdError:
-            return None  # an unreadable page counts as no notes
+            return None  # unreadable notes count as missing
         last = last_whole(engine.view.items)
         judged_upto = self._fresh_cursor(engine) if judgement else 0
         item = engine.view.item_of(judged_upto or (last.id if last else 0))
@@ -84,7 +84,7 @@ class FromNotes:
         covered = segment_before(engine.view, end) if end else None
         if covered is None:
             return None
-        kept = covered.kept or (covered.last, covered.last)  # something always follows it
+        kept = covered.kept or (covered.last, covered.last)  # some message always follows the notes
         gather = make_gatherer(engine, replace(covered, kind="up_to", kept=kept), self._facts)
         is_covering = judged_upto > 0
         material, composed = await asyncio.to_thread(
@@ -103,7 +103,7 @@ class FromNotes:
         return draft if after_tokens(engine, draft, ()) < LEFT_RATIO * bounds.aim else None
 
     def _fresh_cursor(self, engine: Engine) -> int:
-        """Return the last message that a model's notes cover, if it is shown; or 0."""
+        """Return the last message that a model's notes cover, or 0 if it is not shown."""
         cursor = self._notes.judged_upto(engine)
         item = engine.view.item_of(cursor)
         return cursor if item is not None and item.id == cursor else 0
@@ -175,7 +175,7 @@ def _skip_summary(items: Sequence[Item]) -> int:
 
 
 def _skip_restored(items: Sequence[Item]) -> int:
-    """Return where to start keeping: earlier messages precede outdated restored files."""
+    """Return the first item to keep, after any outdated restored files."""
     behind = (i + 1 for i, item in enumerate(items) if is_summary(item) or _is_restored(item))
     return max(behind, default=0)
 
@@ -191,7 +191,7 @@ def _compose(
     *,
     is_covering: bool,
 ) -> tuple[Material, Composed]:
-    """Compose the text. Notes that cover no history only add to the digest. Runs in a thread."""
+    """Compose the text in a thread. Notes that cover no history only add to the digest."""
     material = gather()
     composed = compose(material, judgement if is_covering else None, manner)
     if judgement is not None and not is_covering:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 LOAD_SHARE = 0.5
-"""Share of the threshold from which the code is loaded: later, no file descriptor may be free."""
+"""Share of the threshold at which the code is loaded. Later, no file descriptor may be free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class CompactRequest:
     focus: str = ""
     kind: SummaryKind = "full"
     pivot: int = 0
-    """The message a partial compaction begins or ends at."""
+    """The message at which a partial compaction begins or ends."""
     error: PromptTooLong | None = None
     """Set if the provider reported that the whole conversation is too long."""
     by_model: bool = True
@@ -42,7 +42,7 @@ def manual_request(
 ) -> CompactRequest:
     """Request a compaction by hand: of all history, from message `start` on, or up to `end`."""
     if start is not None and end is not None:
-        raise RequestRejected("start and end exclude each other; give one")
+        raise RequestRejected("start and end cannot be combined; give only one")
     asked = CompactRequest(trigger="manual", focus=focus, by_model=by_model)
     if start is not None:
         return replace(asked, kind="from", pivot=start)
@@ -88,7 +88,7 @@ class CompactionHooks:
 
 
 class CompactionStage(Part):
-    """The compact stage of one session: above the threshold, after an overflow, and on request."""
+    """The compact stage of a session: above the threshold, after an overflow, or on request."""
 
     steps = ("wait", "shorten", "relieve", "compact")
 
@@ -107,7 +107,8 @@ class CompactionStage(Part):
 
     def load(self) -> "Compaction":
         if self._loaded is None:
-            # Imported here because it is a fifth of a session's code, unused in short sessions.
+            # Imported here because short sessions do not need it, and it is a fifth of a session's
+            # code.
             from longhold.core.stages.compact.compact import Compaction
 
             self._loaded = Compaction(ask=self._ask, hooks=self.hooks, notes=self._notes)

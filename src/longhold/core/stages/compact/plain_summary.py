@@ -19,10 +19,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
 
 
-QUOTE_CHARS = 400  # of each request in a summary: enough for its gist
+QUOTE_CHARS = 400  # limit for each request in a summary, enough for its gist
 
 
-LINE_CHARS = 160  # of each tool result in a report
+LINE_CHARS = 160  # limit for each tool result in a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Choose which part of a view a compaction covers. Pure.
+"""Choose which part of a view a compaction covers.
 
 An item holds an answer with its results, so a segment can be cut between any two items. Messages
 and results that the model has not answered yet are never covered.
@@ -19,7 +19,7 @@ from longhold.core.view.tokens import CLAUDE, weigh
 from longhold.errors import RequestRejected
 
 FEWEST_ITEMS = 2
-"""A single message is its own summary."""
+"""A single message needs no summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Segment:
 
 
 def whole_segment(view: View, *, again: bool = False) -> Segment | None:
-    """Cover everything allowed; None if too little. `again` also covers a lone summary."""
+    """Cover everything allowed; None if that is too little. `again` allows a lone summary."""
     end = view.count_compactable()
     if again:
         summaries = [i + 1 for i, item in enumerate(view.items) if is_summary(item)]
@@ -54,7 +54,7 @@ def segment_before(view: View, start: int) -> Segment | None:
 
 
 def _cut_at(view: View, end: int) -> Segment | None:
-    """Cover the items before `end`. A round behind it stays, and the summary leads up to it."""
+    """Cover the items before `end`. A round after it stays."""
     items, tail = tuple(view.items[:end]), view.items[end:]
     if not any(isinstance(item, Round) for item in tail):
         return Segment(items=items) if items else None
@@ -91,7 +91,7 @@ def _explain_missing(view: View, n: int) -> str:
     by = next((entry.n for entry in covers if entry.first <= n <= entry.last), None)
     if by is None:
         return f"message {n} is not in the view; `explain` lists those that are"
-    return f"message {n} is in the summary #{by}; `undo {by}` takes that back, or cut at #{by}"
+    return f"message {n} is in the summary #{by}; `undo {by}` reverts it, or cut at #{by}"
 
 
 def is_summary(item: Item) -> bool:

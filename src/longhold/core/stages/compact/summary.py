@@ -1,6 +1,6 @@
-"""A summary by a model: the request for it, the ways to ask, and the check of the answer.
+"""A summary by a model: the request, the ways to make it, and the check of the answer.
 
-The model writes seven of nine sections; the engine adds files, commands and user messages. A fork
+The model writes seven of nine sections. Longhold adds files, commands and user messages. A fork
 reads the conversation from the cache. A direct call has a short prompt, no tools, no images and as
 little thinking as the model accepts. `NoSummary` is raised for an apology or half an answer.
 """
@@ -49,7 +49,7 @@ ENOUGH_SECTIONS = 5
 """One or two sections may be missing if there was nothing to say."""
 PIVOT_CHARS = 120
 LISTED_MESSAGES = 80
-"""Only the latest messages, because earlier requests asked about older ones. For a 200K window."""
+"""Limit in a 200K window. Earlier summaries already covered the older messages."""
 LISTED_CHARS = 100
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -87,7 +87,7 @@ def ask_for_summary(
     pivot: str = "",
     most_listed: int = LISTED_MESSAGES,
 ) -> str:
-    """Write the request. Messages in `shortened` will not be included word for word."""
+    """Write the request. Messages in `shortened` will not be kept word for word."""
     scope, work, next_step = prompt(kind).split("\n---\n")
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)
@@ -140,7 +140,7 @@ SOURCE = "compact"
 OUTPUT_TOKENS = 20_000
 """99.99% of summaries are shorter than 17,400 tokens."""
 OUTPUT_SHARE = 0.2
-"""Share of the window, which limits the output in small windows."""
+"""Share of a small window that the output may take."""
 SOON = Retries(attempts=2, obey_seconds=3.0)
 """While the user waits there is only one retry, because the digest is always available."""
 TRUNCATIONS = 3
@@ -148,7 +148,7 @@ TRUNCATED_SHARE = 0.2
 
 
 class NoSummary(LongholdError):
-    """An answer arrived that is not a summary."""
+    """The model's answer is not a summary."""
 
     def __init__(self, fault: SummaryFault) -> None:
         self.fault = fault
@@ -166,7 +166,7 @@ _SAID: dict[SummaryFault, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
-    """Has a summary written. Raises if that fails."""
+    """Has a model write a summary, or raises."""
 
     engine: Engine
     ask: AskFork
@@ -266,7 +266,7 @@ def _describe_block(block: Block) -> str:
 
 
 def truncate(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
-    """Drop the oldest items: by the overflow if known, otherwise a fifth. Keep at least one."""
+    """Drop the oldest items: the known overflow, otherwise a fifth. Keep at least one item."""
     if len(items) < 2:
         raise error
     if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:

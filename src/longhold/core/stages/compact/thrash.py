@@ -1,6 +1,6 @@
-"""Guard against repeated compactions because something keeps refilling the window.
+"""Guard against repeated compactions when something keeps refilling the window.
 
-After a streak of quick compactions, the heaviest contents are named and acted on. After the second
+After a streak of quick compactions, the largest contents are named and cleared. After the second
 streak no model is called for summaries for a while; after the third, work stops. Normal work in
 between resets the count.
 """
@@ -26,20 +26,20 @@ THRASH_TIMES = 3
 """Quick compactions in a row before the cause is searched for."""
 WHAT = "thrash"
 CALM = 6
-"""Compactions after which a stopped streak is forgotten. More than a streak has."""
+"""Number of compactions, longer than a streak, after which an earlier streak is forgotten."""
 CLEARED = "This result filled the window again and again, and was cleared."
 HEAVY_SHARE = 0.1
 """Share of the threshold: a single item this heavy is worth acting on."""
 
 
 def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
-    """Find and act on what refills the window, and record it.
+    """Find what refills the window, clear it if possible, and record it.
 
     Return a line for the user, and whether files are still restored after compactions.
     """
     line, done = engine.fullness().window.auto_tokens, list[str]()
     found = weigh_parts(engine.view, engine.make_weigher())
-    # Results that the model has not read yet are not to blame: it asked for them only now.
+    # Results that the model has not read yet are not the cause: it has just asked for them.
     heavy = [one for one in found if one.tokens >= HEAVY_SHARE * line and one.kind != "waiting"]
     why = f"{REFILLED}, by {heavy[0] if heavy else 'many small things'}"
     for one in heavy:
@@ -109,15 +109,15 @@ def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness)
 
 
 UNREAD_CHARS = (2_000, 1_000, 500, 200)
-"""Beginning of a result that is too long for the window; the first with which all fit."""
+"""Lengths to cut results to that are too long for the window. The first that fits is used."""
 FITTING_SHARE = 0.95
-"""Share of the limit that shortened results leave to the request, for a summary and the gauge."""
+"""Share of the limit to fill with shortened results, leaving space for a summary and for errors."""
 
 
 def shorten_unread(engine: Engine, limit: int) -> str:
     """Shorten results that the model has not read yet, heaviest first, if they exceed the limit.
 
-    Nothing else can help then. Return a line for the user, or "".
+    This is the last resort. Return a line for the user, or "".
     """
     weigh, view = engine.make_weigher(), engine.view
     total = sum(weight.tokens for weight in floor(view, weigh))
@@ -148,7 +148,7 @@ def _shorten_result(text: str, chars: int) -> str:
 
 
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
-"""Ways that ask a model. Logs of earlier versions have `pieces`."""
+"""Ways that call a model. Logs of earlier versions also have `pieces`."""
 STAGE = "compact: "
 FAILURES = 3
 """After this many failures in a row, no model is called automatically for a while."""

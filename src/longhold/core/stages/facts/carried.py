@@ -1,6 +1,6 @@
-"""Facts of compacted history as they are carried over: shortened and limited in number.
+"""Facts of compacted history are carried over, shortened and limited in number.
 
-The user's words stay whole. The oldest turns keep only those and the changed files.
+The user's words stay whole. The oldest turns keep only these words and the changed files.
 """
 
 import re
@@ -52,7 +52,7 @@ _ITEM = re.compile(r"[-*+•↳←→] |\d{1,2}[.)] |\|")
 _REFERENCE = re.compile(
     r"[-*+•] +`?(?:https?://\S+|[\w.@-]*/[\w./@*-]*|[\w-]+\.\w{1,5})`?(?: \([^)]*\))?"
 )
-"""A file or page by itself, which demands nothing."""
+"""A line with only a file or page, which demands nothing."""
 _FENCE = "```"
 _RULE = set("-=*_|: ")
 
@@ -62,7 +62,7 @@ class _Line(NamedTuple):
     text: str
     weight: int
     heading: int
-    """The number of the line that is its heading, or -1."""
+    """The number of the line's heading, or -1."""
 
 
 def is_document(text: str) -> bool:
@@ -136,7 +136,7 @@ LISTED_CHARS = 2_000
 DOCUMENT_CHARS = 8_000
 CODE_CHARS = 1_000
 MOST_STEPS = 400
-"""In all carried turns. The recorded sessions have fewer."""
+"""Limit for all carried turns. Recorded sessions have fewer."""
 MOST_PATHS = 60
 
 
@@ -180,7 +180,7 @@ def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
     paths = set[str]()
     for turn in reversed(turns):
         left -= len(turn.steps)
-        if left < 0 and not kept:  # the turn may still be open: each of its calls matters
+        if left < 0 and not kept:  # the turn may still be open, so each of its calls matters
             older = (_keep_line(one) for one in turn.steps[:-MOST_STEPS] if isinstance(one, Call))
             turn = replace(turn, steps=(*older, *turn.steps[-MOST_STEPS:]))
         elif left < 0:

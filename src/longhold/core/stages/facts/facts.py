@@ -66,7 +66,7 @@ class CommandFact:
     output: str = ""
     is_error: bool = False
     task: str = ""
-    """Its name if it continues in the background."""
+    """The name of the background task, if the command continues there."""
 
     @property
     def has_failed(self) -> bool:
@@ -204,7 +204,7 @@ class Facts:
     tasks: tuple[TaskFact, ...] = ()
     prior: tuple[PriorSummary, ...] = ()
     since: int = 0
-    """Messages before this one were compacted before and are kept shorter."""
+    """Messages before this number were compacted earlier and are kept shorter."""
 
     def steps(self) -> Iterator[tuple[int, StepFact]]:
         for turn in self.turns:
@@ -215,7 +215,7 @@ class Facts:
         return ((turn, step) for turn, step in self.steps() if isinstance(step, kind))
 
     def words(self) -> Iterator[tuple[int, WordsFact]]:
-        """Yield all words of the user, typed or from tool results, with the turn number."""
+        """Yield the user's words, typed or from tool results, with the turn number."""
         for turn in self.turns:
             if turn.words is not None:
                 yield turn.number, turn.words
@@ -224,7 +224,7 @@ class Facts:
                     yield turn.number, step
 
     def mask_secrets(self, mask: Callable[[str], str]) -> "Facts":
-        """Mask secrets in every text before it is cut, because half a secret is not recognised."""
+        """Mask secrets in every text before it is cut, because a cut secret is not recognised."""
         turns = tuple(
             replace(
                 turn,

@@ -11,11 +11,11 @@ from longhold.core.messages.text import CUT, cut, one_line, sentences, without_c
 from longhold.core.stages.facts.names import find_names, has_name
 
 REMEMBERED = 4_096
-"""Cached texts. More than the answers of a long session, which each compaction reads again."""
+"""Number of cached texts. More than a long session has answers, which each compaction reads."""
 CONCLUSIONS = 2
 LEAST_CHARS = 40
 LONG_CHARS = 400
-"""A longer answer between calls has content."""
+"""An answer of this length between calls has content, not just an announcement."""
 QUESTION_CHARS = 160
 WEIGHED_SENTENCES = 60
 """A longer text is a document, represented by its beginning."""
@@ -44,7 +44,7 @@ _ANNOUNCES = re.compile(
 )
 """Beginnings of sentences that announce a step, which is listed anyway."""
 _CHEERS = re.compile(r"(?:Good|Great|Perfect|Excellent|OK|Okay|I see|I can see|I understand)\b")
-"""Of these, the beginnings after which a finding may follow."""
+"""The beginnings among these that a finding may follow."""
 _LIMITS = re.compile(
     r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ _MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 FRAGMENT_CHARS = 20
 """A shorter sentence has no content by itself."""
 MOST_NAMES = 3
-"""More names than this are a list."""
+"""A sentence with more names is a list."""
 _TABLE = re.compile(r"^[ \t]*\|[\s|:-]+\|[ \t]*$\n?|^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE)
 """The rule below the head of a table, and the borders of its rows."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
@@ -90,7 +90,7 @@ def conclusions(text: str, chars: int, *, with_reason: bool = False) -> tuple[st
 
 
 def add_reason(said: Sequence[str], sentence: str) -> str:
-    """Append the sentence that follows if it gives the reason or the mechanism."""
+    """Append the next sentence if it gives the reason or the mechanism."""
     place = said.index(sentence) + 1
     follows = place < len(said) and _EXPLAINS.match(said[place])
     return f"{sentence} {said[place]}" if follows else sentence
@@ -98,7 +98,7 @@ def add_reason(said: Sequence[str], sentence: str) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def remark(text: str, chars: int) -> str:
-    """Return what an answer between calls states, or "" if it only announces or cheers."""
+    """Return the statement in an answer between calls, or "" if it only announces or cheers."""
     said = [s for s in sentences(without_code(text)) if not announces(s)]
     strong = [i for i, s in enumerate(said) if is_strong(s)]
     first = strong[0] if strong else 0

@@ -44,18 +44,18 @@ _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 _COMMENT = ("#", "//", "/*", "--", ";", '"""')
 PUT_IN_CHARS = 160
 REPLACED_CHARS = 100
-"""Per side of a replacement that is shown instead of the new code."""
+"""Limit for each side of a replacement that is shown instead of the new code."""
 LONGEST_CHARS = 200
 """Anything longer is data."""
 SCANNED_CHARS = 200_000
-"""Per text. Names that matter appear earlier."""
+"""Limit for each text. Names that matter appear earlier."""
 REMEMBERED = 2_048
-"""Cached texts: edits and messages that every compaction reads again."""
+"""Number of cached texts: edits and messages that every compaction reads again."""
 REMEMBERED_CHARS = 2_000
 
 
 def last_name(path: str) -> str:
-    """Return the last part of a path. `PurePosixPath` would grow Python's interned strings."""
+    """Return the last part of a path. Unlike `PurePosixPath`, this interns no strings."""
     return path.rstrip("/").rpartition("/")[2]
 
 
@@ -81,7 +81,7 @@ _remembered_names = lru_cache(maxsize=REMEMBERED)(_names_of)
 
 
 def has_name(text: str) -> bool:
-    """Faster than `find_names` for a yes or no."""
+    """Like `bool(find_names(text))`, but faster."""
     return bool(_NAME.search(text))
 
 
@@ -126,7 +126,7 @@ def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list
 
 
 def new_lines(change: ChangeFact) -> list[str]:
-    """Return the lines of an edit that were not there before. An edit repeats what is around it."""
+    """Return the new lines of an edit, because an edit also repeats unchanged lines."""
     before = {line.strip() for line in change.removed.splitlines()}
     lines = (line.rstrip() for line in change.added.splitlines())
     return [line for line in lines if line.strip() and line.strip() not in before]

@@ -16,7 +16,7 @@ HEAD_CHARS = 80
 """Enough to recognise an error, leaving space for the line that names the problem."""
 PLACES = 2
 VERDICT_CHARS = 8
-"""A shorter line reports a failure, but not which one."""
+"""A shorter line reports a failure but does not describe it."""
 LINE_CHARS = 160
 """Anything longer is data."""
 
@@ -28,7 +28,7 @@ _FAILURE = re.compile(
 _PLACE = re.compile(
     r"\S+\.\w+(?::\d+(?::\d+)?:? ?(?=\S)|\(\d+(?:,\d+)?\):? )(?!.*\b(?:INFO|DEBUG)\b)"
 )
-"""A file and line with a message. Log lines name where they were written, not a problem."""
+"""A file and line with a message, but not a log line, which names its origin."""
 _TOTAL = re.compile(
     r"\b(?:\d+|no) (?:packages ok|passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
@@ -109,12 +109,12 @@ def has_failed(output: str) -> bool:
 
 
 def without_pipes(command: str) -> str:
-    """Strip what only bounds the output of a command."""
+    """Strip the parts of a command that only limit its output."""
     return _PIPES.sub("", command)
 
 
 def only_looks(command: str) -> bool:
-    """True if a command only displays something, so that its output is not a verdict."""
+    """True if a command only displays something, so that its output does not show a success."""
     return bool(_LOOKING.match(command))
 
 

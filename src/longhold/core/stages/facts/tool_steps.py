@@ -1,6 +1,6 @@
 """Read tool calls and their results as steps, and the todo list they maintain.
 
-Agents name inputs differently, so every purpose has a list of names.
+Agents name tool inputs differently, so every kind of input has a list of names.
 """
 
 import re
@@ -232,7 +232,7 @@ def originals(entries: Iterable[AnyEntry]) -> list[Item]:
 def gather(history: Sequence[AnyEntry], items: Sequence[Item]) -> Facts:
     """Gather the facts of a segment from the log, including history compacted within it.
 
-    A summary is kept in its own words, except a digest, which was made from the same facts.
+    A summary is kept word for word, except a digest, which was made from the same facts.
     """
     if not items:
         return Facts()

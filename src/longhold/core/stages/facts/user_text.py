@@ -27,7 +27,7 @@ LINE_HEAD_CHARS = 300
 SPACE_SHARE = 0.08
 """A long line with fewer spaces is not prose."""
 PACKED_SHARE = 0.1
-"""A line that compresses below this is repetitive. Prose compresses to a third."""
+"""A line that compresses to less than this share is repetitive. Prose compresses to a third."""
 
 _MACHINE = re.compile(
     r"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d\d:\d\d:\d\d"
@@ -40,7 +40,7 @@ _MACHINE = re.compile(
 )
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 FEWEST_ITEMS = 3
-"""Items that make a message a list of requirements."""
+"""A message with this many items is a list of requirements."""
 
 _ITEM = re.compile(
     r"^[ \t]*(?:[-*+•]|\(?\d{1,4}[.):]|[A-Z]{1,4}-?\d{1,4}[.):])[ \t]+\S", re.MULTILINE
@@ -203,7 +203,7 @@ def _read_block(text: str) -> Typed | None:
 
 
 def _read_command(text: str) -> dict[str, str]:
-    """Return the parts of a block that is a command and nothing else, or {}."""
+    """Return the parts of a block that is only a command, or {}."""
     parts: dict[str, str] = {}
     place = 0
     while opening := _PART.match(text, place):
@@ -228,7 +228,7 @@ def is_summary(content: Content) -> bool:
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    """Yield the notice in each block. Its result is another agent's text, so it is read last."""
+    """Yield the notice in each block. The result, which is another agent's text, is read last."""
     for block in content:
         if not isinstance(block, Text) or not block.text.lstrip().startswith(_NOTICE):
             continue

@@ -1,1 +1,1 @@
-"""Layer 3: notes on one page of sections, written by the engine, a model and people."""
+"""Layer 3: a page of notes, written by the engine, a model and the user."""

@@ -1,6 +1,6 @@
-"""A running account of a session from the log alone, and its lines in the notes. Pure.
+"""A running account of a session from the log alone, and its lines in the notes.
 
-Items are counted once, so an update costs only new items. Secrets are masked before cutting.
+Items are counted once, so an update reads only new items. Secrets are masked before cutting.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ _Key = TypeVar("_Key")
 _Known = TypeVar("_Known")
 
 COMMANDS = 60
-"""Only the latest are kept. A workflow has fewer."""
+"""Number of latest commands to keep. A workflow has fewer."""
 ERRORS = 40
 LEARNT = 40
 OUTCOME_CHARS = 160
@@ -93,7 +93,7 @@ class SessionAccount:
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
     mistakes: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The number of the last message, keyed by subject and error."""
+    """The last message with an error, by subject and error."""
     learnt: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
     plans: list[PlanFact] = field(default_factory=list)
@@ -259,12 +259,12 @@ def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
             taken.append(line)
             left, missed = left - price, 0
         elif (missed := missed + 1) == MISSES:
-            break  # the budget is spent, however many lines are left
+            break  # the budget is spent
     return "\n".join(reversed(taken) if newest_last else taken)
 
 
 def _indent_foreign(item: str) -> str:
-    """Indent all lines but the first: file names and results may imitate the lines of the page."""
+    """Indent all lines but the first, because names and results may imitate the page's lines."""
     first, *rest = map(strip_hidden, item.splitlines() or [""])
     return "\n".join((first, *(line if line.startswith("  ") else f"  {line}" for line in rest)))
 

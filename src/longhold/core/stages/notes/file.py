@@ -1,8 +1,9 @@
-"""A session's notes: the page, parsed from Markdown and written back, and its file.
+"""A session's notes: a Markdown page with sections, and its file.
 
-The engine's lines are between two comments. The first has a checksum: if it does not match, someone
-edited those lines, and their text is kept. The file is private, replaced atomically and never
-written through a symlink. If it was saved between reading and writing, the writer reads again.
+The engine's lines are between two comments. The first comment has a checksum. If it does not match,
+someone edited those lines, and the edits are kept. The file is private, replaced atomically and
+never written through a symlink. If another program saves it between reading and writing, the writer
+reads it again.
 """
 
 import os
@@ -30,7 +31,7 @@ from longhold.errors import StoreError
 
 MARK_CHARS = 8
 EDITED = "0"
-"""Matches no text."""
+"""A checksum that matches no text."""
 
 _HEADING = re.compile(r"^## +(.+?)\s*$", re.MULTILINE)
 _LOG = re.compile(
@@ -46,13 +47,13 @@ class NotesSection:
     heading: str
     description: str = ""
     text: str = ""
-    """Written by a model or a person."""
+    """Text by a model or the user."""
     log: str = ""
-    """Written by the engine."""
+    """Lines by the engine."""
     is_edited: bool = False
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
-        """Replace the engine's lines (`before`: the previous ones), keeping others' text."""
+        """Replace the engine's lines (previously `before`), keeping other text."""
         fresh = _escape(log)
         text = self.text
         if self.is_edited:
@@ -62,7 +63,7 @@ class NotesSection:
         return replace(self, text=text, log=fresh, is_edited=False)
 
     def get_text(self) -> str:
-        """Return the text by a model or a person, including edits between the engine's lines."""
+        """Return the text by a model or the user, including edits between the engine's lines."""
         return "\n".join(filter(None, (self.text, self.log))) if self.is_edited else self.text
 
     def render(self) -> str:
@@ -98,7 +99,7 @@ class NotesPage:
         return replace(self, sections=tuple(sections))
 
     def with_written(self, written: Mapping[str, str]) -> "NotesPage":
-        """Replace text by a model or a person, including their edits between the engine's lines."""
+        """Replace the text by a model or the user, including edits between the engine's lines."""
         sections = [
             replace(
                 each,
@@ -314,7 +315,7 @@ class NotesFile:
 
 
 class KeptNotes(NotesFile):
-    """Notes stored with a log that is not a file. The log's only writer writes them."""
+    """Notes of a log that is not a file. Only the log's writer writes them."""
 
     def __init__(self, log: OpenLog, template: NotesPage) -> None:
         super().__init__(log.path.with_suffix(""), template)
@@ -358,14 +359,14 @@ def _hash_text(text: str) -> str:
 
 
 def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    """True if the file was not saved since. Saving changes at least its timestamp."""
+    """True if the file was not saved in between, which would change its timestamp."""
     saved = attrgetter("st_ino", "st_size", "st_mtime_ns")
     return other is not None and saved(one) == saved(other)
 
 
 def _check_no_link(path: Path) -> None:
     if path.is_symlink():
-        raise StoreError(f"{path} is a link; notes are written to a plain file. Remove it")
+        raise StoreError(f"{path} is a link, but notes need a plain file; remove the link")
 
 
 LINES = 6

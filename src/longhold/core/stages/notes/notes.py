@@ -1,7 +1,7 @@
 """Decide when notes are updated, and run updates in the background after answers.
 
-The engine writes lines from the log. A fork may edit a draft, which is merged with people's edits.
-One update runs at a time, and a newer one replaces the queued one.
+The engine writes lines from the log. A fork may edit a draft, which is merged with the user's
+edits. One update runs at a time, and a newer update replaces a queued update.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
 NEAR_RATIO = 0.85
-"""Share of the threshold from which a model's notes pay: later messages can stay whole."""
+"""Share of the threshold from which a model's notes pay off: later messages can stay whole."""
 PAUSED_RATIO = 0.6
-"""The same after a pause, because the next pause may end the session."""
+"""The same share after a pause, because the next pause may end the session."""
 TOOL_CALLS = 3
-"""Not needed if the model is at rest: half-done steps are not worth noting."""
+"""Minimum number of calls since the last update, unless the model has finished a turn."""
 WAIT_SECONDS = 15.0
 STALE_SECONDS = 60.0
 """An update that has run this long is assumed to hang."""
 KEEP_MOST_TOKENS = 40_000
-"""Of the latest messages when notes replace history. Messages not yet noted always stay."""
+"""Limit for the messages kept when notes replace history. Messages not yet noted always stay."""
 
 if TYPE_CHECKING:
     from longhold.core.stages.notes.file import NotesFile
@@ -53,7 +53,7 @@ def is_due(
     calls: int,
     is_at_rest: bool,
 ) -> bool:
-    """True for a first update, or after enough growth. `before_tokens` is None before the first."""
+    """True for a first update (`before_tokens` is None), or after enough growth."""
     if before_tokens is None:
         return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
     if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
@@ -62,7 +62,7 @@ def is_due(
 
 
 def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
-    """True if a model's notes pay because they can replace the next summary.
+    """True if a model's notes pay off, because they can replace the next summary.
 
     Each update reads the whole context, so there should be only one per compaction.
     """
@@ -106,10 +106,10 @@ class Notes:
         self._began = 0.0
         self._asks = False
         self._judged_tokens = self._judged_upto = 0
-        """The context size and the last message of the model's last notes."""
+        """The context size and the last message when the model last wrote notes."""
         self._asked_at = 0.0
         self._is_after_pause = False
-        """The cache has expired since, so the user is not expecting an immediate answer."""
+        """The cache expired since the last answer, so the user is not in a hurry."""
 
     def file(self, engine: Engine) -> "NotesFile":
         return self._load(engine).file
@@ -227,7 +227,7 @@ class Notes:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return  # without a loop it cannot run; the log has the same facts later
+            return  # it cannot run without a loop, but the log keeps the facts
         if not self.is_running:
             self._baseline_tokens, self._calls = point.used_tokens, 0
             self._began, self._asks = time.monotonic(), point.prefix is not None

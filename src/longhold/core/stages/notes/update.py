@@ -35,11 +35,11 @@ from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
 
 TAIL_TOKENS = 5_000
-"""A longer uncached tail is written to the cache, for the fork and the parent's next call."""
+"""A longer uncached end is written to the cache, for the fork and the parent's next call."""
 UPDATE_TURNS = 4
-"""Answers per update. One is enough unless an edit fails."""
+"""Limit for answers per update. One answer is enough unless an edit fails."""
 SECTION_TOKENS = 2_000
-"""Above this, the model is asked to condense the section, and compacting cuts it."""
+"""If a section is longer, the model is asked to condense it, and a compaction cuts it."""
 TOTAL_TOKENS = 12_000
 PATH = "file_path"
 FAVOURED = '"Current state" and "Errors and corrections"'
@@ -60,7 +60,7 @@ class PageWriter:
         self._last_lines: Mapping[str, str] = {}
 
     def prepare(self) -> Callable[[], WrittenPage]:
-        """Compute the engine's lines. Return a function that writes them, also in a thread."""
+        """Compute the engine's lines. Return a function that writes them, in any thread."""
         lines, before = self._lines(), self._last_lines
 
         def write() -> WrittenPage:
@@ -184,7 +184,7 @@ def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:
         "path": str(file),
         "section_tokens": f"{SECTION_TOKENS:,}",
         "reminders": "\n".join(reminders(page)),
-        "notes": page.as_written().render().strip(),  # last: notes are not expanded
+        "notes": page.as_written().render().strip(),  # last, so that notes are not expanded
     }
     for name, value in values.items():
         words = words.replace(f"{{{name}}}", value)

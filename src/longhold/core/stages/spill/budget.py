@@ -1,4 +1,4 @@
-"""Choose the new tool results that are too long to be sent. Pure.
+"""Choose the new tool results that are too long to be sent.
 
 Limits are for 200K tokens and shrink with smaller windows. A result counts as sent after a request
 or an answer, and then never changes.
@@ -96,14 +96,14 @@ def exit_status_in(text: str) -> int | None:
 
 
 FAILED_CHARS = 10_000
-"""For a failed command, whose ends and errors matter more than its middle."""
+"""Limit for a failed command, whose ends and errors matter more than its middle."""
 CEILING_CHARS = 400_000
-"""Half of a 200K window. No setting and no tool can exceed it."""
+"""Half of a 200K window. No setting or tool can exceed it."""
 PREVIEW_BYTES = 2_000
 FAILED_PREVIEW_BYTES = 6_000
-"""Larger, because failed commands are examined more closely."""
+"""Larger than usual, because failed commands are examined more closely."""
 ERROR_BYTES = 2_000
-"""For error lines of a command's output, in addition to the preview."""
+"""Limit for error lines of a command's output, in addition to the preview."""
 SMALLEST_LIMIT_CHARS = 1_000
 """Shorter results are no longer than their previews."""
 SMALLEST_PREVIEW_BYTES = 300
@@ -151,9 +151,10 @@ class Budgets:
         return max(least, scale_tokens(constant, self.window_tokens))
 
     def _choose_limit(self, tool: str) -> int | None:
-        """Choose a tool's limit: its own "never", then the user's setting, declaration and name.
+        """Choose a tool's limit: none if it declares so, else by the setting, declaration or name.
 
-        A read tool known only by name may be unable to show a file in parts: it gets the ceiling.
+        A read tool known only by name may be unable to show parts of a file, so it gets the
+        ceiling.
         """
         settings = self.settings
         is_declared = tool in self.declared

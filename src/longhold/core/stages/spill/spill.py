@@ -2,7 +2,7 @@
 
 Each decision is an entry, so a resumed or forked session shows the same bytes. If the disk refuses,
 the whole result stays in the context. The text of a preview is masked before it is cut. A line with
-counts is an error unless all are zero: "2 failed, 0 errors" is one, "0 failed" is not.
+counts is an error unless all are zero: "2 failed, 0 errors" is an error, "0 failed" is not.
 """
 
 import re
@@ -42,9 +42,9 @@ from longhold.errors import StoreError
 LINE_CHARS = 200
 READ_CHARS = 2_000
 LINE_GUARD_CHARS = 400
-"""Dropped from the end of a cut line, because a secret may begin there."""
+"""Characters dropped from the end of a cut line, because a secret may begin there."""
 SCANNED_CHARS = 2 << 20
-"""Twice the size up to which a command's output is kept whole."""
+"""Limit for the search: twice the size up to which a command's output is kept whole."""
 
 _HINT = re.compile(
     "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
@@ -87,12 +87,12 @@ def _is_complaint(line: str) -> bool:
 
 def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
     text = f"\n{text[:SCANNED_CHARS]}"
-    lowered = text.replace("İ", "I").lower()  # the only letter whose lower case is longer
+    lowered = text.replace("İ", "I").lower()  # the only letter with a longer lower case
     place, number = 0, first_line - 1
     known: set[str] = set()
     for match in _HINT.finditer(lowered):
         if match.start() < place:
-            continue  # a second word in the same line
+            continue  # a second match in the same line
         start = text.rfind("\n", 0, match.start() + 1) + 1
         number += text.count("\n", place, start)
         end = text.find("\n", match.end())
@@ -116,9 +116,9 @@ def _count_fitting(sizes: Iterable[int], limit_bytes: int) -> int:
 
 TAG = "spilled"
 SLACK_CHARS = 8_000
-"""Text read past a cut so that no secret is split. The longest private keys fit."""
+"""Characters read past a cut so that no secret is split. The longest private keys fit."""
 GUARD_CHARS = 1_000
-"""Dropped at the cut of the text read, because a secret may begin there."""
+"""Characters dropped at the end of the text read, because a secret may begin there."""
 
 
 def preview(
@@ -178,7 +178,7 @@ def _excerpt_of_command(text: str, room: PreviewRoom, mask: Mask) -> list[str]:
 
 
 def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
-    """Mask more than is shown, then cut, so that a secret at the cut is masked whole."""
+    """Mask a longer text, then cut it, so that a secret at the cut is fully masked."""
     head = head_of(text, limit_bytes)
     longer = text[: len(head) + SLACK_CHARS]
     seen = mask(longer)
@@ -234,18 +234,18 @@ def _escape(text: str) -> str:
 
 
 REPEAT_BYTES = 256
-"""A reference to an identical earlier result costs as much as a smaller result."""
+"""A smaller result costs no more than a reference to an identical earlier result."""
 
 
 @dataclass(slots=True)
 class Repeats:
-    """Finds the shown result that a new one repeats, by hash and then by content."""
+    """Finds the visible result that a new result repeats, by hash and then by content."""
 
     _first: dict[int, str] = field(default_factory=dict)
     _is_built: bool = False
 
     def first_of(self, view: View, ran: Ran) -> Result | None:
-        """Return the shown result that a new one repeats. Otherwise remember the new one."""
+        """Return the visible result that a new result repeats, or remember the new result."""
         if not self._is_built:
             self._build(view)
         key = key_of(ran.content)
@@ -259,7 +259,7 @@ class Repeats:
         return known if is_same and known.tool_use_id != ran.tool_use_id else None
 
     def _build(self, view: View) -> None:
-        # A resumed session already shows results that a new one may repeat.
+        # In a resumed session, the view already has results that a new result may repeat.
         self._is_built = True
         for item in view.items:
             for result in item.results if isinstance(item, Round) else ():
@@ -279,7 +279,7 @@ def key_of(content: ResultContent) -> int | None:
 def _find_shown(view: View, tool_use_id: str) -> Result | None:
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner else None
-    # Naming a result that is not shown itself would send the model from one line to another.
+    # A reference to a result that is not shown would lead the model to another reference.
     if result is None or result.cleared is not None:
         return None
     return None if result.spilled and result.spilled.same_as else result
@@ -287,12 +287,12 @@ def _find_shown(view: View, tool_use_id: str) -> Result | None:
 
 @dataclass(slots=True)
 class Spill(Part):
-    """The spill layer of one session: `arrive` takes each result, the stage runs before a call."""
+    """The spill layer of a session. `arrive` takes each result; the stage runs before each call."""
 
     steps = ("spill", "total")
     _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
-    """Results the disk refused. They are not tried again."""
+    """Results that could not be written. They are not retried."""
     _lying_bytes: int | None = None
     """Bytes on disk; None until counted."""
 
@@ -300,17 +300,17 @@ class Spill(Part):
         """Return a result as the log keeps it, and the entry that decides how it is shown."""
         body, kept = engine.results.shorten(ran, engine.settings)
         arrived = find_arrived(engine.view, ran)
-        # The view does not have its call, so there is nothing to show a preview in.
+        # The view does not have the call, so it cannot show a preview.
         if arrived is None:
             return keep_long(engine, ran)
         entry: Spilled | None = None
-        # The reason for a refusal is in the user's own words.
+        # A refusal contains the user's own words.
         if engine.settings.spill.on and not ran.refused and not _is_known(engine.view, kept):
             entry = self._find_repeated(engine, arrived) if body is None else None
             if entry is None and (spilling := _plan_arrived(engine, arrived)):
                 body, entry = spilling
         if body is not None:
-            # If the log only has the head of a result, the file is the only copy and must reach the
+            # If the log has only the head of a result, the file is the only copy and must reach the
             # disk.
             failed = self._keep(engine, arrived, body, is_only_copy=kept is not ran)
             if failed is not None:
@@ -328,7 +328,7 @@ class Spill(Part):
         return [one for one in found if one[0].id not in self._refused]
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
-        """Bring the next message within its limits: each result, or all together."""
+        """Bring each result, or all results of the next message together, within the limits."""
         assert isinstance(decision.plan, CarryOut)
         budgets = _budgets_of(engine)
         for arrived, why in decision.plan.subject:
@@ -351,9 +351,9 @@ class Spill(Part):
             engine.record(failed or structs.replace(entry, rests_on=(ran.n,)))
 
     def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
-        """Return an entry that refers to the shown result this one repeats, if that is shorter.
+        """Return an entry that refers to an identical visible result, if the reference is shorter.
 
-        The first may leave the view, so this one must be recoverable by History or a new call.
+        That result may leave the view, so this one must be recoverable by History or a new call.
         """
         ran, size = arrived.ran, byte_count(arrived.text)
         if size < REPEAT_BYTES:
@@ -395,7 +395,7 @@ class Spill(Part):
 
     def observe(self, engine: Engine) -> None:
         cap_bytes = engine.settings.spill.session_bytes
-        # Counting reads the directory, so it is done once; `_keep` adds what comes after.
+        # Counting reads the directory, so it is done once. `_keep` adds later files.
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
             for swept in engine.results.sweep(engine.settings.spill):
                 engine.record(swept)

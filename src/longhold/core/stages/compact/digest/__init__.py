@@ -1,4 +1,4 @@
-"""A summary of a segment without a model: nine sections, from the log alone. Pure.
+"""A summary of a segment without a model: nine sections, from the log alone.
 
 `FactPieces.digest` writes all nine; `engine_part` writes only additions to a model's summary.
 """
@@ -63,7 +63,7 @@ OPENING_ALONE = (
 TOKEN_CHARS = 4
 """Average for prose; only used to size carried summaries."""
 COVERED_SHARE = 0.8
-"""The share of its value a piece loses if the model's summary has all of its names."""
+"""The share of its value that a piece loses if the model's summary has all of its names."""
 LEAD_TOKENS = 12
 
 _TurnPieces: TypeAlias = tuple[tuple[int, tuple[DigestPiece, ...]], ...]
@@ -141,17 +141,17 @@ class FactPieces:
         while True:
             sections = fit(pieces, room, count, tight)
             text = _assemble(opening, sections)
-            excess = count(text) - budget_tokens  # joining lines can cost tokens
+            excess = count(text) - budget_tokens  # joining lines can add tokens
             if excess <= 0 or room <= 0:
                 break
             room -= excess
-        # Outside the budget, because nobody misses what they do not know of.
+        # Not limited by the budget: without this line, a reader would not know what is missing.
         missing = _state_left_out(context, sections.get(6, ""))
         return _assemble(opening, _state_missing(missing, sections))
 
     @cached_property
     def open_tokens(self) -> int:
-        """The size of one line for each call of the open turn."""
+        """The tokens of the open turn's calls, one line each."""
         pieces = open_pieces(self._context)
         return sum(estimate_tokens(piece.forms[0]) + 1 for piece in pieces)
 

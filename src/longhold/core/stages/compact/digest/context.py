@@ -28,7 +28,7 @@ from longhold.core.stages.facts.gist import DOUBTS, add_reason, question
 OLD_SHARE = 0.4
 """The share of its value that a message keeps after an earlier compaction."""
 CURRENT_SHARE, FINISHED_SHARE = 2.0, 0.3
-"""Weights of what documents demand for the current task and for a finished one."""
+"""Weights of the demands of documents for the current task and for finished tasks."""
 REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
 ROOT_SHARE = 0.6
@@ -36,7 +36,7 @@ ROOT_SHARE = 0.6
 
 
 MOST_CAUSES, FEWEST_CAUSES = 6, 2
-"""A single explanation needs no order."""
+"""Limits for the explanations listed in order. A single explanation needs no list."""
 
 _CAUSE = re.compile(
     r"root cause|turns out|\bactual(?:ly)? (?:cause|issue|problem|bug|reason)"
@@ -49,35 +49,35 @@ _CAUSE = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLimits:
     base_tokens: int = 600
-    """For the headings and the state, however short the segment is."""
+    """Tokens for the headings and the state, even for a short segment."""
     tokens_ratio: float = 0.088
-    """Share of the segment's tokens on top of that. By most tokenizers the total is a tenth."""
+    """Additional share of the segment's tokens. With most tokenizers the total is a tenth."""
     written_ratio: float = 0.077
-    """Lower for a model's summary and its additions: the model has judged what matters."""
+    """The share for a model's summary and its additions. Lower, because a model selects."""
     least_tokens: int = 1_200
-    """With less, the nine sections would contain only headings."""
+    """Minimum. With less, the nine sections would contain only headings."""
     least_added_tokens: int = 400
     most_tokens: int = 16_000
-    """Beyond this, readers skim and each later call pays for it again."""
+    """Maximum. Readers skim longer texts, and each later call pays for them again."""
     words_tokens: int = 60_000
-    """The user's words cannot be recovered later. Recorded sessions have up to 6,900 tokens."""
+    """Limit for the user's words, which cannot be recovered. Recorded sessions have up to 6,900."""
     index_ratio: float = 0.02
     """The index of names gets this share of the budget left after the user's words."""
     index_tokens: int = 1_500
-    """At most this with a model's summary, which has fewer names than a digest."""
+    """Maximum with a model's summary, which has fewer names than a digest."""
     message_tokens: int = 24
     """The size of a message's first words. It limits how many of the newest messages are read."""
     open_messages: int = 200
     usual_message_chars: int = 1_000
-    """A longer message is added to the budget, or follows the short form of everything else."""
+    """A longer message extends the budget, or comes after the short forms of everything else."""
     first_words_chars: int = 80
     short_message_chars: int = 480
-    """For a paste when space is short. The words typed around a paste are shorter."""
+    """Limit for a paste when space is short. The words typed around a paste are shorter."""
     long_message_chars: tuple[int, ...] = (2_000, 8_000, 24_000)
     answer_chars: int = 2_400
-    """The last answer of a turn. 90% of the recorded ones are shorter."""
+    """Limit for the last answer of a turn. 90% of recorded answers are shorter."""
     long_answer_chars: int = 6_000
-    """The same with space to spare, for reviews and designs that later turns cite by number."""
+    """The same limit with space to spare, for reviews and designs that later turns cite."""
     short_answer_chars: int = 480
     brief_answer_chars: int = 280
     standing_chars: int = 200
@@ -89,13 +89,13 @@ class DigestLimits:
     command_chars: int = 260
     """90% of recorded commands are shorter; the rest are scripts and commit messages."""
     brief_outcome_chars: int = 60
-    """A shorter output is shown before the whole command, because it is what the command was for."""
+    """A shorter output is shown before the whole command, because it was the command's purpose."""
     outcome_chars: int = 220
     error_chars: tuple[int, ...] = (120, 190, 320)
-    """The line that names the problem, then the beginning as well, then its location."""
+    """Limits for the line that names the problem, with the beginning, and with the location."""
     snippet_chars: int = 700
     demand_chars: tuple[int, ...] = (500, 1_500, 4_000)
-    """The demands of a plan or document: the most binding lines, more of them, nearly all."""
+    """Limits for the demands of a plan or document: the most binding lines, more, nearly all."""
     old_snippet_chars: int = 400
     brief_report_chars: int = 240
     report_chars: int = 700
@@ -103,7 +103,7 @@ class DigestLimits:
     prior_ratios: tuple[float, ...] = (0.08, 0.2)
     """Share of the digest for summaries of history that is not in the log: at least, at most."""
     spoken_ratio: float = 0.4
-    """If the user's words take more of the digest, those compacted before are shortened."""
+    """If the user's words take more of the digest, messages compacted before are shortened."""
     open_ratio: float = 0.1
     """If the calls of the open turn take more and nothing is reserved, they compete as well."""
     recent_rounds: int = 50
@@ -129,7 +129,7 @@ class DigestContext:
     marks: Mapping[int, str] = field(default_factory=dict)
     whole: frozenset[int] = frozenset()
     vital: frozenset[int] = frozenset()
-    """Messages that are shortened last: the first one and lists of requirements."""
+    """Messages that are shortened last: the first message and lists of requirements."""
     most_messages: int = 0
     """The most messages the budget could show; 0 means no limit."""
     is_tight: bool = False
@@ -180,7 +180,7 @@ class DigestContext:
 
     @cached_property
     def unanswered(self) -> frozenset[int]:
-        """Turns that ended with a question which no short reply answers."""
+        """Turns that ended with a question and got no short reply."""
         turns = pairwise(self.facts.turns)
         return frozenset(a.number for a, b in turns if b.words and len(b.words.text) > REPLY_CHARS)
 
@@ -189,7 +189,7 @@ class DigestContext:
 
     @cached_property
     def open_turn(self) -> int:
-        """The number of the turn whose last step is a call, so that no answer has ended it; or -1."""
+        """The number of the turn that ends with a call and has no answer yet, or -1."""
         last = self.facts.turns[-1] if self.facts.turns else None
         is_open = last and last.steps and isinstance(last.steps[-1], Call)
         return last.number if last and is_open else -1
@@ -201,7 +201,7 @@ class DigestContext:
 
     @cached_property
     def causes(self) -> list[tuple[int, int, str, str]]:
-        """Turn, number, text and text with reason of the latest causes that answers give."""
+        """The latest causes in answers: turn, number, text, and text with reason."""
         found = []
         for turn, step in self.facts.find(AnswerFact):
             said = sentences(without_code(step.text))
@@ -221,7 +221,7 @@ class DigestContext:
 
     @cached_property
     def repeated(self) -> frozenset[int]:
-        """Messages that a later one repeats from its beginning, often after an interruption."""
+        """Messages whose beginning a later message repeats, often after an interruption."""
         said = [words for _, words in self.facts.words() if words.text]
         return frozenset(
             a.id for a, b in pairwise(said) if b.text.startswith(a.text) and a.via == b.via
@@ -244,12 +244,12 @@ class DigestContext:
         return self.facts.turns[-1].number if self.facts.turns else 0
 
     def age(self, turn: int) -> float:
-        """Return the age of a turn: 0 for the last one, approaching 1."""
+        """Return the age of a turn: 0 for the last turn, approaching 1 for old turns."""
         first = self.facts.turns[0].number if self.facts.turns else 0
         return (self.last_turn - turn) / (self.last_turn - first + 1)
 
     def task_share(self, turn: int) -> float:
-        """Return the weight of a turn's task: more if it is the current one, less if finished."""
+        """Return the weight of a turn's task: higher if it is current, lower if it is finished."""
         said = next((t.words for t in self.facts.turns if t.number == turn), None)
         if said and is_finished(self.marks.get(said.id, "")):
             return FINISHED_SHARE
@@ -273,5 +273,5 @@ class DigestContext:
         return lower_by_age(worth, self.staleness(id)) * (OLD_SHARE if self.is_old(id) else 1.0)
 
     def staleness(self, id: int) -> float:
-        """Return the age of a round: 0 for the last one, approaching 1."""
+        """Return the age of a round: 0 for the last round, approaching 1 for old rounds."""
         return (self._places.get(id, 1) - 1) / max(len(self.facts.rounds), 1)

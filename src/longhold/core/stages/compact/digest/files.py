@@ -35,7 +35,7 @@ from longhold.core.stages.facts.names import (
 SPEC_CHARS = 200
 """A shorter file is not a specification."""
 LISTING_SHARE = 0.1
-"""Weight of output without headings, which demands little."""
+"""Weight of output without headings, which contains few demands."""
 NAME_CHARS = 5
 """A shorter name may appear in a message by chance."""
 
@@ -90,7 +90,7 @@ def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Doc
     for turn, step in context.facts.steps():
         while said and said[0][0] <= turn:
             heard += f"\0{said.popleft()[1].text}"
-        if isinstance(step, ChangeFact):  # the agent's own work, even if the user names it
+        if isinstance(step, ChangeFact):  # this is the agent's own work, even if the user names it
             written.add(last_name(step.path))
         document = _document(context, step)
         if document is None or written & set(document.names):
@@ -105,7 +105,7 @@ def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Doc
 
 
 def _is_closed(context: DigestContext, step: StepFact, document: _Document) -> bool:
-    """True if a later command closes what a document is about, such as a ticket."""
+    """True if a later command closes the subject of a document, such as a ticket."""
     names = "|".join(re.escape(name) for name in document.names[1:])
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w.-])") if names else None
     return named is not None and any(

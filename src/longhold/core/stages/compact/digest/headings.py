@@ -1,8 +1,8 @@
 """Parse numbered headings of summaries, and carry over parts of an older summary.
 
-A line is a heading if its title is known, or by its `#` or `**` mark if its number rises and no
-line has the known title. So a list in a section is not taken for headings. Only sections that the
-log cannot rebuild are carried over.
+A line is a heading if its title is known. A line with `#` or `**` is also a heading if its number
+rises and no line has the known title. So lists in a section are not mistaken for headings. Only
+sections that the log cannot rebuild are carried over.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Fit pieces of text into a token budget by their value to the reader.
 
-The form with the highest gain per token is taken first, in any section, so the short form of
-everything important precedes the full form of anything.
+The form with the highest gain per token is taken first, in any section. So all important pieces get
+a short form before any piece gets its full form.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,14 +22,14 @@ AGEING = 0.4
 
 
 TIGHT, SMALL = (1.1, 1.4), (0.5, 0.8)
-"""A digest becomes tight while its shortest forms take so many times the budget; the second if it
-has to fit a given size."""
+"""A digest becomes tight as its shortest forms grow between these multiples of the budget. `SMALL`
+applies if it has to fit a given size."""
 ROUTINE, OUTCOMES = 0.07, 0.2
-"""Shares of their value that steps keep in a tight digest: those which readers rarely ask for or
-another section has, and commands with an outcome."""
+"""Shares of their value that steps keep in a tight digest: steps that readers rarely ask for or
+that another section has, and commands with an outcome."""
 
 REMEMBERED = 4_096
-"""Cached token counts: lines of a draft that is rewritten, and the user's messages."""
+"""Cached token counts, for lines of a rewritten draft and the user's messages."""
 REMEMBERED_CHARS = 2_000
 
 
@@ -46,7 +46,7 @@ class Worth(IntEnum):
     """
 
     OPEN_CALLS = 3_000_000
-    """Work done for an unanswered request, so that the model does not repeat it."""
+    """Work on an unanswered request, so that the model does not repeat it."""
     LAST_WORDS = 2_000_000
     FIRST_WORDS = 1_000_000
     """Ensures that no message is missing entirely."""
@@ -73,7 +73,7 @@ class Worth(IntEnum):
     READ_FILES = 900
     BRIEF_ANSWERS = 1_600
     OPEN_ERRORS = 1_001
-    """Recent errors that did not work later."""
+    """Recent errors without a later success."""
     LONG_ANSWERS = 500
     OLD_FIRST_WORDS = 350
     COMMITS = 500
@@ -135,7 +135,7 @@ class DigestPiece:
     )
 
     def __post_init__(self) -> None:
-        """Quote all but the first line of each form, because only that begins with the template."""
+        """Quote all but the first line of each form, because only the first has the template."""
         object.__setattr__(self, "forms", tuple(map(quote_rest, self.forms)))
 
     def steps(self, count: Count) -> list[_Step]:
@@ -162,7 +162,7 @@ def fit(
 ) -> dict[int, str]:
     """Choose the forms with the highest gain per token. Return the text of each section.
 
-    If the shortest form of everything is too much, routine has to make way.
+    If even the shortest forms exceed the budget, routine steps are dropped first.
     """
     ordered = sorted(pieces, key=attrgetter("section", "place"))
     ladders = [piece.steps(count) for piece in ordered]

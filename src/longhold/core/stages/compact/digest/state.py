@@ -1,6 +1,6 @@
 """Sections 4, 5, 7, 8 and 9: errors, findings, pending tasks, the last state, the next step.
 
-Nothing is judged here: conclusions are the model's own sentences.
+Conclusions are quoted from the model. This module adds no judgement.
 """
 
 import re
@@ -54,9 +54,9 @@ from longhold.core.stages.facts.outcome import (
 COMMAND_CHARS = 60
 SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
-"""Short, because section 6 has the whole message."""
+"""A short quote, because section 6 has the whole message."""
 FINAL_CONCLUSIONS = 2
-"""Per turn. Earlier conclusions were often abandoned."""
+"""Conclusions per turn. Earlier ones were often abandoned."""
 TOOL_ERROR = "<tool_use_error>"
 """Begins a client's refusal of a call, such as an edit of a file that was not read."""
 HASH_CHARS = 7
@@ -118,7 +118,7 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     chars = context.limits.thought_chars
     thoughts = [step for step in turn.steps if isinstance(step, Thought)]
     latest = [t for t in thoughts if turn.number == context.open_turn and context.is_current(t.id)]
-    for thought in latest[:-1]:  # section 8 has the last one
+    for thought in latest[:-1]:  # section 8 has the last thought
         if only_announces(thought.text):
             continue
         forms = tuple(
@@ -211,7 +211,7 @@ def failures(facts: Facts) -> list[Failure]:
 
 
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 4: each distinct error once, with the message that shows it works now."""
+    """Section 4: each distinct error once, with the message that shows the fix."""
     for failure in failures(context.facts):
         chars = context.limits.error_chars
         forms = tuple(_describe_failure(context, failure, most) for most in chars)
@@ -261,7 +261,7 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _describe_tree(commands: list[CommandFact]) -> str:
-    """Return what the last `git status` showed, unless a commit followed it."""
+    """Return the output of the last `git status`, unless a commit followed."""
     for command in reversed(commands):
         if not command.has_failed and commits_in(command.output):
             return ""
@@ -271,7 +271,7 @@ def _describe_tree(commands: list[CommandFact]) -> str:
 
 
 def explanation_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 5: causes in the order they were given, so that an outdated one is recognised."""
+    """Section 5: causes in the order they were given, so that outdated causes are recognised."""
     if len(context.causes) < FEWEST_CAUSES:
         return
     chars = context.limits.remark_chars

@@ -146,7 +146,7 @@ def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece
             yield _open_call(context, turn.number, i, step)
             continue
         if isinstance(step, CommandFact) and step is not runs[step.text][-1]:
-            continue  # the last run tells how the others went
+            continue  # the last run shows the result
         forms = _forms(context, turn.number, step, is_final)
         if isinstance(step, CommandFact):
             forms = iter([_command(context, step, runs[step.text][:-1])])
@@ -239,7 +239,7 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = context.limits, remove_blank_lines(step.text), f"- said {cite(step.id)}: "
     is_last = turn == context.last_turn
-    asks = is_last or turn in context.unanswered  # other questions are shown with the reply
+    asks = is_last or turn in context.unanswered  # other questions appear with the reply
     known = context.known_causes
     texts = (
         lead + gist(body, limits.brief_answer_chars, with_question=asks, known=known),
@@ -250,7 +250,7 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     if is_last:
         worths = (Worth.LAST_ANSWER, Worth.LAST_ANSWER, Worth.LONG_LAST_ANSWER, Worth.LONG_ANSWERS)
         return _Form(texts, worths)
-    if one_line(texts[2]) == texts[1]:  # line breaks say nothing more
+    if one_line(texts[2]) == texts[1]:  # the line breaks add nothing
         texts = (*texts[:2], texts[1], texts[1])
     worths = (Worth.BRIEF_ANSWERS, Worth.ANSWERS, Worth.LONG_ANSWERS, Worth.WHOLE_ANSWERS)
     return _Form(texts, worths, context.age(turn))
@@ -259,10 +259,10 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
 def _remark(context: DigestContext, turn: int, step: AnswerFact) -> Iterator[_Form]:
     limits, lead, age = context.limits, f"- said {cite(step.id)}: ", context.staleness(step.id)
     found = remark(step.text, limits.remark_chars)
-    if turn == context.open_turn and context.is_current(step.id):  # it may announce what comes next
+    if turn == context.open_turn and context.is_current(step.id):  # it may announce the next step
         whole = cut(one_line(step.text), limits.report_chars)
         if not found and len(whole) < limits.brief_answer_chars and age:
-            return  # the call that follows tells what it announces
+            return  # the next call shows what it announces
         found = found or cut(whole, limits.remark_chars)
         yield _Form((lead + found, lead + whole), (Worth.ANSWERS, Worth.ANSWERS), age)
     elif found and not any(id == step.id and text in found for _, id, text, _ in context.causes):
@@ -309,7 +309,7 @@ def _command(
     shows_much = shows_much or step.id in context.quoted
     total = find_total(step.output) if shows_much else ""
     if step.has_failed or step.task or (shows_much and not total):
-        # Section 4 says how it failed, and nobody asks what was only displayed.
+        # Section 4 has the failure, and displayed text is rarely needed.
         share = 1.0 if step.task else ROUTINE
         return _Form((brief, short), (ran, Worth.WHOLE_COMMANDS), age, share)
     brief_outcome, outcome = (
@@ -340,7 +340,7 @@ def _change(context: DigestContext, step: ChangeFact) -> _Form:
         strings = _find_prose(step) if context.is_current(step.id) and "`" not in told else []
         rest = (text for text in strings if text not in code)
         texts = (", ".join((brief, *strings)), f"{', '.join((brief, *rest))}\n{code}")
-    is_listed = "`" not in told and not context.is_current(step.id)  # section 3 has the names
+    is_listed = "`" not in told and not context.is_current(step.id)  # section 3 lists the names
     return _Form(texts, worths, context.staleness(step.id), ROUTINE if is_listed else 1.0)
 
 
