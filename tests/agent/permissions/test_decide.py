@@ -267,6 +267,21 @@ def test_a_command_made_to_overwhelm_is_asked_about_in_time(judge, text):
     assert time.process_time() - begun < 5
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"printf '%{'0' * 40_000}!'",
+        "cat a" + "=/" * 5_000,
+        "cat --a" + "=/../" * 5_000,
+        "; ".join(f"a{n}=" + f"$(b{n}=`c" * 100 for n in range(50)),
+    ],
+)
+def test_repeated_marks_are_judged_in_time(judge, text):
+    begun = time.process_time()
+    assert judge("Bash", {"command": text}, deny=("Bash(curl:*)",)) == "ask"
+    assert time.process_time() - begun < 5
+
+
 @pytest.mark.parametrize("text", ["sudo " * 600 + "rm -rf /", "env " + "-v " * 600 + "rm -rf /"])
 def test_padding_hides_nothing_in_bypass(judge, text):
     assert judge("Bash", {"command": text}, mode="bypass") == "ask"

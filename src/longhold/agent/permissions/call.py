@@ -388,6 +388,9 @@ def _candidates(command: Command) -> Iterator[Word]:
         is_option = word.text.startswith("-") and not is_ended
         if is_option and command.name in _DELIMITED and _DELIMITER.fullmatch(word.text):
             continue
+        if len(_PART.findall(word.text)) > MAX_PARTS:
+            yield replace(word, is_literal=False)  # which makes it unclear
+            continue
         # a word like an option can be a file: on some systems options end at the first operand
         yield from _with_parts(word)
         if is_option and word.text != "-":
@@ -404,10 +407,15 @@ def _without_pattern(words: list[Word]) -> list[Word]:
     return words
 
 
+_PART = re.compile(r"[=@:,](?=/|~|\.\.)")
+MAX_PARTS = 20
+"""More than real arguments have, and each part is looked up on disk."""
+
+
 def _with_parts(word: Word) -> Iterator[Word]:
     """Yield an operand, and its parts after `=`, `@`, `:` or `,` that look like paths."""
     yield word
-    for found in re.finditer(r"[=@:,](?=/|~|\.\.)", word.text):
+    for found in _PART.finditer(word.text):
         yield replace(word, text=word.text[found.end() :], is_quoted=False)
 
 

@@ -195,7 +195,7 @@ _JQ = _options(
     " join-output ascii-output null-input raw-input tab",
 )
 _FIND_AMOUNT = re.compile(r"-\d+[a-zA-Z]?")
-_FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*\d*(\.\d+)?[sbqdiouxXcfeg])*")
+_FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*([1-9]\d*)?(\.\d+)?[sbqdiouxXcfeg])*")
 """Formats for `printf`; `%n` would assign a variable."""
 
 

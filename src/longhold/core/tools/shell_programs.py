@@ -8,7 +8,8 @@ written. A script whose commands cannot be known is opaque.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
+from typing import NamedTuple
 
 from longhold.core.tools.shell_reader import Command, Script, Word, read_script, split_words
 
@@ -64,6 +65,9 @@ MAX_DEPTH = 5
 DATA_CHARS = 2_000
 """Longer values and quoted texts are not searched, and their command is opaque."""
 
+PIECE_CHARS = 50
+"""A short text takes as long to parse as this many characters of a longer one."""
+
 MAX_COMMANDS = 5_000
 """With more candidates the script is opaque."""
 
@@ -95,14 +99,12 @@ def hidden_commands(script: Script) -> Iterator[Command]:
         is_among_programs = is_among_programs or _enters_programs(command)
         for text in _list_phrases(command):
             yield from _read_phrase(text)
-        for text in _data(command):
-            if len(text) <= DATA_CHARS:
-                for each in (text, *re.split(r"\$\(|`|<\(|\)", text)[1:]):
-                    yield from every_command(read_script(each), depth=MAX_DEPTH)
         for text in _code(command):
             tokens = [Word(text=token) for token in re.findall(r"[\w./+-]+", text)]
             for index in range(min(len(tokens), MAX_COMMANDS)):
                 yield Command(words=tuple(tokens[index : index + 5]))
+    for text in _data(script).pieces:
+        yield from every_command(read_script(text), depth=MAX_DEPTH)
 
 
 def _enters_programs(command: Command) -> bool:
@@ -137,8 +139,26 @@ def _read_phrase(text: str) -> Iterator[Command]:
             yield Command(words=tuple(Word(text=each) for each in part.split()[:5]))
 
 
-def _data(command: Command) -> Iterator[str]:
-    """Yield the values and quoted texts that a program or the shell may run later."""
+class _Data(NamedTuple):
+    pieces: set[str]
+    is_complete: bool
+
+
+def _data(script: Script) -> _Data:
+    """List what programs or the shell may run later, of the values and quoted texts."""
+    pieces: set[str] = set()
+    chars, is_complete = 0, True
+    for text in chain.from_iterable(map(_values, islice(_list_named(script), MAX_COMMANDS))):
+        found = {text, *re.split(r"\$\(|`|<\(|\)", text)[1:]} if len(text) <= DATA_CHARS else set()
+        chars += sum(len(piece) + PIECE_CHARS for piece in found - pieces)
+        if not found or chars > DATA_CHARS * PIECE_CHARS:
+            is_complete = False
+        else:
+            pieces |= found
+    return _Data(pieces, is_complete)
+
+
+def _values(command: Command) -> Iterator[str]:
     for text in (*command.assignments, *command.arguments):
         for found in re.finditer("=", text[:DATA_CHARS]):
             yield text[found.end() :].lstrip("!")
@@ -156,7 +176,7 @@ def is_opaque(script: Script) -> bool:
             return True
         if any(read_script(text).doubts & {"too long", "unreadable"} for text in _texts(command)):
             return True
-    return any(_hides(command) for command in _list_named(script))
+    return not _data(script).is_complete or any(map(_hides, _list_named(script)))
 
 
 def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
@@ -193,8 +213,6 @@ def _hides(command: Command) -> bool:
     if not words:
         return False
     if (words[0].has_glob and name != "[") or "{}" in name or "@P}" in "".join(command.arguments):
-        return True
-    if any(len(text) > DATA_CHARS for text in _data(command)):
         return True
     if name in _RENAMES and len(words) > 1:
         return True
