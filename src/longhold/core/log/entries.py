@@ -188,7 +188,7 @@ class ViewChange(Entry, frozen=True, kw_only=True):
     drops_thinking: bool = False
     """Later thinking is no longer sent, because it was bound to the old prefix."""
     rests_on: tuple[int, ...] = ()
-    """Entries this one is based on. Undoing one of them undoes this."""
+    """Entries that this change is based on. Undoing one of them undoes this change."""
     why: str = ""
     """One line for the user."""
     rule: str = ""
@@ -295,7 +295,7 @@ class Rewound(ViewChange, frozen=True, kw_only=True, tag="rewound"):
     """Messages after an entry are no longer part of the conversation.
 
     The owner of the messages went back or changed them. Decisions about the remaining messages stay
-    in force, except those that also covered removed ones.
+    in force, except decisions that also covered removed messages.
     """
 
     after: int
@@ -382,7 +382,7 @@ class Followed(Entry, frozen=True, kw_only=True, tag="followed"):
     kept: int = 0
     """Number of leading messages unchanged since the previous list."""
     keys: tuple[str, ...] = ()
-    """A digest of each message after the first `kept` ones."""
+    """A digest of each message after the first `kept` messages."""
     ends: tuple[int, ...] = ()
     """The last entry written for each of these messages."""
 

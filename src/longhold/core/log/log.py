@@ -66,7 +66,7 @@ class Log(Closing):
 
     @classmethod
     def create(cls, path: Path, header: Header, *, shared: SharedRecords | None = None) -> Self:
-        """Create a log. An existing one is never overwritten."""
+        """Create a log. An existing log is never overwritten."""
         path = path.resolve()
         private_directory(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL

@@ -22,7 +22,7 @@ from longhold.core.log.entries import AnyEntry
 from longhold.errors import NewerFormat, TranscriptError
 
 VERSION = 1
-"""The format this version writes. It also reads all older ones."""
+"""The format this version writes. It also reads all older formats."""
 
 _CHUNK_BYTES = 4 << 20
 """Chunk size, so that a large log is never in memory twice."""
@@ -238,7 +238,7 @@ def decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
             loaded.entries += decoded
             return
     except _UNREADABLE:
-        pass  # a line in this chunk is damaged, so decode them one by one
+        pass  # a line in this chunk is damaged, so decode line by line
     lines = chunk.split(b"\n")
     for i, line in enumerate(lines):
         if not line.strip():

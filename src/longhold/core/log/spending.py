@@ -154,7 +154,7 @@ def _describe_excess(what: str, spent: Tally, max_usd: float, max_tokens: int) -
 COMPACT = "compact"
 """This layer frees context, which even a new session may need."""
 SAVING = (COMPACT, "notes")
-"""Layers whose calls save other calls. All others together may use half of the share."""
+"""Layers whose calls save other calls. All other layers together may use half of the share."""
 
 
 LEARNING = ("memory", "dream", "recall")

@@ -117,7 +117,7 @@ class Store(Protocol):
 
     def title(self, found: StoredSession) -> str: ...
     def files(self, session: str = "") -> "FileStore":
-        """Return all sessions as files, or one with its files, copying them if necessary."""
+        """Return a store of files with all sessions or only one, copied if necessary."""
 
     def delete(self, session: str) -> None:
         """Delete the session with exactly this id, its log and everything that belongs to it."""

@@ -38,7 +38,7 @@ class FileSync:
         self.is_due = False
 
     def sync_soon(self) -> None:
-        """Request a sync without waiting. Raise the error of the last one, if any."""
+        """Request a sync without waiting. Raise the error of the last sync, if any."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -108,7 +108,7 @@ def open_for_writing(path: Path, flags: int) -> int:
     """Open the log at `path` as its only writer. `LogLocked` names the current writer.
 
     The log's descriptor carries the lock. The `.lock` file names the writer, and is itself locked
-    while a log is opened, so that no process sees a half-created one.
+    while a log is opened, so that no process sees a half-created log.
     """
     with explain_errors(path.with_suffix(".lock")):
         door = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)

@@ -31,8 +31,8 @@ TYPICAL = {EXTRACT: Usage(input_tokens=2_000, output_tokens=250)}
 TYPICAL[DREAM] = Usage(input_tokens=2_500, output_tokens=400)
 """Typical usage of one call without its shared prompt, until the project has had such calls."""
 CALLS = {EXTRACT: 2, DREAM: 5}
-"""Calls of one search (one that writes, one that ends) and of a dream that is worth beginning (some
-that look, one that writes, one that corrects, one that ends)."""
+"""Calls of a search (to write and to end) and of a dream that is worth beginning (to look, write,
+correct and end)."""
 
 
 def learning_directory(home: Path, place: Path) -> Path:

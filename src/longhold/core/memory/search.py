@@ -394,7 +394,7 @@ class MemorySearch:
         return _Asked(chosen, common, weights, len(words) <= FEW_WORDS, rare)
 
     def _find_term(self, term: str, most: int) -> frozenset[int]:
-        """Return the memories that match a term. Common ones are cached."""
+        """Return the memories that match a term. Results for common terms are cached."""
         if term in self._common:
             return self._common[term]
         rows = self._sql.all("SELECT rowid FROM words WHERE words MATCH ?", term)

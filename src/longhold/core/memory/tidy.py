@@ -49,7 +49,7 @@ _UNIT = re.compile(r"(?:ms|s|sec|second|min|minute|h|hour|day|week|month|[kmg]i?
 _DAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.I)
 _DATUM = re.compile(r"[\d/_@`\"]|\b[A-Z]{2,}\b|\w\.\w")
 _NAMES = ("name", "acronym")
-"""Kinds of values that one subject may have several of."""
+"""Kinds of which a subject may have several values."""
 ALIKE_SHARE = 0.9
 """Share of a memory's shingles that its replacement must contain."""
 
@@ -145,7 +145,7 @@ def read_statement(description: str) -> Statement:
 
 
 def contradicts(new: Statement, old: Statement) -> bool:
-    """Return whether a newer statement makes an older one wrong. Any doubt means no."""
+    """Return whether a newer statement makes an older statement wrong. Any doubt means no."""
     if old.is_end:
         return False
     if new.is_end:

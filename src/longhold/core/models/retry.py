@@ -26,7 +26,7 @@ class Retries:
     base_seconds: float = 0.5
     """First wait. It doubles with each attempt, as in both SDKs."""
     cap_seconds: float = 8.0
-    """Longest wait, unless the provider requests a longer one."""
+    """Longest wait, unless the provider requests more."""
     jitter_ratio: float = 0.25
     """Each wait is shortened by a random share up to this, so that clients do not retry in step."""
     obey_seconds: float = 300.0

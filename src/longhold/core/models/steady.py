@@ -81,7 +81,7 @@ def _silence(what: str, *, has_begun: bool) -> ModelError:
 
 
 class Endless(StreamBroken):
-    """The answer does not end. It is not retried, because the next one would not end either."""
+    """The answer does not end. It is not retried, because the next answer would not end either."""
 
 
 class _SoFar:
@@ -94,7 +94,7 @@ class _SoFar:
         return self._started is not None
 
     def accept(self, event: Event) -> bool:
-        """Return whether the event is new. Raise if it contradicts an earlier one."""
+        """Return whether the event is new. Raise if it contradicts an earlier event."""
         match event:
             case Started(response_id=id):
                 is_new, self._started = not self._started, self._started or event

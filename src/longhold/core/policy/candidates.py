@@ -131,7 +131,7 @@ class Candidates:
         self._pointed: frozenset[str] = frozenset()
         """The ids of results that unread results refer to."""
         self._held: set[str] = set()
-        """The ids of results that permanent results refer to."""
+        """The ids of results that uncleared results refer to."""
         self.cleared_weight = 0.0
         self._ids: set[str] = set()
         self.rounds = 0

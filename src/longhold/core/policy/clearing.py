@@ -74,7 +74,7 @@ class OldInput(NamedTuple):
 
 
 def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
-    """Return the answers with thinking, oldest first, without those of the newest such turn.
+    """Return the answers with thinking, oldest first, except in the newest turn that has any.
 
     Empty for models that would lose later thinking or never see earlier turns' thinking.
     """
@@ -133,7 +133,7 @@ class ClearingFacts:
     cold: str
     """Why the cache can no longer be read, or "" if it can."""
     is_readable_from: float
-    """Timestamp since which used prefixes are still cached."""
+    """Prefixes that were used since this time are still cached."""
     costs: CostModel
     stake_usd: float = math.inf
     """The most that a cache rewrite may cost."""

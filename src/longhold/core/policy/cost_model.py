@@ -134,7 +134,7 @@ class CostModel:
         return self.call_usd(prompt_tokens + self.forecast.growth_tokens, prompt_tokens)
 
     def ahead_usd(self, prompt_tokens: float) -> float:
-        """Return the expected cost of all warm calls after one with this prompt.
+        """Return the expected cost of all warm calls after a call with this prompt.
 
         Cold calls do not count, because after the cache expires a postponed edit is free. Call j
         happens with probability stays_warm**j and costs fixed + slope * j at the prices of its
@@ -185,7 +185,7 @@ again, and 3 of 474 searches were repeated. Commands with a changed output do no
 then the old output is useless. Pages (10 of 43, few sessions) count as files.
 """
 NEEDED_REREAD = 0.08
-"""The rate for a file of which a part was read again: 89 of 1,110, at any age."""
+"""The rate for a file after part of it was read again: 89 of 1,110, at any age."""
 HALVING_CALLS = 50
 """Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80."""
 

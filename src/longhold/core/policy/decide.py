@@ -115,7 +115,7 @@ class Send(NamedTuple):
 
 
 class CarryOut(NamedTuple):
-    """Carry out the step of the rule on `subject`."""
+    """The plan: carry out the rule's step on `subject`."""
 
     why: str
     subject: Any = None
@@ -204,7 +204,7 @@ def describe_rule(rule: str, why: str = "") -> str:
 
 
 def steps_after(step: Step, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps that come after one, so that a preparation only goes forward."""
+    """Return the steps after `step`, so that a preparation only goes forward."""
     order = list(dict.fromkeys(rule.step for rule in RULES))
     return tuple(one for one in steps if order.index(one) > order.index(step))
 
@@ -365,7 +365,7 @@ def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
 
 
 def _find_model_obstacle(s: Situation, history: HistoryFacts) -> str:
-    """Return why no model may write a summary now. A user's request for one is never refused."""
+    """Return why no model may write a summary now. A user's request is never refused."""
     if history.no_answer or s.trigger == "manual":
         return history.no_answer
     if "relieve" in s.taken or history.streaks() >= WITHOUT_MODELS:

@@ -1,4 +1,4 @@
-"""How full the window is, what no compaction removes from it, and where compacting is cheapest.
+"""How full the window is, what compactions cannot remove, and which threshold is cheapest.
 
 `cheapest_line` finds the cheapest compaction threshold. On a large window it is far below the
 default threshold.
@@ -33,7 +33,7 @@ FRAME_TOKENS = 15_000
 FRAME_STEP_TOKENS = 5_000
 """A frame's size is rounded up to this, so that one more tool does not move the threshold."""
 RESTORED_TOKENS = 30_000
-"""Files, plan and skills. The total, 50,000, is the median of 26 recorded compactions."""
+"""Files, plan and skills. With frame and summary, 50,000: the median of 26 recorded compactions."""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
 NEEDS = CostSettings()
 COMPACTION_NEEDS = 0.6

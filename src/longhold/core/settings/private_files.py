@@ -69,7 +69,7 @@ def store_error(path: Path, error: OSError) -> StoreError:
 
 
 def private_directory(path: Path) -> Path:
-    """Create a directory and missing parents with mode 0700. Existing ones keep their mode."""
+    """Create a directory and missing parents, with mode 0700 for each new directory."""
     with explain_errors(path):
         missing = [place for place in (path, *path.parents) if not place.exists()]
         for place in reversed(missing):  # `parents=True` would make the parents world-readable

@@ -65,7 +65,7 @@ def project_root(directory: Path) -> Path:
 
 
 def checkout_top(directory: Path) -> Path:
-    """Return the nearest directory with `.git` at or above this one, or this one if there is none.
+    """Return the nearest parent directory with `.git`, this one included, or this one.
 
     Another local user could put a `.git` above the user's directory. So a `.git` counts only if it
     belongs to the user, root, or the directory's owner.

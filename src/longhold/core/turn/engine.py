@@ -69,7 +69,7 @@ LOG = logging.getLogger("longhold")
 LOG.addHandler(logging.NullHandler())
 
 LEAST_OUTPUT_TOKENS = 1_000
-"""Shorter answers are useless. If this does not fit, the overflow is handled instead."""
+"""Shorter answers are useless. If this does not fit, the request counts as an overflow."""
 
 T = TypeVar("T")
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
@@ -302,7 +302,7 @@ class Engine:
         self._follower.use_window(settings.window)
 
     def learn_window(self, model: str, tokens: int) -> None:
-        """Record a model's declared window; 0 means that of the table."""
+        """Record a model's declared window; 0 means the window in the table."""
         is_chosen = self.settings.window.limit_tokens != self.windows.get(self.model, 0)
         self.windows[model] = tokens
         if model == self.model and not is_chosen:

@@ -226,7 +226,7 @@ class _Runner:
             self._changed.clear()
 
     async def stop(self) -> None:
-        """Stop running calls and answer waiting ones. Every call gets a result."""
+        """Stop running calls and answer waiting calls. Every call gets a result."""
         self._skip_waiting(NOT_BEGUN)
         tasks = [job.task for job in self._running if job.task]
         for task in tasks:

@@ -34,7 +34,7 @@ def undo(engine: Engine, n: int = 0) -> str:
         raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
     if isinstance(found, Rewound):
         raise NotInHistory(
-            f"#{found.n} follows from the program's messages; pass the earlier messages again"
+            f"#{found.n} comes from the program's message list; pass the earlier list again"
         )
     if _is_elsewhere(found):
         raise NotInHistory(f"#{found.n} cannot be undone: the provider made it or requires it")

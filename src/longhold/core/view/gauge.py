@@ -29,7 +29,7 @@ Tokenizers differ by a factor of 2.5 at most.
 BELIEVED_TOKENS = 20_000
 """Additional tolerance, because providers add their own prompts for tools and safety."""
 CONFIRMED_SHARE = 0.2
-"""A report is confirmed if the next one differs from the expected growth by at most this share."""
+"""A report is confirmed if the next report's growth differs from the estimate by at most this."""
 
 
 class ViewSize:

@@ -1,6 +1,6 @@
 """The gauge: an estimate of the context size and its uncertainty.
 
-The size is the last reported one plus the weight of later content. Weights start from defaults
+The size is the last reported size plus the weight of later content. Weights start from defaults
 fitted on recorded sessions. Every answer calibrates them per model, with a bounded Kalman filter
 over one factor per class that ignores outliers.
 """
@@ -48,7 +48,7 @@ O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
 
 FITTED_DOUBT = 0.06  # deviation of sessions from weights fitted on others
 GUESSED_DOUBT = 0.25  # unmeasured tokenizers differ by up to half
-CLASS_DOUBT_SHARE = 0.5  # deviation of a class, relative to that of the common factor
+CLASS_DOUBT_SHARE = 0.5  # deviation of a class, relative to the common factor's
 NOISE_RATIO = 0.03  # residual error of a growth after fitting
 NOISE_TOKENS = 25.0  # plus this constant
 SURPRISE = 2.0  # deviations beyond which a growth counts less: it contains something unlogged
@@ -204,8 +204,8 @@ class Gauge(Struct, frozen=True, kw_only=True):
         """Weigh the view, corrected by the error of its weight at the last report.
 
         The correction shrinks as content leaves the view, because it belongs to that content. In
-        full it would distort a short summary. For an imported log it also covers the unmeasured
-        frame, which stays.
+        full it would distort a short summary. For an imported log it stays, because it also covers
+        the unmeasured frame.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))

@@ -46,7 +46,7 @@ def place_markers(
     minimum_tokens: int,
     settings: BillingSettings,
 ) -> list[PromptPiece]:
-    """Check the explicit breakpoints, add the automatic one, and check the order of all."""
+    """Check the explicit breakpoints, add the automatic breakpoint, and check the order of all."""
     marked = list(pieces)
     for piece in marked:
         if piece.marker is not None:
@@ -102,7 +102,7 @@ def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
 
 
 def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
-    """Mark the last block that allows a breakpoint. Without one, nothing is cached."""
+    """Mark the last block that allows a breakpoint. If there is none, nothing is cached."""
     for index, piece in reversed(list(enumerate(pieces))):
         if not can_be_marked(piece):
             continue

@@ -77,7 +77,7 @@ def fingerprint(
     *,
     is_strict: bool = False,
 ) -> Fingerprint:
-    """Fingerprint a request, reusing the work done for the previous one, `like`.
+    """Fingerprint a request, reusing the fingerprint of the previous request, `like`.
 
     `names` are the system blocks' names. If their number differs, blocks are numbered instead. With
     `is_strict`, every reused message is hashed again and compared.
@@ -169,7 +169,7 @@ def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
 
 
 def _count_unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
-    """Count the leading messages that are the same objects. One with a breakpoint is a copy."""
+    """Count the leading messages that are the same objects, or copies with a breakpoint."""
     length = min(len(known), len(messages))
 
     def is_changed(i: int) -> bool:

@@ -1,4 +1,4 @@
-"""Monitor a session's cache: fingerprint each call and compare it with the previous one.
+"""Monitor a session's cache: fingerprint each call and compare it with the previous call.
 
 Each source of calls is compared only with itself. A failed call is not a baseline, and after a
 restart there is none. With `LONGHOLD_STRICT=1` (set in all tests), a change of the prefix that no
@@ -90,7 +90,7 @@ class CacheMonitor:
         source: str = "main",
         diagnostics: JsonObject | None = None,
     ) -> CacheBroke | None:
-        """Compare a call with the previous one, once its usage is in the log."""
+        """Compare a call with the previous call, once its usage is in the log."""
         pending = self._pending.get(source)
         if pending is None:
             return None

@@ -1,4 +1,4 @@
-"""What the model sees instead of cleared results and of long inputs of old calls.
+"""The text that replaces cleared results and the long inputs of old calls.
 
 A cleared result becomes one line: what it was, what it named, and how to get it again. The line is
 stored in the entry, so its timestamp never changes the cached prefix. It names only the file,

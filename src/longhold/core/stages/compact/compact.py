@@ -315,7 +315,7 @@ class Compaction:
             focus="\n".join(filter(None, attempt.focus)),
         )
         is_manual = attempt.request.trigger == "manual"
-        if is_manual:  # checked before hooks run for nothing
+        if is_manual:  # so that hooks do not run in vain
             check_gain(engine, trim(engine, draft, manner))
         draft = replace(draft, restored=await self._restore(engine, material.segment, plan))
         fit = await asyncio.to_thread(fit_draft, engine, draft, manner, attempt.bounds)

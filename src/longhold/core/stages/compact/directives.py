@@ -360,7 +360,7 @@ def render_user_messages(
 
 
 def words_tokens(ledger: DirectiveLedger, most_old_tokens: int | None = None) -> int:
-    """Return the size of the messages. All but the vital ones count up to `most_old_tokens`."""
+    """Return the size of the messages. Those that are not vital count up to `most_old_tokens`."""
     sizes = {each.message: tokens(_line(each, each.text.strip("\n"))) for each in ledger.directives}
     vital = find_vital((each.message, each.text) for each in ledger.directives)
     others = sum(size for message, size in sizes.items() if message not in vital)

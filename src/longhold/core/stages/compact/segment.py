@@ -120,5 +120,5 @@ def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
 
 
 def is_whole(result: Result) -> bool:
-    """True if a result is still shown in full and is not just a pointer to an earlier one."""
+    """True if a result is still shown in full, not as a pointer to an earlier result."""
     return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

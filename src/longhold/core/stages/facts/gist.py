@@ -117,7 +117,7 @@ def question(text: str) -> str:
 def gist(
     text: str, chars: int, *, with_question: bool = True, known: frozenset[str] = frozenset()
 ) -> str:
-    """Select the key sentences of an answer, in order. `CUT` replaces omitted ones.
+    """Select the key sentences of an answer, in order. `CUT` replaces omitted sentences.
 
     Sentences in `known` are shown elsewhere.
     """

@@ -54,7 +54,7 @@ def without_pastes(text: str, pointer: str) -> str:
 
 
 def tell_pastes(text: str) -> str:
-    """Replace each paste by the lines that show how what it reports ended."""
+    """Replace each paste with the lines that show its outcome."""
     lines = text.split("\n")
     marks = [*_marks(lines)]
     pasted = [i for i, is_pasted in enumerate(marks) if is_pasted]

@@ -154,7 +154,7 @@ class Index:
             self.close()
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file, replacing a damaged one. Fall back to memory if the disk refuses."""
+        """Open the file. Replace a damaged file, or use memory if the disk refuses."""
         if self._file is None or self._file.parent.is_symlink():
             return self._check(_connect(":memory:"))
         for _ in range(2):

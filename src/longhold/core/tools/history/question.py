@@ -113,7 +113,7 @@ class HistoryQuestion:
 
 
 def parse_question(query: str, file: str = "") -> HistoryQuestion:
-    """Parse a query. An unknown kind is an error that lists the known ones."""
+    """Parse a query. An unknown kind is an error that lists the known kinds."""
     words: list[str] = []
     phrases: list[str] = []
     files = [file.strip()] if file.strip() else []

@@ -192,7 +192,7 @@ class OpenedRecord:
     title: str
     page: RecordPage
     media: Media = ()
-    """Images and documents of the record, with the first page only."""
+    """Images and documents of the record. Only the first page has them."""
     trouble: str = ""
 
 

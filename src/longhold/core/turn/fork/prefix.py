@@ -1,7 +1,7 @@
 """The prefix that a fork shares with its parent, and the fork's own messages, without I/O.
 
 A prefix is the parent's next request without its next user message, byte for byte. A fork that does
-not write the cache marks only the place up to which its parent's last answered call can be read.
+not write to the cache sets one breakpoint, at the end of the part that its parent has cached.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Group commit: one thread per process commits the changes of all its logs in batches.
 
 Each batch is one transaction. Under a row lock, entries are appended only if the session's fence
-and last number are the expected ones, so a replaced writer adds nothing. After a broken connection
-the batch is retried; entries already committed are recognised by their bytes.
+and last number are as expected, so a replaced writer adds nothing. After a broken connection the
+batch is retried; entries already committed are recognised by their bytes.
 """
 
 import os

@@ -193,7 +193,7 @@ class PostgresStore:
         self.tenant, self.settings = tenant, replace(self.settings, tenant=tenant)
         self._open: set[str] = set()
         self._unreleased: dict[int, int] = {}
-        """Closed sessions that the database still lists as held: the fence by key."""
+        """The fences, by key, of closed sessions that the database still lists as held."""
         mark = hashlib.sha256(f"{self._database.place}\0{tenant}".encode()).hexdigest()[:16]
         self._scratch = home() / "stores" / mark
         self._tenants[tenant] = self

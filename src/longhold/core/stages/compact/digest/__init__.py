@@ -85,7 +85,7 @@ def _spoken_tokens(facts: Facts, count: Count) -> int:
 def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
-    """Choose the messages to keep whole: vital ones, then open requests, the shortest first."""
+    """Choose the messages to keep whole: vital messages, then open requests, shortest first."""
     vital = find_vital((words.id, words.text) for _, words in facts.words())
     said = sorted(
         (words for _, words in facts.words()),
@@ -103,7 +103,7 @@ def _choose_whole(
 
 @dataclass(frozen=True, kw_only=True)
 class FactPieces:
-    """The digest pieces for some facts, computed once however often a draft is shortened."""
+    """The digest pieces for some facts, computed once even if a draft is shortened repeatedly."""
 
     facts: Facts
     marks: Mapping[int, str] = field(default_factory=dict)

@@ -56,7 +56,7 @@ SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
 """A short quote, because section 6 has the whole message."""
 FINAL_CONCLUSIONS = 2
-"""Conclusions per turn. Earlier ones were often abandoned."""
+"""Conclusions per turn. Earlier conclusions were often abandoned."""
 TOOL_ERROR = "<tool_use_error>"
 """Begins a client's refusal of a call, such as an edit of a file that was not read."""
 HASH_CHARS = 7

@@ -49,7 +49,7 @@ from longhold.core.stages.facts.user_text import find_standing, tell_pastes, wit
 
 ABOUT_CHARS = 120
 PROSE_SPACES, MOST_STRINGS = 3, 2
-"""Strings of new code that people will read, which a reader asks for word for word."""
+"""Limits for strings in new code that are texts for people. Readers need their exact words."""
 
 
 def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
