@@ -13,14 +13,16 @@ import pytest
 
 from funds import fund
 from longhold.agent.build import build_agent
-from longhold.core.log.entries import Dreamt, Failed, Forked
+from longhold.core.log.entries import Dreamt, Failed, Forked, Ran, Replied, Said
 from longhold.core.log.spending import FileLedger
+from longhold.core.log.store import FileStore
 from longhold.core.memory.budget import learning_directory
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
+from longhold.core.messages import ToolUse
 from longhold.core.messages.usage import Tally
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import Settings, home
@@ -199,23 +201,41 @@ async def test_what_a_dream_did_and_left_out_is_in_its_entry(project, monkeypatc
     assert "1 left out" in dreamt.why
 
 
-async def test_the_fork_may_read_the_sessions_and_no_other_files(project, tmp_path):
-    logs = memory_directory(home(), project).parent
-    (logs / "0.jsonl").write_text('{"entry":"said","content":"we moved to Port"}\n')
+def leave_session(project, id, *entries):
+    with FileStore().create(directory=project, session=id) as log:
+        for entry in entries:
+            log.append(entry)
+    return log.path
+
+
+async def test_the_fork_may_read_clean_sessions_and_no_other_files(project, tmp_path):
+    clean = leave_session(project, "clean", Said(content="we moved to Port"))
+    fetch = ToolUse(id="t", name="WebFetch", input={"url": "https://example.org"})
+    fetched = leave_session(
+        project,
+        "fetched",
+        Replied(response_id="r", content=(fetch,)),
+        Ran(tool_use_id="t", content="we moved to a stranger's"),
+    )
     (tmp_path / "other.txt").write_text("private")
+    search = {"pattern": "moved", "output_mode": "content"}
     calls = [
-        ("Grep", {"pattern": "moved", "path": str(logs), "output_mode": "content"}),
+        ("Grep", {**search, "path": str(clean)}),
+        ("Grep", {**search, "path": str(fetched)}),
+        ("Grep", {**search, "path": str(clean.parent)}),
         ("Read", {"file_path": str(tmp_path / "other.txt")}),
-        ("Write", {"file_path": str(logs / "0.jsonl"), "content": ""}),
+        ("Write", {"file_path": str(clean), "content": ""}),
     ]
     asked = "\n".join(f"tool: {name} {json.dumps(given)}" for name, given in calls)
     async with agent(project, f"{ANSWER}{asked}\n---\ntext: All in order.") as one:
         await say(one)
         await one.background.drain(10.0)
+        request = str(one.model.requests[-1].kwargs["messages"])
         seen = str(one.model.requests[-1].kwargs["messages"][-1])
-    assert "we moved to Port" in seen and "private" not in seen
+    assert "we moved to Port" in seen and "private" not in seen and "stranger" not in seen
     assert "Not possible here" in seen
-    assert (logs / "0.jsonl").read_text()
+    assert str(clean) in request
+    assert clean.read_text()
 
 
 async def test_stopped_it_never_happened_and_left_a_report(project):

@@ -37,7 +37,7 @@ def dreamt(store, tmp_path, fork):
 
     async def run(*calls, **more):
         made = fork(*calls, **more)
-        dreamer = Dreamer(ask=made, permit=permit_memories(let_pass), logs=None)
+        dreamer = Dreamer(ask=made, permit=permit_memories(let_pass))
         return made, await dream_with(dreamer, store, DreamSettings(), repository=tmp_path)
 
     return run

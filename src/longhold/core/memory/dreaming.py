@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TypeAlias
 
 from longhold.core.log.entries import Dreamt, Failed
+from longhold.core.log.log import AGENTS
+from longhold.core.log.reading import load
 from longhold.core.log.shared import SharedCommits, SharedRecords
 from longhold.core.memory.backlog import is_users, line_of
 from longhold.core.memory.budget import DREAM, MemoryBudget
@@ -26,6 +28,7 @@ from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
 from longhold.core.memory.memory import MemoryRefused
 from longhold.core.memory.memory_tool import permit_memories, usable_tools
 from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.untrusted_input import UntrustedInput
 from longhold.core.messages import Usage
 from longhold.core.settings import DreamSettings
 from longhold.core.turn.background import Job
@@ -77,6 +80,8 @@ ASKED_FIRST = (
 
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
 """Makes a permit for background work that may also read these directories."""
+
+MOST_LOGS = 20
 
 SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
 """Files whose mtime is the time of the last session count, run without a model, or failure."""
@@ -287,8 +292,8 @@ class DreamJobs:
         engine = self.engine
         assert self.ask is not None, "a dream with a model has a model"
         shared, session = engine.log.shared, engine.log.header.session
-        logs = engine.log.path.parent if engine.log.has_file else None
-        readable = (logs,) if logs else ()
+        logs = await asyncio.to_thread(self._list_clean_logs, since)
+        readable = tuple(place for log in logs for place in (log, log.with_suffix("")))
         permit = permit_memories(self.unasked(readable) if self.unasked else deny_all)
         said = await asyncio.to_thread(daybook, shared, since, current=session)
         return await dream_with(
@@ -297,7 +302,6 @@ class DreamJobs:
                 permit=permit,
                 logs=logs,
                 since=since,
-                touched=self._count_touched(since),
                 daybook=said,
                 tools=usable_tools(engine.frame.tools, can_look=self.unasked is not None),
                 can_look=self.unasked is not None,
@@ -309,6 +313,15 @@ class DreamJobs:
             repository=self.repository,
             is_trial=is_trial,
         )
+
+    def _list_clean_logs(self, since: float) -> list[Path]:
+        """List the newest logs without untrusted text, because nobody reviews a dream's memories."""
+        log = self.engine.log
+        if not log.has_file:
+            return []
+        place = log.path.parent
+        logs = (place / f"{id}.jsonl" for id in log.shared.sessions_since(since))
+        return [path for path in islice(logs, MOST_LOGS) if _is_clean(path)]
 
     def _asks_first(self) -> bool:
         """True if memories by a model need consent. A dream cannot wait for it."""
@@ -329,6 +342,14 @@ class DreamJobs:
 
     def _lock(self) -> DreamLock:
         return DreamLock(self.place, clock=self.clock)
+
+
+def _is_clean(log: Path) -> bool:
+    try:
+        agents = (log.with_suffix("") / AGENTS).glob("*.jsonl")
+        return not any(UntrustedInput().follow(load(path).entries) for path in (log, *agents))
+    except (LongholdError, OSError):
+        return False
 
 
 def _without_conversation(prefix: Prefix) -> Prefix:
