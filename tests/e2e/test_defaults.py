@@ -321,7 +321,7 @@ async def test_thinking_delays_a_compaction_by_a_quarter_at_most():
         made = of(session, Compacted)
     assert len(made) >= 2
     assert beyond <= 0.05 * 70
-    assert any("waits" in line and "at most to" in line for line in told)
+    assert any("waits" in line and "tokens at most" in line for line in told)
 
 
 async def work(session, client, clock, turns=24):

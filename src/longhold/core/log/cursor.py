@@ -33,7 +33,7 @@ _BEGAN = time.time() - time.monotonic()
 
 
 def earliest_now() -> float:
-    """Return the wall clock time, or the time by this process's monotonic clock if earlier.
+    """Return the earlier of the wall clock time and the time by this process's monotonic clock.
 
     A clock that jumps ahead must not make recent entries look expired.
     """

@@ -78,7 +78,7 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     mail: str = ""
     """For mail from another agent: the mailbox, and the read position after this message."""
     is_outside: bool = False
-    """For mail from another session: its sender read untrusted text, or may have."""
+    """For mail from another session: the sender has read untrusted text, or may have."""
 
 
 class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
@@ -150,7 +150,7 @@ class Switched(Entry, frozen=True, kw_only=True, tag="switched"):
 
 
 class Asked(Entry, frozen=True, kw_only=True, tag="asked"):
-    """A request was sent. The hashes show later which part of the prefix moved."""
+    """A request was sent. The hashes show later which part of the prefix changed."""
 
     source: str = "main"
     options_hash: str = ""
@@ -238,7 +238,7 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     how: How = "rewritten"
     measures: tuple[Measure, ...] = ()
     inferred: bool = False
-    """The provider reported only a count. The ids are a guess, oldest first."""
+    """The provider reported only a count. The ids are guesses: the oldest results."""
     place: int = 0
     """For cache edits: the message with which every request sends them."""
     inputs: tuple[ClearedInput, ...] = ()
@@ -396,7 +396,7 @@ class Swept(Entry, frozen=True, kw_only=True, tag="swept"):
 
 
 class Dropped(Entry, frozen=True, kw_only=True, tag="dropped"):
-    """Messages were marked to leave the view when the prefix next moves, or unmarked."""
+    """Messages were marked to leave the view at the next change of the prefix, or unmarked."""
 
     targets: tuple[int, ...]
     on: bool = True
@@ -488,9 +488,9 @@ class Spawned(Entry, frozen=True, kw_only=True, tag="spawned"):
     branch: str = ""
     team: str = ""
     tools: tuple[str, ...] | None = None
-    """Names of the tools it may use, also after a restart. None means its parent's tools."""
+    """Names of the tools it may use, even after a restart. None means its parent's tools."""
     mode: Literal["", "ask", "accept_edits", "plan", "bypass"] = ""
-    """Its permission mode, an upper bound after a restart. "" in older logs."""
+    """The agent's permission mode, which a restart may not exceed. "" in older logs."""
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="ended"):

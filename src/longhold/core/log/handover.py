@@ -26,7 +26,7 @@ def is_wanted(log: Path) -> bool:
 
 @contextmanager
 def request_handover(log: Path) -> Iterator[None]:
-    """Request a log while the block runs. For a log in a database this only waits."""
+    """Request a log while the block runs. For a log in a database, do nothing."""
     note = _note(log)
     with suppress(OSError):
         if log.is_absolute():

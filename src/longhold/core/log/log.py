@@ -1,9 +1,9 @@
 """The log file: append-only JSONL with a versioned header, one writer, any number of readers.
 
 Each append is a single write, so a killed process leaves at most a torn last line, which readers
-report and skip. Nothing is rewritten: the next writer ends a torn line with a newline. `sync_soon`
-protects against power loss after each turn. The writer's lock file is never removed, because that
-would allow two writers.
+report and skip. Lines are never rewritten: the next writer ends a torn line with a newline.
+`sync_soon` protects against power loss after each turn. The writer's lock file is never removed,
+because that would allow two writers.
 """
 
 import errno

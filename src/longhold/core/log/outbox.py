@@ -62,7 +62,7 @@ def take(
                 path.replace(path.with_suffix(UNREADABLE))
             continue
         taken += record_once(entry, history, record)
-        with contextlib.suppress(OSError):  # if it remains, it is not recorded twice
+        with contextlib.suppress(OSError):  # even if it remains, it is recorded once
             path.unlink()
     return taken
 

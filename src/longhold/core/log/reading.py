@@ -66,10 +66,10 @@ class Loaded:
     damage: list[Damage] = field(default_factory=list)
     ends_with_newline: bool = True
     places: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of entry index and line. Up to the next pair, each entry is one line further."""
+    """Pairs of entry index and line. Between pairs, entries are on successive lines."""
 
     def use_session(self, session: str) -> "Loaded":
-        """Use the id a log is known by. A different id in the header is reported as damage."""
+        """Use the id of the stored session. A different id in the header is reported as damage."""
         if not session or session == self.header.session:
             return self
         told = f"the header names session {self.header.session}; the file may have been swapped"

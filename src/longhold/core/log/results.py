@@ -1,6 +1,6 @@
 """Bodies of tool results stored outside the log, one write-once file each.
 
-A result has a body if it is too large for the log, or the view shows only a preview. Files are
+A result has a body if it is too large for the log, or if the view shows only a preview. Files are
 created exclusively, only in the session's directory and without following symlinks, because ids are
 untrusted.
 """
@@ -30,7 +30,7 @@ from longhold.errors import StoreError
 DIRECTORY = "tool-results"
 NAME_CHARS = 100
 BODY_FILE_BYTES = 64 << 20
-"""Larger bodies are cut, because nothing reads that far."""
+"""Larger bodies are cut, because no reader needs more."""
 DAY_SECONDS = 86_400
 
 _DIRECTORY_FLAGS = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")

@@ -53,7 +53,7 @@ class SharedRecords(Protocol):
 
 
 class FileRecords:
-    """Records of the logs in one directory and of the home directory."""
+    """The shared records of the logs in one directory, and those in the home directory."""
 
     memory: SharedCommits | None = None
 

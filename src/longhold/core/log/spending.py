@@ -107,7 +107,7 @@ class Budget:
     """Whether calls are simulated. Simulated calls count only toward the session's limits."""
     problem: str = ""
     _unwritten: Tally = field(default_factory=Tally)
-    """Spending not yet in the day's ledger. It counts now and is written with the next call."""
+    """Spending not yet in the day's ledger. It counts already and is written with the next call."""
 
     def pay(self, model: str, usage: Usage) -> Tally:
         """Add a call to the session and, if possible, to the day's ledger."""
@@ -169,7 +169,7 @@ def is_own(source: str) -> bool:
 
 @dataclass(slots=True)
 class OwnSpending:
-    """Follows a log to sum overhead by layer, and all other spending."""
+    """Follows a log and sums overhead by layer, and all other spending."""
 
     main: Tally = field(default_factory=Tally)
     layers: dict[str, Tally] = field(default_factory=dict)

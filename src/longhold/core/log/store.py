@@ -464,8 +464,8 @@ _decoder = msgspec.json.Decoder(_Timed)
 def _copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
     """Copy a session's files as they were when the last of these entries was written.
 
-    Lines of ledgers and agents' logs are copied up to the time of the branch. Results are
-    copied if the branch has their call, other files if they were not written later.
+    Lines of ledgers and agents' logs are copied up to the time of the branch. Results are copied if
+    the branch has their call, other files if they are not newer.
     """
     until, results = (entries[-1].at if entries else 0.0), result_names(entries)
     for path in _files(source):
@@ -516,7 +516,7 @@ def _lines_until(path: Path, until: float) -> bytes:
 
 
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
-    """Sweep a session that is not open. Its log gets the entries and keeps its mtime."""
+    """Sweep a session that is not open. Add the entries to its log, which keeps its mtime."""
     results = Results(log.with_suffix(""))
     if not any(plan_sweep(results.list_stored(), settings, now or earliest_now())):
         return []

@@ -19,7 +19,7 @@ from longhold.errors import LogLocked
 
 REST_SECONDS = 0.1
 _sync_data = getattr(os, "fdatasync", os.fsync)
-"""Syncs content and length, but not the mtime, which is not worth another write."""
+"""Syncs content and length, but not the mtime, to save a write."""
 
 
 class FileSync:
@@ -72,7 +72,7 @@ class FileSync:
 
 
 class _SyncThread:
-    """Starts with the first file, and again in a forked process, where threads do not survive."""
+    """The thread starts with the first file, and again in a fork, where threads do not survive."""
 
     def __init__(self) -> None:
         self._waiting = SimpleQueue[FileSync]()

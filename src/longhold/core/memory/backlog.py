@@ -111,7 +111,7 @@ def line_of(said: Said, most_chars: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadWords:
-    """The user's messages from some waiting sessions, as many as fit one search."""
+    """The user's messages from waiting sessions, as many as fit one search."""
 
     taken: dict[str, WaitingSession]
     """The sessions read, each with the messages that still wait afterwards."""

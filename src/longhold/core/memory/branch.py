@@ -100,7 +100,7 @@ class Branch:
             raise MemoryRefused(f"nothing was changed: {'; '.join(refused)}")
         self.refusals -= 1
         remarks = self._rules.remarks(self, files)
-        return f"This is changed, but mend it: {'; '.join(remarks)}." if remarks else ""
+        return f"This is changed, but fix it: {'; '.join(remarks)}." if remarks else ""
 
     def _add(self, changes: Sequence[MemoryChange], why: str = "") -> None:
         for change in changes:

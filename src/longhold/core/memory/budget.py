@@ -36,7 +36,7 @@ correct and end)."""
 
 
 def learning_directory(home: Path, place: Path) -> Path:
-    """Return where the spending and the waiting sessions of a memory directory are recorded."""
+    """Return the directory for the spending and the waiting sessions of a memory directory."""
     return home / "learning" / slug(place)
 
 

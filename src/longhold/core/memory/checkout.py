@@ -17,7 +17,7 @@ from longhold.core.memory.paths import INDEX, check_place
 from longhold.core.settings.private_files import sweep, write_private
 
 CheckoutStep: TypeAlias = Callable[[str], None]
-"""Called at each point at which a process may die. Tests crash there."""
+"""Called at each point where a process may die, so that tests can crash it there."""
 
 SYNCED_EACH = 64
 """For more files, one sync of the whole disk is faster than one sync per file."""
@@ -48,7 +48,7 @@ class Checkout:
                 self._put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
             if not is_few and sys.platform != "win32":
-                os.sync()  # before the transaction that records them as written
+                os.sync()  # before the transaction that marks these files as written
         self._step("files")
 
     def recover(self) -> None:

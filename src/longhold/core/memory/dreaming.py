@@ -79,7 +79,7 @@ ASKED_FIRST = (
 
 
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
-"""Makes a permit for background work that may also read these directories."""
+"""Makes a permit for background work that also allows reading these directories."""
 
 MOST_LOGS = 20
 
@@ -324,7 +324,7 @@ class DreamJobs:
         return [path for path in islice(logs, MOST_LOGS) if _is_clean(path)]
 
     def _asks_first(self) -> bool:
-        """True if memories by a model need consent. A dream cannot wait for it."""
+        """True if memories by a model need consent, which a dream cannot wait for."""
         return must_ask(self.engine.settings.memory, is_outside=self.is_outside())
 
     def _dream_by_engine(self, *, is_trial: bool = False) -> DreamReport:

@@ -29,7 +29,7 @@ class LockState:
     time: float
     """When the last dream ended, or this one began."""
     pid: int = 0
-    """The dreaming process. A killed process stays here until `release_dead`."""
+    """The dreaming process. A killed process stays listed until `release_dead`."""
     before: float = 0.0
 
     @property

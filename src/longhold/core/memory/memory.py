@@ -45,7 +45,7 @@ DESCRIPTION_CHARS = 300
 
 FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
-"""The years 1 to 9999, because a file's mtime may be any number."""
+"""Bounds for times: the years 1 to 9999, because a file's mtime may be any number."""
 
 _FIELDS = "name description type created modified evidence sources superseded_by supersedes"
 

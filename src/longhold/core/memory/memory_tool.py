@@ -226,7 +226,8 @@ def permit_memories(judge: Permit) -> Permit:
     """Make the permit of a memory fork: it may read, and use the memory tool.
 
     `judge` decides which reads the session allows. A shell command must provably change nothing,
-    before and after hooks. Every other tool is denied, even if its server calls it harmless.
+    both before and after hooks changed it. Every other tool is denied, even if its server calls it
+    harmless.
     """
 
     async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
@@ -307,7 +308,7 @@ class Shown:
 
     names: frozenset[str] = frozenset()
     messages: frozenset[str] = frozenset()
-    """Messages in the view, in the form of evidence."""
+    """Messages in the view, written as `session#message`."""
     room_bytes: int
 
     def covers(self, name: str, memory: Memory) -> bool:

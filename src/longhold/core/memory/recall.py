@@ -239,7 +239,7 @@ class RecallStage:
         return await self._show(names) if self._show else None
 
     async def _say_found(self, engine: Engine) -> None:
-        await asyncio.sleep(0)  # a search by words finishes here
+        await asyncio.sleep(0)  # a search by words finishes during this step
         for done in [task for task in self._found if task.done()]:
             self._found.remove(done)
             if done.cancelled():

@@ -1,7 +1,7 @@
 """A replica of a memory store that several nodes share.
 
 A node pulls new commits before it adds a commit under the next number. If another node was faster,
-it pulls and tries again.
+the node pulls and tries again.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class Replica:
         return True
 
     def record_commit(self, record: Callable[[], int]) -> int:
-        """Record a commit in a transaction that also publishes it; 0 means none."""
+        """Record and publish a commit in one transaction. Return its number, or 0 for none."""
         while True:
             self.pull()
             with suppress(_NumberTaken), self._database.writing():

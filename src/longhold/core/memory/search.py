@@ -223,7 +223,7 @@ class Adjacency:
         self._head = -1
 
     def of(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
-        """Return (memory, neighbour, share of its score that passes); `head` is the last commit."""
+        """Return triples of memory, neighbour and the share of the score to pass on."""
         if head != self._head:
             self._refresh()
             self._head = head

@@ -411,7 +411,7 @@ class MemoryJobs:
         self._add_spending()
 
     async def _extract(self, upto: int, prefix: Prefix) -> None:
-        """Extract from unread messages, on the conversation as it was at `upto`."""
+        """Extract memories from unread messages, in a fork of the conversation up to `upto`."""
         new = self._cursor.new_messages(upto)
         if new is None or self.ask is None:
             return

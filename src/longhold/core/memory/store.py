@@ -2,7 +2,7 @@
 
 Changes are checked (names, size, secrets, base version) and made as one commit with author and
 reason. If two writers change the same memory, the later one gets a conflict. Manual edits of the
-files are adopted as a person's commit.
+files are adopted as commits by the user.
 """
 
 import time
@@ -181,8 +181,8 @@ class MemoryStore:
             self.check(change)
         refuse_secret("the reason for this", why)
         self.adopt()
-        # Edits by hand were adopted first, so a change made from an older version gets a conflict
-        # instead of overwriting them.
+        # Manual edits were adopted first, so a change of an older version is a conflict and does
+        # not overwrite them.
         return self._commit(changes, by=by, why=why)
 
     def check(self, change: MemoryChange) -> None:

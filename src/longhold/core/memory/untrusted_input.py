@@ -30,7 +30,7 @@ from longhold.core.turn.engine import Engine
 from longhold.errors import LongholdError
 
 SERVED = "mcp__"
-"""The prefix of MCP tools. None of them is known to be trustworthy."""
+"""The prefix of MCP tools, none of which is trusted."""
 DOWNLOADERS = split_words(
     "curl wget http https httpie xh aria2c lynx w3m links elinks ftp sftp scp rsync ssh nc ncat"
     " netcat telnet socat gh glab aws gcloud az kubectl dig host nslookup drill whois"
@@ -81,7 +81,7 @@ class UntrustedInput:
                     uses = (block for block in content if isinstance(block, ToolUse))
                     self._open |= {use.id: use.name for use in uses if self._brings(use)}
                 case Ran(tool_use_id=id):
-                    # Also after a failure, because an error's text may come from a stranger.
+                    # Failed calls count too, because an error's text may come from a stranger.
                     self.by = self.by or self._open.pop(id, "")
                 case Said(is_outside=True):
                     self.by = self.by or "mail"

@@ -71,7 +71,7 @@ _WORD_STARTS = bytes.maketrans(CAPITAL, LETTER)
 
 
 class Measure(Struct, frozen=True, array_like=True, gc=False):
-    """Counts of the units tokenizers split by. Stored by position: add fields only at the end."""
+    """Counts of the units of tokenizers. Stored by position: add fields only at the end."""
 
     spaced: int = 0
     """Words after a space. Most cost one token, including the space."""
@@ -101,7 +101,7 @@ class Measure(Struct, frozen=True, array_like=True, gc=False):
     blocks: int = 0
     """Blocks of text or thinking."""
     calls: int = 0
-    """Tool calls, for the framing around each."""
+    """Number of tool calls, because each has framing tokens."""
     results: int = 0
     media_tokens: int = 0
 

@@ -266,7 +266,7 @@ def _entropy(secret: str) -> float:
 
 
 def _rule_file() -> Path:
-    """Locate the rules without importing their package, which would dominate the run time."""
+    """Locate the rules without importing their package, because the import is slow."""
     spec = find_spec("secretscreen")
     assert spec and spec.submodule_search_locations, "secretscreen is a dependency"
     return Path(spec.submodule_search_locations[0], "gitleaks.toml")

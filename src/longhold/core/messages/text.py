@@ -53,7 +53,7 @@ def clean_line(text: str, chars: int = SAID_CHARS) -> str:
 
 
 BAR = "|"
-"""Begins every quoted line, so a line without it is Longhold's own."""
+"""Begins every quoted line. A line without it is Longhold's own."""
 _FRAMES = re.compile(
     r"<(?=\s*/?\s*(?:agent|instructions|mail|memory|memories|(?:system-)?reminder)\b)",
     re.IGNORECASE,

@@ -112,5 +112,5 @@ class ThreadedModel(SdkModel):
             yield event
 
     async def count(self, request: Request) -> int | None:
-        """Return None, so that sizes are estimated instead of waiting for a thread."""
+        """Return None: sizes are estimated, because a count would wait for a thread."""
         return None

@@ -76,7 +76,7 @@ async def ask_limits(client: object, model: str) -> ServerLimits | None:
 async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
     listed = _entry_of(await ask("GET", "models", None), model)
     if listed is not None:
-        if "meta" in listed:  # llama.cpp, whose /props has the length it was started with
+        if "meta" in listed:  # llama.cpp, which reports its configured length at /props
             props = await ask("GET", "/props", None)
             return _props_limits(props) or _parse_listed(listed)
         if limits := _parse_listed(listed):

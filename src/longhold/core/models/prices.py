@@ -1,8 +1,8 @@
 """Token prices per model and date.
 
-Sources: the user's file, the table here, and the package `genai-prices` if installed (for other
-models, past days, and all models once it is newer than the table). The price of a model without a
-published price is None, never a guess.
+Sources, in order: the user's file, the table here, and the package `genai-prices` if it is
+installed. The package has other models and past days. If it is newer than the table, it precedes
+the table. The price of a model without a published price is None, never a guess.
 """
 
 import os
@@ -192,7 +192,7 @@ def _rise(price: Decimal | _Tiered, line: int) -> float:
 
 CHECKED_AGAINST = (0, 2, 1)
 """The `genai-prices` version this table agrees with. A newer package takes precedence."""
-LONG_PREMIUM_ENDED = date(2026, 3, 13)  # until then the 4.6 models cost more past 200K
+LONG_PREMIUM_ENDED = date(2026, 3, 13)  # until then, the 4.6 models cost more beyond 200K tokens
 
 
 def from_table(name: str, at: date) -> Prices | None:

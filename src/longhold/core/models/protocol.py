@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The provider accepted the request. From here on the prompt is billed."""
+    """The provider accepted the request. The prompt is billed from now on."""
 
     response_id: str
     model: str

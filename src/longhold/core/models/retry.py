@@ -1,7 +1,7 @@
 """Retry policy: which errors are retried, how often, and the backoff.
 
 Each failed attempt is a `Restarted` event in the stream. Only transient failures are retried, and
-never after a tool call was yielded, because the loop may have run it. `translate` classifies
+only before the first tool call, because the loop may already have run it. `translate` classifies
 failures.
 """
 

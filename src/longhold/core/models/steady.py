@@ -63,7 +63,7 @@ async def _await_next(
     try:
         async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
             event = await anext(events, None)
-        # the timer never fires while buffered events arrive
+        # the timer does not fire while buffered events arrive
         if clock() < deadline or event is None:
             return event
     except TimeoutError as error:

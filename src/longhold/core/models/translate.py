@@ -115,7 +115,7 @@ def translate_errors(has_begun: Callable[[], bool] = lambda: False) -> Iterator[
 
 
 def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | None:
-    """Return the `ModelError` for an SDK exception, or None if it is not a provider's."""
+    """Return the `ModelError` for an SDK exception, or None for any other exception."""
     if isinstance(error, ModelError):
         return error
     names = {kind.__name__ for kind in type(error).__mro__}

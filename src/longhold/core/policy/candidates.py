@@ -121,7 +121,7 @@ class Candidates:
 
     def _forget(self) -> None:
         self.newest: list[Candidate] = []
-        """Every result the model has read and still sees, including light ones."""
+        """Every result that the model has read and still sees, including small results."""
         self.heavy = Batch()
         self.edited = Batch()
         """Results deleted in the provider's cache but still part of the request."""

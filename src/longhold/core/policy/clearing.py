@@ -43,7 +43,7 @@ from longhold.core.view.window import scale_tokens
 IDLE_LEAST_TOKENS = 2_000
 """Clearing fewer tokens is not worth the lost information, even when it is free."""
 EDITS_TRIGGER_RESULTS = 12
-"""With five results kept, every cache edit deletes at least seven."""
+"""Because five results are kept, every cache edit deletes at least seven."""
 PAID_LEAST_TOKENS = 10_000
 """A batch can pay for a cache rewrite; a single result seldom does."""
 KEEP_THINKING_TURNS = 1
@@ -214,7 +214,7 @@ class ClearingFacts:
         )
 
     def _cache_state(self, first: Candidate) -> CacheState:
-        """Return what can still be read from the cache if everything from `first` on changes.
+        """Return the part of the cache that stays readable if everything from `first` on changes.
 
         Each call leaves its prompt in the cache, so the text before a round is readable as long as
         a prefix from that time is cached.
@@ -286,7 +286,8 @@ def clear_stale(facts: ClearingFacts) -> Clear | str:
         taken = _add_free(facts.candidates.edited, facts.batch, facts)
         why = f"{describe_batch(taken, facts)}: the provider's cache cannot delete them"
         return _make_plan(facts, taken, why)
-    # A rewrite would drop the thinking of the running tool loop; a compaction would drop more.
+    # A rewrite would drop the running tool loop's thinking. That is acceptable only if a
+    # compaction, which drops more, is the alternative.
     return _clear_at_threshold(facts, facts.candidates.edited + facts.batch)
 
 

@@ -34,8 +34,8 @@ class Forecast:
     """The expected rest of a session: calls, pauses and growth.
 
     The number of further calls is geometrically distributed, and a pause is equally likely before
-    any call. In the recorded sessions about as many calls follow after 10 calls as after 100, and
-    one pause does not predict the next.
+    any call. In the recorded sessions, the number of further calls is about the same after 10 calls
+    as after 100, and a pause does not predict the next pause.
     """
 
     calls: float = USUAL_CALLS
@@ -138,7 +138,7 @@ class CostModel:
 
         Cold calls do not count, because after the cache expires a postponed edit is free. Call j
         happens with probability stays_warm**j and costs fixed + slope * j at the prices of its
-        step. The share of a step is one tail of that sum minus the tail of the next step.
+        step. The cost within a step is the tail of that sum minus the tail from the next step on.
         """
         growth, stays = self.forecast.growth_tokens, self.forecast.stays_warm
         found, total = steps(self.listed), 0.0
@@ -187,7 +187,7 @@ then the old output is useless. Pages (10 of 43, few sessions) count as files.
 NEEDED_REREAD = 0.08
 """The rate for a file after part of it was read again: 89 of 1,110, at any age."""
 HALVING_CALLS = 50
-"""Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80."""
+"""Calls in which a rate halves. Files: 0.225, 0.182, 0.130, 0.078 after 10, 20, 40, 80 calls."""
 
 
 def needed_rate(kind: ToolKind, age_calls: int) -> float:
@@ -267,9 +267,9 @@ def _gain_usd(costs: CostModel, edit: HistoryEdit) -> float:
 def _waiting_usd(costs: CostModel, edit: HistoryEdit) -> float:
     """Return how much more the edit gains at its best later moment than now.
 
-    Waiting also postpones the next edit, which is worth the gain of repeating this one on later
-    growth. A length at which prices rise is a deadline: calls beyond it add to the price of
-    waiting.
+    Waiting also postpones the next edit. The value of that edit is the gain of repeating this edit
+    on later growth. A length at which prices rise is a deadline: calls beyond it add to the price
+    of waiting.
     """
     level = replace(costs, listed=step_at(costs.listed, edit.shorter_tokens).prices)
     again, stays = _repeated_usd(level, edit), costs.forecast.stays_warm
@@ -310,7 +310,7 @@ def _repeated_usd(costs: CostModel, edit: HistoryEdit) -> float:
 
 
 def _later_usd(costs: CostModel, edit: HistoryEdit, wait: int) -> float:
-    """Return the expected gain of making the edit `wait` calls from now, compared with never."""
+    """Return the expected gain of making the edit after `wait` calls, compared with no edit."""
     forecast = costs.forecast
     grown = edit.prompt_tokens + wait * forecast.growth_tokens
     later = replace(

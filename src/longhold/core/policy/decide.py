@@ -32,7 +32,7 @@ Way: TypeAlias = Literal["notes", "fork", "direct", "digest"]
 COMMIT_RATIO = 0.90
 """Share of the effective window from which spans are collapsed."""
 WRITE_RATIO = 0.95
-"""If the window is still this full afterwards, a fork writes lines for whole stretches."""
+"""If the window is still this full after collapsing, a fork writes lines for longer spans."""
 WITHOUT_MODELS = 2
 """After this many streaks of quick compactions, no model is called for summaries."""
 ENOUGH_STREAKS = 3
@@ -51,7 +51,7 @@ class HistoryFacts:
     """The facts that a compaction needs."""
 
     limit_tokens: int = 0
-    """The size to get below: the window's limit, or less after an overflow."""
+    """The result must be below this size: the window's limit, or less after an overflow."""
     is_plain: bool = True
     """There are no special instructions, so existing notes may serve as the summary."""
     has_overflowed: bool = False
@@ -69,7 +69,7 @@ class HistoryFacts:
     parts: Callable[[], list[Weight]] = list
     """Everything that fills the window."""
     undone_tokens: Callable[[], int] = lambda: 0
-    """The size before a compaction that the user undid and whose span is shown; or 0."""
+    """The size before a compaction that the user undid; 0 if its span is not shown."""
     notes: Callable[[], str] = lambda: "there are no notes"
     """"" if the notes can replace history, else the reason why not."""
     streaks: Callable[[], int] = lambda: 0
@@ -103,7 +103,7 @@ class Situation:
     history: Callable[[], HistoryFacts] = HistoryFacts
 
     def can_move(self) -> bool:
-        """True if an entry may change sent messages. Bound thinking delays that only for a while."""
+        """True if an entry may change sent messages. Bound thinking delays it only for a while."""
         full = self.full
         return not self.is_thinking() or full.used_tokens >= full.wait_tokens or full.is_blocked
 
@@ -159,7 +159,7 @@ class SpaceDecision(NamedTuple):
     lost: tuple[Lost, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Describe the decision for a person: the rule that applies, then the rejected rules."""
+        """Describe the decision in words: the rule that applies, then the rejected rules."""
         yield describe_rule(self.rule, self.plan.why)
         yield from (f"  not {one}" for one in self.lost)
 
@@ -170,7 +170,7 @@ class SpaceRule(NamedTuple):
     when: str
     """The condition, in words."""
     judge: Callable[[Situation], Plan | str]
-    """Returns a plan, or why the rule does not apply; "" if that is not worth a line."""
+    """Returns a plan, or why the rule does not apply ("" if that need not be shown)."""
 
 
 def decide(situation: Situation, steps: Collection[Step] | None = None) -> SpaceDecision:
@@ -322,7 +322,7 @@ def _refuse_floor(s: Situation) -> Plan | str:
     if _sum_floor(s) < history.limit_tokens:
         return ""
     why = explain_floor(history.floor(), history.limit_tokens)
-    # Otherwise the next request still fits, so this does not end the session.
+    # Automatic compactions are only refused if the next request would not fit.
     return Refuse(why) if s.is_wanted or s.full.is_blocked else Send(why)
 
 

@@ -46,7 +46,7 @@ WORK_SHARE = 0.25
 KEPT_STEP_TOKENS = 10_000
 """The size after a compaction is rounded up to this, to keep the threshold stable."""
 NEAR_SHARE = 0.5
-"""Share of the threshold from which it is worth measuring what a compaction would keep."""
+"""From this share of the threshold on, the content that a compaction would keep is measured."""
 WAIT_SHARE = 0.25
 """Share of the threshold by which thinking, a preparation or an undo may delay a compaction."""
 
@@ -179,7 +179,7 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
     @property
     def margin_tokens(self) -> int:
-        """Uncertainty of `used_tokens` (19 of 20 cases). Slow to compute."""
+        """Uncertainty of `used_tokens`, which holds in 19 of 20 cases. Slow to compute."""
         return self.margin()
 
     @property

@@ -33,8 +33,8 @@ def latch_lifetime(frame: Framed, model: str, settings: CacheSettings, source: s
 def hold_system(frame: Framed, model: str, idle_seconds: float) -> Framed | None:
     """Cache the system prompt for an hour after a pause of more than five minutes.
 
-    A session that never pauses never pays for the hour, and after a pause everything is written
-    again anyway. Of 128 recorded pauses of more than five minutes, 108 were shorter than an hour.
+    So a session without pauses never pays for the hour. After a pause, everything is written again
+    anyway. Of 128 recorded pauses of more than five minutes, 108 were shorter than an hour.
     """
     able = capabilities(model)
     is_short = frame.cached and "1h" not in (frame.lifetime, frame.system_lifetime)

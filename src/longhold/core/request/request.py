@@ -73,7 +73,7 @@ class Wire:
     ) -> list[JsonObject]:
         """Return all messages in wire form, without the `hidden` oldest images.
 
-        `edits`, even empty, adds references for deletion.
+        `edits`, even if empty, adds the references that deletions need.
         """
         low = common_prefix(self._known, messages)
         edited = find_first_edit(self._edits, edits)
@@ -102,7 +102,7 @@ def count_hidden(messages: Sequence[Message], limit: int) -> int:
 
 
 def _list_owners(messages: Sequence[Message]) -> list[int]:
-    """Return the index of its message for each image."""
+    """Return, for each image, the index of its message."""
     return [
         i
         for i, message in enumerate(messages)

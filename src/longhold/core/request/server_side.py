@@ -116,7 +116,7 @@ def deleted_tokens(usage: Usage | None) -> int:
 
 
 PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
-"""Ids of the results that a message declares deleted, by index of the message."""
+"""For each message index, the ids of the results that the message deletes."""
 
 
 def has_edits(frame: Framed, model: str) -> bool:
@@ -146,7 +146,7 @@ def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
 
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
-    """Add references to a message's results, and deletions after the last of them."""
+    """Add references to a message's results, and the deletions after the last result."""
     content = [_add_reference(block) for block in message["content"]]
     if not ids and all(new is old for new, old in zip(content, message["content"], strict=True)):
         return message

@@ -22,7 +22,7 @@ YAML_CHARS, YAML_BRACKETS = 32_768, 500
 """Ten times a long definition with hooks and servers. Longer texts take seconds to parse."""
 
 JSON_VALUE_CHARS = 65_536
-"""The size limit of a memory. A longer value stays text and is not decoded."""
+"""The size limit of a memory. Longer values are not decoded."""
 
 FieldValue: TypeAlias = str | list[str] | dict[str, str]
 

@@ -57,7 +57,7 @@ def store_error(path: Path, error: OSError) -> StoreError:
     advice = {
         errno.ENOSPC: "free some space and try again; nothing written before is lost",
         errno.EDQUOT: "free some space and try again; nothing written before is lost",
-        errno.EFBIG: "the file may not grow further; nothing written before is lost",
+        errno.EFBIG: "the file has reached its size limit; nothing written before is lost",
         errno.EACCES: "check the permissions of the file and its directory",
         errno.EROFS: "the disk is read-only; set LONGHOLD_HOME to a writable directory",
         errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
@@ -91,7 +91,7 @@ def write_private(
     with explain_errors(path), _open_beside(path, PRIVATE_FILE) as (unfinished, file):
         file.write(data)
         file.flush()
-        # In nanoseconds, so that a manual change in the same clock tick still differs.
+        # In nanoseconds, so that a manual edit in the same clock tick is still detected.
         moment = time.time_ns() if at is None else round(at * 1e9)
         if is_synced:
             os.fsync(file.fileno())

@@ -89,7 +89,7 @@ def build_layers(
     is_main: bool = True,
     edits_notes: bool = False,
 ) -> Layers:
-    """Build a session's layers around the spill that its engine already passes results to.
+    """Build a session's layers. The engine already passes results to `spill`.
 
     Without `ask`, no model is called. `on_cleared` receives each path whose text the model no
     longer sees. `recall` and `learn` are the memory jobs. Only the main agent (`is_main`) edits the

@@ -1,4 +1,4 @@
-"""Carry out what `decide` plans about space before a call, step by step.
+"""Carry out the plans of `decide` before a call, step by step.
 
 Every layer is a part: it supplies facts for the decision and carries out its own steps. No step is
 repeated, so a preparation always ends.

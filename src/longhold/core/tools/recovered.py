@@ -33,7 +33,7 @@ _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")
 
 
 def restored_head(path: Path) -> str:
-    """Return the first words of a restored file, by which `is_restored_file` recognises it."""
+    """Return the first words of a restored file, which `is_restored_file` recognises."""
     return f"[Restored file {path}, as it is on disk now"
 
 

@@ -57,10 +57,10 @@ _SPOKEN = {
     **dict.fromkeys(("pytest", "python", "python3"), _TEST_FILTERS),
     "curl": split_words("-H --header -d --data --data-raw --json -F --form -A --user-agent"),
 }
-"""Options of common programs after which prose follows, such as a commit's message."""
+"""Options of common programs that take prose, such as a commit message."""
 
 MAX_DEPTH = 5
-"""Nesting limit for scripts in arguments: deeper than people write by hand."""
+"""Nesting limit for scripts in arguments. People do not write deeper scripts by hand."""
 
 DATA_CHARS = 2_000
 """Longer values and quoted texts are not searched, and their command is opaque."""

@@ -20,7 +20,7 @@ Doubt: TypeAlias = Literal[
 ]
 
 _STREAM = re.compile(r"[0-9]{1,3}|-")
-"""ASCII digits only: a shell takes other digits for a file name."""
+"""Only ASCII digits, because a shell reads other digits as a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ MAX_WORDS_IN_ALL = 5_000
 """Limits the slowest decision to seconds."""
 
 MAX_DEPTH = 20
-"""Nesting limit for substitutions: deeper than people write by hand."""
+"""Nesting limit for substitutions. People do not write deeper ones by hand."""
 
 _RESERVED = split_words(
     "if then else elif fi for while until do done case esac select function coproc { } [[ ]]"
@@ -307,7 +307,7 @@ class _Reader:
         following = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if following in ("", "\n"):
-            # because bash joins such lines before it looks for a dollar or an operator
+            # because bash joins these lines before it looks for a dollar sign or an operator
             self.doubts.add("unreadable")
             self.at = min(self.at, len(self.text))
         return following.strip("\n")

@@ -19,10 +19,10 @@ ASKING_TOKENS = 3_000
 SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500
 """Typical output of a summary, and of a call for notes, in a 200K window."""
 OTHER_CALLS = 2
-"""Notes take one call that edits and one that ends."""
+"""Notes take two calls: one to edit and one to end."""
 SUGGESTION = "suggestion"
 SHORT = Usage(input_tokens=150, output_tokens=20)
-"""A suggestion: one line on the warm prompt."""
+"""Usage of a suggestion: one line on the cached prompt."""
 
 
 def own_refusal(engine: Engine, source: str) -> str:

@@ -77,11 +77,11 @@ Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 AfterTurn: TypeAlias = Callable[["Engine"], None]
 """Runs after every whole answer. It may start background work and never raises."""
 OnResult: TypeAlias = Callable[["Engine", Ran], tuple[Ran, Spilled | Failed | None]]
-"""Returns an arriving result as the log keeps it, and the decision to record after it."""
+"""Returns a new result as the log keeps it, and the decision to record after it."""
 
 
 class Engine:
-    """A session's log, its view, and the path between them."""
+    """A session's log and view, and the steps of a turn."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Engine:
         self.view.apply(written)
         if isinstance(written, Failed | Withheld | ViewChange):
             self._announce(written)
-        # Not for `Failed` itself, which would report its own failure without end.
+        # Not for `Failed` itself, which would report its own failure endlessly.
         if len(self.view.damage) > misfits and not isinstance(entry, Failed):
             why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
             self.record(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
@@ -236,7 +236,7 @@ class Engine:
         return self.settings.compact.on and self.settings.window.auto
 
     def doubt_report(self) -> bool:
-        """Drop a reported size that alone fills the window; True if the estimate leaves space."""
+        """If only the reported size fills the window, drop it and return True."""
         full, total = self.fullness(), self.view.total
         own = self._follower.estimate(self.view)
         size = own.size_tokens(total)
@@ -250,7 +250,7 @@ class Engine:
         return True
 
     async def retry_on_overflow(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run work that may overflow, and again if only a reported size caused it."""
+        """Run work that may overflow. Repeat it if only a wrong reported size caused that."""
         try:
             return await work()
         except ContextOverflow:

@@ -1,7 +1,7 @@
 """The agent's loop: rounds until the work is done, as one stream of events.
 
 Each pass builds a request, plays a round, and then continues or stops for a stated reason.
-Recoverable errors are withheld until recovery has failed. Every way to continue has a limit, so no
+A recoverable error is reported only if recovery fails. Every way to continue has a limit, so no
 sequence of answers keeps the loop running forever.
 """
 
@@ -89,7 +89,7 @@ StopHook: TypeAlias = Callable[[str, bool], Awaitable["StopVerdict"]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopVerdict:
-    """The decision of stop hooks: continue for these reasons, or stop regardless."""
+    """The decision of the stop hooks: continue for these reasons, or stop in any case."""
 
     blocks: tuple[str, ...] = ()
     prevents: str = ""

@@ -1,6 +1,6 @@
 """Results for tool calls that a dead process left open.
 
-No call is ever run again. "Never began" is claimed only for logs that record beginnings.
+No call is ever run again. A tool counts as never begun only if the log records when tools begin.
 """
 
 import re
@@ -64,13 +64,13 @@ def _records_beginnings(view: View) -> bool:
 
 WHAT = "damage"
 SHOWN = 3
-"""Number of lines named. The entry has the numbers of all."""
+"""Number of lines named. The entry has all line numbers."""
 
 
 def plan_report(
     damage: Iterable[Damage], misfits: Iterable[tuple[int, str]], history: Sequence[AnyEntry]
 ) -> Failed | None:
-    """Return an entry about damage that no entry mentions yet; None without any."""
+    """Return an entry about damage that no entry mentions yet, or None."""
     known_lines, known_entries = _list_reported(history)
     lines = [found for found in damage if found.line not in known_lines]
     entries = [(n, why) for n, why in misfits if n not in known_entries]

@@ -255,7 +255,7 @@ class Signals:
         return {}
 
     def _complete(self, attributes: Attributes) -> Attributes:
-        """Add the conversation. Its compaction is reported only as true, as the conventions ask."""
+        """Add the conversation. A compaction is only reported as true, by the conventions."""
         told = {"gen_ai.conversation.id": self.session, **attributes}
         if self.is_compacted:
             told["gen_ai.conversation.compacted"] = True
@@ -289,7 +289,7 @@ def _counts(change: str, given: Attributes) -> Iterator[Count]:
 
 
 class Telemetry:
-    """Follows one session from its current end; called after each answer and at the end."""
+    """Follows a session from its current end. Called after each answer and at the end."""
 
     def __init__(self, engine: Engine) -> None:
         settings = engine.settings.telemetry
@@ -354,7 +354,7 @@ COUNTERS = {
 def connect() -> Callable[[Signal], None]:
     """Return a function that sends signals to the OpenTelemetry providers of this process.
 
-    Without providers the API does nothing. Times are those of the entries, so a span may be
+    Without providers, the function does nothing. Times are those of the entries, so a span may be
     reported after it ended.
     """
     # Imported here because telemetry is off by default.

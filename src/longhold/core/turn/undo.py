@@ -62,7 +62,7 @@ def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange
 
 
 def _is_elsewhere(entry: ViewChange) -> bool:
-    """True for a change by the provider or for its limits, which an entry cannot undo."""
+    """True for a change that the provider made or requires, which an entry cannot undo."""
     return isinstance(entry, Cleared) and entry.how in ("server", "limit")
 
 

@@ -53,7 +53,7 @@ def _write_out(block: Block) -> Text:
 
 
 MOST_CHARS = 128
-"""Provider ids have up to 64 characters. A longer one would cost tokens in every later request."""
+"""Provider ids have up to 64 characters. A longer id would cost tokens in every later request."""
 
 
 def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:

@@ -1,4 +1,4 @@
-"""The entries of a view: recent ones as objects, older ones compressed.
+"""The entries of a view. Recent entries are objects, older entries are compressed.
 
 Old entries are rarely needed (undo, search, recounts) and take a tenth of the memory compressed.
 Code that needs all entries every turn follows them with a `LogCursor`.
@@ -17,7 +17,7 @@ BLOCK = 256
 RECENT = 2_048
 """Entries kept as objects, more than an ordinary window shows."""
 LEVEL = 6
-"""Compression level: a few milliseconds every thirty turns, and a quarter less memory."""
+"""Compression level: takes a few milliseconds every thirty turns and saves a quarter of memory."""
 
 Block: TypeAlias = bytes | tuple[AnyEntry, ...]
 """Compressed entries, or the entries themselves if they cannot be encoded."""

@@ -84,7 +84,7 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
 
 
 _TAKEN_BACK = (Said, Replied, Ran, Asked)
-"""Entries a rewind removes. Requests are included, since they no longer measure the view."""
+"""Entries that a rewind removes. Requests are included, since they describe the old view."""
 
 
 def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -1,8 +1,8 @@
 """Items in order, with a running measure and incremental rendering.
 
 The view decides what an entry changes; the list makes the change. An item's `order` is the first
-entry it represents, so it is found by bisection. The cost of a change depends only on what it
-touches.
+entry it represents, so it is found by bisection. The cost of a change depends only on the items
+that it touches.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +23,7 @@ class ItemList:
         self.items: list[Item] = []
         self.measure: Measure = NOTHING
         self.words: Measure = NOTHING
-        """The user's messages, and the summaries that repeat earlier ones."""
+        """Measure of the user's messages, and of the summaries that repeat earlier messages."""
         self.home: dict[int, int] = {}
         """For each entry without a separate item: the order of the item that shows it."""
         self.uses: dict[str, int] = {}

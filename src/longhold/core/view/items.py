@@ -38,7 +38,7 @@ CLEARED_RESULT = "A result stood here and was taken out to make room."
 """Replaces a result that was cleared or spilled without a placeholder."""
 
 EMPTY_RESULT = "{tool} finished without output."
-"""Replaces an empty result, which some models take for the end of their turn."""
+"""Replaces an empty result, which some models interpret as the end of their turn."""
 
 
 class Spoken(Struct, frozen=True, kw_only=True, gc=False):

@@ -46,12 +46,12 @@ CLAUDE: Weights = tuple(_FITTED[name][0] for name in CLASSES)
 O200K: Weights = tuple(_FITTED[name][1] for name in CLASSES)
 """Fitted on o200k counts of code, prose and tool output. Framing weights are guesses."""
 
-FITTED_DOUBT = 0.06  # deviation of sessions from weights fitted on others
+FITTED_DOUBT = 0.06  # deviation of a session from weights fitted on other sessions
 GUESSED_DOUBT = 0.25  # unmeasured tokenizers differ by up to half
 CLASS_DOUBT_SHARE = 0.5  # deviation of a class, relative to the common factor's
 NOISE_RATIO = 0.03  # residual error of a growth after fitting
 NOISE_TOKENS = 25.0  # plus this constant
-SURPRISE = 2.0  # deviations beyond which a growth counts less: it contains something unlogged
+SURPRISE = 2.0  # growth with a larger deviation counts less, because it contains unlogged content
 FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no known tokenizer differs more
 DRIFT = 1e-5  # variance added per lesson, so that a calibration keeps learning
 SMALLEST_LESSON_TOKENS = 100.0  # below this, framing and rounding dominate
@@ -62,7 +62,7 @@ MARGIN_TOKENS = 50.0  # plus the cost of hidden reminders
 BOUND = 0.95  # share of growths to keep below estimate plus margin
 BOUND_DEVIATIONS = 1.65  # the same bound in standard deviations, for a normal error
 FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
-SPREAD_STEP = 0.1  # a growth past the margin widens it by 10 %; twenty within it undo that
+SPREAD_STEP = 0.1  # one growth beyond the margin widens it by 10 %; twenty within it undo that
 SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that no session spoils the next
 
 
@@ -146,9 +146,9 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def learn(self, measure: Measure, tokens: float) -> "Calibration":
         """Move the factors toward a provider's count, by one step of a Kalman filter.
 
-        Beyond `SURPRISE` deviations the pull shrinks with the distance: outliers have little
-        effect, but a different tokenizer wins in time. Once settled, growth within the noise is
-        ignored.
+        Beyond `SURPRISE` deviations, the correction shrinks with the distance. So outliers have
+        little effect, but a different tokenizer is learned in time. Once settled, growth within the
+        noise is ignored.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
@@ -233,7 +233,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
         """Learn from an answer's usage (if `learns`) and use it as the new base.
 
         `before` is the view's measure without the answer, `reply` that of the whole answer. Output
-        tokens count only once final, because those of a part stored mid-stream are a lower bound.
+        tokens count only if final, because usage stored mid-stream is a lower bound.
         """
         calibration = self.calibration
         if self.is_reported and learns:

@@ -1,8 +1,8 @@
 """The view that the model sees, folded from the log entry by entry.
 
 `fold(entries)` returns a view. `view.apply(entry)` updates it at a cost that does not depend on the
-length of the history. Any entries fold; those that cannot be applied are listed in `damage`. Undo
-folds the whole log again without the undone entries.
+length of the history. `fold` accepts any entries. Entries that cannot be applied are listed in
+`damage`. Undo folds the whole log again without the undone entries.
 """
 
 from collections import deque
@@ -68,7 +68,7 @@ class View:
         self.in_force = in_force
         self.frame: Framed | None = None
         self.configured: Configured | None = None
-        """None for an agent's own session."""
+        """None in a session of Longhold's agent."""
         self.model, self.title = "", ""
         self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
@@ -185,7 +185,7 @@ class View:
         self._take(entry)
 
     def let_go(self, before: int) -> None:
-        """Drop the history and items below an order, for readers of new entries only."""
+        """Drop the history and items below an order. Only for readers of new entries."""
         self.history = EntryList()
         self._list.drop_before(before)
 
@@ -423,7 +423,7 @@ def fold(entries: Iterable[AnyEntry]) -> View:
 
 
 def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
-    """Yield the growing view after each entry, already without the entries undone later."""
+    """Yield the view after each entry, without entries that are undone later."""
     history = list(entries)
     view = View(EntryList(history), find_in_force(history))
     for entry in history:

@@ -20,7 +20,7 @@ from longhold.core.settings import WindowSettings
 from longhold.errors import ConfigError
 
 AUTO_BUFFER_TOKENS = 13_000
-"""Distance from the end of the window, so that a whole answer fits after the check."""
+"""Distance from the end of the window, so that a whole answer still fits."""
 ERROR_BUFFER_TOKENS = 20_000
 """Distance from the compaction threshold at which the context is shown in red."""
 

@@ -1,6 +1,6 @@
 """The Responses API codec for requests, items, calls and tools, and for rollout files.
 
-Each request sends the whole conversation, so the log lacks nothing that the provider may store.
+Each request sends the whole conversation, so the log has everything that the provider may store.
 Items without a block type, such as reasoning, are sent back unchanged. In a rollout (a file of
 items), function, custom, shell and tool search calls become tool uses, and unknown items are kept
 whole. Reading drops fields that only the client uses, such as ids and states.

@@ -1,9 +1,9 @@
 """The prompt cache: which part of a prompt is read, written or neither.
 
 A lookup renews the entries it reads. New entries become readable with `commit`, when the answer's
-first byte is sent, so identical parallel requests all miss. One entry is written per cache
-breakpoint, at its block only. OpenAI-compatible services cache prefixes automatically instead, in
-steps of 128 tokens and never under 1,024.
+first byte is sent, so identical parallel requests all miss the cache. One entry is written per
+cache breakpoint, at its block only. OpenAI-compatible services cache prefixes automatically
+instead, in steps of 128 tokens and never under 1,024.
 """
 
 import time

@@ -1,8 +1,9 @@
 """Split a request into the pieces of its prompt, in rendering order.
 
 The order is tools, system, message blocks. Web tools come first in the system tier, because
-switching them keeps the tools' cache and loses the rest. A deferred tool is read where a result
-refers to it. `cache_control` and references are not hashed: the model does not read them.
+switching them keeps the tools' cache and loses the rest. A deferred tool is part of the prompt
+where a result refers to it. `cache_control` and references are not hashed: the model does not read
+them.
 """
 
 from collections.abc import Mapping

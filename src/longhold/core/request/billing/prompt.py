@@ -85,7 +85,7 @@ def salts_of(
 
 
 def _enter(link: bytes, tier: str, next_tier: str, salts: Salts) -> bytes:
-    """Mix in the next tier's salt, and the system's even if there is no system prompt."""
+    """Add the next tier's salt, and the system tier's even without a system prompt."""
     if tier == "tools":
         link = _link(link, salts.system)
     return _link(link, salts.messages) if next_tier == "messages" else link

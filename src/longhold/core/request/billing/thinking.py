@@ -98,7 +98,7 @@ class Links:
     """The chain after everything, to which the answer's thinking is bound."""
     last_seal: bytes
     starts: dict[tuple[int, int], frozenset[bytes]]
-    """For each thinking piece, the chain at the start of its message and of its run of messages."""
+    """For each thinking piece, the chains at the start of its message and of its role's turn."""
     previous: dict[tuple[int, int], bytes]
 
 

@@ -29,9 +29,9 @@ from longhold.core.request.markers import LOOK_BACK_BLOCKS
 from longhold.core.request.server_side import deleted_tokens
 
 DROP_RATIO = 0.05
-"""Providers round and re-shard, so a few percent less is not a break."""
+"""Providers round and move caches between machines, so a few percent less is not a break."""
 DROP_TOKENS = 2_000
-"""Below this a break costs less than a cent on any model."""
+"""A smaller break costs less than a cent on any model."""
 SLACK_SECONDS = 5.0
 """Travel and queueing delay before the provider looks up the request."""
 
@@ -130,7 +130,7 @@ def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> f
     if listed is None:
         return 0.0
     paid = listed.select_tier(usage.prompt_tokens)
-    # Only tokens that this call wrote or sent again can have cost anything.
+    # Only tokens that this call wrote or sent again cost something.
     lost = min(lost, usage.cache_write_tokens + usage.input_tokens)
     written = min(lost, usage.cache_write_tokens)
     long_share = usage.written_1h_tokens / usage.cache_write_tokens if written else 0.0

@@ -79,8 +79,8 @@ def fingerprint(
 ) -> Fingerprint:
     """Fingerprint a request, reusing the fingerprint of the previous request, `like`.
 
-    `names` are the system blocks' names. If their number differs, blocks are numbered instead. With
-    `is_strict`, every reused message is hashed again and compared.
+    `names` are the system blocks' names. If there are more or fewer names than blocks, blocks are
+    numbered instead. With `is_strict`, every reused message is hashed again and compared.
     """
     kwargs = request.kwargs
     messages: list[JsonObject] = kwargs.get("messages") or []

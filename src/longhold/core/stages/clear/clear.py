@@ -247,7 +247,7 @@ class Clearing(Part):
         self._stats = CallStats()
         self._served = 0
         self._refused = 0.0
-        """The batch weight at which clearing was last found not to pay."""
+        """The weight of the last batch that did not pay."""
         self._looked: ClearingFacts | None = None
         self._has_cleared = False
 

@@ -35,7 +35,7 @@ NAME_CHARS = (6, 60)
 """Shorter names are often common words, and longer names are data."""
 
 LONGEST_WEIGHT = 120.0
-"""Few placeholders weigh more, so lighter results are not worth replacing."""
+"""Few placeholders weigh more. Results below this weight are not worth replacing."""
 
 _AGAIN = {
     "read": "Read it again",
@@ -61,7 +61,7 @@ def placeholder_of(
 
 
 def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
-    """Describe what was cleared at `came`, in one line, and how to get it again."""
+    """Describe a cleared result that arrived at `came`, and how to get it again, in one line."""
     use, kind = cleared.use, cleared.tool.kind
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))

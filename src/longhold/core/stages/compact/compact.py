@@ -100,7 +100,7 @@ class NothingToCompact(RequestRejected):
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    """One compaction while it is made."""
+    """A compaction in progress."""
 
     request: CompactRequest
     manner: Manner
@@ -153,7 +153,7 @@ class Compaction:
         match plan:
             case Wait(until_tokens=until, why=why) if why != self._delay:
                 line = engine.fullness().window.auto_tokens  # reported once per delay
-                self.hooks.tell(f"past {line:,} tokens; {why}, at most to {until:,}")
+                self.hooks.tell(f"past {line:,} tokens; {why}, until {until:,} tokens at most")
             case Refuse(why=why):
                 raise ContextOverflow(why)
             case Compact():
@@ -176,8 +176,7 @@ class Compaction:
         except Blocked as refusal:
             self._tell_refused(engine, refusal)
         except ContextOverflow:
-            # Otherwise the next request still fits, so a failed compaction does not end the
-            # session.
+            # If the next request still fits, a failed compaction does not end the session.
             if engine.fullness().is_blocked:
                 raise
 

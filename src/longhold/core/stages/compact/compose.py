@@ -205,7 +205,7 @@ class Material:
     words_tokens: int
     """The part of either budget for the user's messages, which cannot be recovered."""
     open_tokens: int = 0
-    """The part of either budget for the calls of the open turn, which no shrinking removes."""
+    """The part of either budget for the calls of the open turn, which is never shrunk."""
 
     @property
     def ledger(self) -> DirectiveLedger:

@@ -77,7 +77,7 @@ FILLED_RATIO = 0.42
 SHORT_SUMMARY_TOKENS = 2_000
 """Tokens of a short summary by a model in a 200K window, including Longhold's additions."""
 REASON_CHARS = 16
-"""Enough to recognise a reason, before figures that differ each time."""
+"""Characters by which reasons are compared. Later figures differ each time."""
 
 
 class NotShorter(RequestRejected):
@@ -185,7 +185,7 @@ def check_helps(engine: Engine, material: Material, manner: Manner, bounds: Boun
 
 
 def check_shorter(engine: Engine, material: Material) -> None:
-    """Raise if even a short summary would not be shorter, before a model call is paid for."""
+    """Raise if even a short summary would not save space, before a model call is paid for."""
     words = render_user_messages(material.ledger, material.trim().words_tokens).text
     least = _measure_rest(engine, material.segment) + measure_content((Text(text=words),))
     full = engine.fullness()

@@ -143,7 +143,7 @@ class Enough(NamedTuple):
 def find_kept_start(
     items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
 ) -> int:
-    """Return the first item to keep; `start` is the first that the notes do not cover.
+    """Return the first item to keep. `start` is the first item that the notes do not cover.
 
     The upper limit of `enough` applies only to items before `start`.
     """

@@ -181,7 +181,7 @@ class SummaryWriter:
     async def ask_directly(
         self, items: Sequence[Item], error: PromptTooLong | None = None
     ) -> Written:
-        """Ask in a separate call, dropping the oldest rounds while it is too long."""
+        """Ask in a separate call, dropping the oldest rounds while the prompt is too long."""
         left = truncate(items, error) if error is not None and len(items) > 1 else tuple(items)
         for _ in range(TRUNCATIONS):
             try:

@@ -21,7 +21,7 @@ from longhold.core.view.items import Round
 THRASH_TURNS = 3
 """If the window is full again after this many answers, something refilled it."""
 THRASH_RATIO = 0.1
-"""Share of the threshold. If less work than this refills it, the compaction was useless."""
+"""Share of the threshold. If less work than this refills the window, the compaction was useless."""
 THRASH_TIMES = 3
 """Quick compactions in a row before the cause is searched for."""
 WHAT = "thrash"
@@ -29,7 +29,7 @@ CALM = 6
 """Number of compactions, longer than a streak, after which an earlier streak is forgotten."""
 CLEARED = "This result filled the window again and again, and was cleared."
 HEAVY_SHARE = 0.1
-"""Share of the threshold: a single item this heavy is worth acting on."""
+"""A single item of this share of the threshold is large enough to act on."""
 
 
 def relieve(engine: Engine, *, restores: bool) -> tuple[str, bool]:
@@ -86,7 +86,7 @@ def count_streaks(history: Sequence[AnyEntry]) -> int:
 def is_thrashing(past: Sequence[AnyEntry], dead: frozenset[int], full: Fullness) -> bool:
     """True if the threshold was reached again quickly, several times in a row.
 
-    An undone compaction (`dead`) does not count, because undoing it brought its history back.
+    An undone compaction (`dead`) does not count, because the undo restored its history.
     """
     little = THRASH_RATIO * full.window.auto_tokens
     streak, answers, left = 0, None, 0

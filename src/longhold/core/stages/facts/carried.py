@@ -46,7 +46,7 @@ _BINDING_HEADING = re.compile(
 )
 _TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|(?<![-\d])\b\d{1,3}\b(?![-\d])")
 _PRESCRIBED = re.compile(r"[\"“](?=[^\"“”]*[A-Za-z]{2})[^\"“”]{6,80}[\"”]")
-"""A text that a document prescribes: a label, a message, an empty state."""
+"""A quoted text that a document prescribes, such as a label or a message."""
 _HEADING = re.compile(r"#{1,6} +\S|[A-Z][A-Z &-]{3,40}$|\*\*[^*]+\*\*:?$")
 _ITEM = re.compile(r"[-*+•↳←→] |\d{1,2}[.)] |\|")
 _REFERENCE = re.compile(

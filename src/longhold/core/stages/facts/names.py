@@ -133,7 +133,7 @@ def new_lines(change: ChangeFact) -> list[str]:
 
 
 def describe_change(change: ChangeFact) -> str:
-    """Return what replaced what, the definitions an edit touches, or its first new line."""
+    """Describe an edit: the replacement, the definitions it touches, or its first new line."""
     turned = replace(change, added=change.removed, removed=change.added)
     new, old = ([line.strip() for line in new_lines(each)] for each in (change, turned))
     is_small = len(new) <= 1 and len(old) == 1 and max(map(len, old + new)) <= REPLACED_CHARS

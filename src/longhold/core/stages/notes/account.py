@@ -219,7 +219,7 @@ NAMES = 8
 RECENT = 5
 OUTLINE_CHARS = 800
 MISSES = 20
-"""Stop after this many lines in a row that do not fit: a long session has many more of them."""
+"""Stop after this many lines in a row that do not fit, because a long session has many more."""
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:

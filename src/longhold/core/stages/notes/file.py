@@ -285,7 +285,7 @@ class NotesFile:
         raise StoreError(f"{self.path} kept being saved by another program; nothing was written")
 
     def begin_draft(self, page: NotesPage) -> SeenFile:
-        """Write a draft for a fork to edit. Return the fork's record of having read it."""
+        """Write a draft for a fork to edit, and return it as a file that the fork has read."""
         text = page.as_written().render()
         try:
             self.draft.unlink(missing_ok=True)

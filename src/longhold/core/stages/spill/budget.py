@@ -107,7 +107,7 @@ ERROR_BYTES = 2_000
 SMALLEST_LIMIT_CHARS = 1_000
 """Shorter results are no longer than their previews."""
 SMALLEST_PREVIEW_BYTES = 300
-"""A smaller preview does not show what a result is."""
+"""A smaller preview does not show what kind of result it is."""
 MCP = "mcp__"
 
 

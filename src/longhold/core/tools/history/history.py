@@ -158,7 +158,7 @@ class History:
         limit: int = 0,
         passage_chars: int = PASSAGE_CHARS,
     ) -> FoundRecords:
-        """Describe some of the matches, with those outside the view first.
+        """Describe some of the matches. Matches outside the view come first.
 
         A short record is extended by the next records. Records already shown are skipped.
         """
@@ -248,7 +248,7 @@ class History:
     def _fill_passage(
         self, entries: Entries, n: int, passage: str, limit_chars: int, covered: set[int]
     ) -> str:
-        """Append the following records. Add those that fit whole to `covered`."""
+        """Append the following records. Add records that fit completely to `covered`."""
         i = bisect_left(entries, n, key=_n) + 1
         for entry in entries[i : i + FOLLOWING]:
             room = limit_chars - len(passage)

@@ -53,7 +53,7 @@ _NOT_NOW = frozenset(
     getattr(sqlite3, f"SQLITE_{name}")
     for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN")
 )
-"""Error codes that do not mean a damaged index."""
+"""Error codes that do not indicate a damaged index."""
 
 
 class Index:

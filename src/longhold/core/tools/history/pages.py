@@ -1,6 +1,6 @@
 """Pages of a text by lines or characters, passages for the index, and one-line snippets.
 
-Consecutive pages join to the exact text. A page ends at a line break if it can, otherwise it
+Consecutive pages join to the exact text. A page ends at a line break if possible. Otherwise it
 reports the character to continue from. Ranges count from 1 and include both ends.
 """
 

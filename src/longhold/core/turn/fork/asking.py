@@ -91,7 +91,7 @@ class ForkReply:
 
 
 AskFork: TypeAlias = Callable[[ForkRequest], Awaitable[ForkReply]]
-"""How stages and jobs reach a model: through a fork."""
+"""The function through which stages and jobs call a model."""
 
 
 def check_says_something(request: ForkRequest) -> None:

@@ -79,7 +79,7 @@ class PrefixLeader:
         return began <= self._clock() < until
 
     def began(self, key: str, lifetime_seconds: float) -> None:
-        """Record that a call is being answered. Its prefix can be read from now on."""
+        """Record that a call is being answered, so that its prefix is readable from now on."""
         now = self._clock()
         self._until = {key: span for key, span in self._until.items() if span[0] <= now < span[1]}
         self._until[key] = (now, now + lifetime_seconds)

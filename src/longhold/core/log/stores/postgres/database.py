@@ -19,7 +19,7 @@ T = TypeVar("T")
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 """Errors of a lost connection or a stopping server, for which a retry can help."""
 CONNECT_SECONDS = 5
-"""A slower server is down. The caller's patience limits further attempts."""
+"""A slower server is down. The caller limits further attempts."""
 RETRY_SECONDS = 0.1
 GRANTS = """the owner of the tables grants what is missing: GRANT USAGE ON SCHEMA longhold TO role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA longhold TO role"""

@@ -100,7 +100,7 @@ class Lease:
             self.newest = None
 
     def fail(self, error: StoreError) -> None:
-        """Refuse further writes, which would leave a gap."""
+        """Refuse further writes, because they would leave a gap in the log."""
         self.lost = error
         self.hand_over().done.set_exception(error)
 
@@ -289,7 +289,7 @@ def _append(connection: Connection[Any], batch: Batch) -> dict[int, bool | None]
 def _verdict(
     connection: Connection[Any], lease: Lease, changes: QueuedChanges
 ) -> dict[int, bool | None]:
-    """Classify entries that were not appended: committed before, to be retried, or lost."""
+    """Classify entries that were not appended: already committed, to be retried, or lost."""
     row = connection.execute(
         "SELECT fence, last_n FROM longhold.sessions WHERE key = %s FOR UPDATE", (lease.key,)
     ).fetchone()

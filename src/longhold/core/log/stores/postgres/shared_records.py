@@ -166,8 +166,8 @@ class PostgresRecords:
 class PostgresMail:
     """Mail between a tenant's sessions on any machine.
 
-    A box numbers its mail under a row lock, so that a late commit is not skipped. The read position
-    is in the session's log, with the id of the box, so it moves with the session.
+    A box numbers its mail under a row lock, so that a late commit is not skipped. The session's log
+    has the read position and the id of the box, so both move with the session.
     """
 
     def __init__(self, database: PostgresDatabase, tenant: str, key: int) -> None:

@@ -201,7 +201,7 @@ class PostgresStore:
     def for_tenant(self, tenant: str) -> "PostgresStore":
         """Return the store of another tenant over the same connections and threads.
 
-        Closing one of them closes all.
+        Closing one of these stores closes all.
         """
         if tenant not in self._tenants:
             copy(self)._be_tenant(tenant)

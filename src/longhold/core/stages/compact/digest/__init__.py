@@ -61,7 +61,7 @@ OPENING_ALONE = (
     "message n. They are kept nowhere else."
 )
 TOKEN_CHARS = 4
-"""Average for prose; only used to size carried summaries."""
+"""Average for prose, used only to size summaries that are carried over."""
 COVERED_SHARE = 0.8
 """The share of its value that a piece loses if the model's summary has all of its names."""
 LEAD_TOKENS = 12

@@ -32,7 +32,7 @@ CURRENT_SHARE, FINISHED_SHARE = 2.0, 0.3
 REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
 ROOT_SHARE = 0.6
-"""A directory that contains this share of all paths is omitted from them."""
+"""If a directory contains this share of all paths, paths are written relative to it."""
 
 
 MOST_CAUSES, FEWEST_CAUSES = 6, 2
@@ -66,7 +66,7 @@ class DigestLimits:
     index_tokens: int = 1_500
     """Maximum with a model's summary, which has fewer names than a digest."""
     message_tokens: int = 24
-    """The size of a message's first words. It limits how many of the newest messages are read."""
+    """The size of a message's first words. Limits how many of the newest messages are read."""
     open_messages: int = 200
     usual_message_chars: int = 1_000
     """A longer message extends the budget, or comes after the short forms of everything else."""
@@ -101,7 +101,7 @@ class DigestLimits:
     report_chars: int = 700
     long_report_chars: int = 2_400
     prior_ratios: tuple[float, ...] = (0.08, 0.2)
-    """Share of the digest for summaries of history that is not in the log: at least, at most."""
+    """Minimum and maximum share of the digest for summaries of history that is not in the log."""
     spoken_ratio: float = 0.4
     """If the user's words take more of the digest, messages compacted before are shortened."""
     open_ratio: float = 0.1

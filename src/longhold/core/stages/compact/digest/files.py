@@ -83,7 +83,7 @@ def find_quoted(context: DigestContext) -> frozenset[int]:
 
 
 def _find_pointed(context: DigestContext) -> dict[str, tuple[int, StepFact, _Document]]:
-    """Find documents named by the user or by a document found before, as they were last read."""
+    """Find documents named by the user or by such a document, as they were last read."""
     said = deque(context.facts.words())
     found: dict[str, tuple[int, StepFact, _Document]] = {}
     written, heard, read = set[str](), "", ""

@@ -139,7 +139,7 @@ class DigestPiece:
         object.__setattr__(self, "forms", tuple(map(quote_rest, self.forms)))
 
     def steps(self, count: Count) -> list[_Step]:
-        """Return the cumulative price and value of each form, after a first entry for no form."""
+        """Return the cumulative price and value of each form. The first entry means no form."""
         if count not in self._steps:
             prices = (count(form) + 1 for form in self.forms)  # newline
             same = (a == b for a, b in pairwise(("", *self.forms)))

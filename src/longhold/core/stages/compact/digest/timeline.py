@@ -68,7 +68,7 @@ def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def work_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Yield the work of each turn, for texts that have the user's words elsewhere."""
+    """Yield the work of each turn, for summaries that list the user's words elsewhere."""
     for turn in context.facts.turns:
         for piece in turn_pieces(context, turn):
             yield _number(piece, turn.number)
