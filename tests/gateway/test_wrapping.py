@@ -289,7 +289,8 @@ def test_a_client_that_goes_past_the_gateway_is_named_at_once(upstream):
     )
     try:
         assert (
-            "sh talks to the provider directly, so it is NOT managed" in wrapper.stderr.readline()
+            "sh connects to the provider directly, so it is NOT managed"
+            in wrapper.stderr.readline()
         )
         assert wrapper.poll() is None
     finally:

@@ -169,8 +169,8 @@ async def test_a_request_is_refused_while_calls_are_open(session):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"model": ""}, "model: '' is not a model's name"),
-        ({"model": None}, "model: None is not a model's name"),
+        ({"model": ""}, "model: '' is not a model name"),
+        ({"model": None}, "model: None is not a model name"),
         ({"max_tokens": "a"}, "max_tokens: 'a' is not a number of tokens"),
         ({"max_tokens": -1}, "max_tokens: -1 is not a number"),
         ({"window": 0.5}, "window: 0.5 is not a number"),
@@ -185,7 +185,7 @@ async def test_a_request_is_refused_while_calls_are_open(session):
         ),
         ({"system": 5}, "system: a int is not a list"),
         ({"system": [{"type": "image"}]}, r"system\[0\]: give text"),
-        ({"options": {"messages": []}}, "options: messages is the session's"),
+        ({"options": {"messages": []}}, "options: messages is set by the session"),
         ({"options": {"max_tokens": 5}}, "options: max_tokens is given as max_tokens="),
         ({"options": [1]}, "options: expected an object"),
         ({"id": "../x"}, "id: '../x' is not a session id"),

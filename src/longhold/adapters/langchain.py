@@ -162,7 +162,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
     def _with_trimming(
         self, session: Session, request: ModelRequest[Any], response: ModelResponse[Any]
     ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
-        """Replace the messages behind a summary by one in the state, which counts them."""
+        """Replace messages behind a summary with one message in the state, which counts them."""
         gone, count = list[AnyMessage](), 0
         covered = session.count_summarised() if self._trims else 0
         for one in (one for one in request.messages if not _is_empty(one)):
@@ -284,7 +284,7 @@ def _make_sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest
 
 
 def _make_quiet(request: ModelRequest[Any], fork: Request) -> ModelRequest[Any]:
-    """Make the request of a fork, whose answer is not streamed to the user."""
+    """Make the request of a fork. Its answer is not streamed to the user."""
     model, settings = request.model, request.model_settings
     model = model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
     if _takes_blocks(request):

@@ -3,9 +3,9 @@
     longhold = LongholdHooks("conversation-7")
     await Runner.run(agent, input, hooks=longhold, run_config=longhold.run_config())
 
-One object is one conversation, whose items are followed by the session of that name. The SDK calls
-no hook when a model fails, so rejected calls are not retried, and the log is released by `close` or
-at the end of an `async with`.
+One object is one conversation, and the session of that name follows its items. The SDK calls no
+hook when a model fails, so rejected calls are not retried, and the log is released by `close` or at
+the end of an `async with`.
 """
 
 import json
@@ -36,7 +36,7 @@ class LongholdHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
     def __init__(self, id: str, **options: Unpack[AdapterOptions]) -> None:
-        """Follow a conversation in the session `id`. Every object of one id follows the same.
+        """Follow a conversation in the session `id`. Objects with the same id share it.
 
         `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
         `client` among them, notes and summaries are made from the log instead of by the model.
@@ -117,7 +117,7 @@ def _model_of(agent: Agent[Any]) -> str:
 
 
 def _is_plain(agent: Agent[Any]) -> bool:
-    """True if an agent's requests are made of nothing but its own model, tools and settings."""
+    """True if an agent's requests consist only of its own model, tools and settings."""
     return isinstance(agent.model, Model) and not (
         agent.handoffs or agent.mcp_servers or agent.output_type
     )

@@ -1,7 +1,8 @@
 """The sessions behind an adapter: one per conversation, opened when a call needs it.
 
-A call has its session to itself; others of the same conversation wait, also those of other
-processes. Frameworks never report the end of a conversation, so `hold` decides when a log is released.
+Only one call at a time uses a session. Other calls of its conversation wait, even in other
+processes. Frameworks never report the end of a conversation, so `hold` decides when a log is
+released.
 """
 
 import asyncio
@@ -58,7 +59,7 @@ class Sessions:
     def __init__(
         self, dialect: DialectName, id: str | None, options: AdapterOptions, open_sessions: int = 1
     ) -> None:
-        """`id` is for callers that name no conversation. Up to `open_sessions` idle ones stay."""
+        """`id` is for callers that name no conversation. `open_sessions` idle ones stay open."""
         rest = dict(options)
         self._hold = cast(Hold, rest.pop("hold", "turn"))
         if self._hold not in ("call", "turn", "process"):
@@ -98,7 +99,7 @@ class Sessions:
 
     @asynccontextmanager
     async def use(self, id: str | None, model: str = "") -> AsyncIterator[Session]:
-        """Have a conversation's session for one call."""
+        """Use a conversation's session for one call."""
         owner = object()
         session = await self.enter(id, owner, model)
         is_over = True
@@ -117,7 +118,7 @@ class Sessions:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         try:
             if place.session is not None and place.loop is not asyncio.get_running_loop():
-                await self._aclose(place)  # its jobs belong to another loop
+                await self._aclose(place)  # because its jobs belong to another loop
             session = place.session
             if session is None:
                 session = await self._open(name, model, max(0.0, until - time.monotonic()))
@@ -133,9 +134,8 @@ class Sessions:
         return session
 
     async def leave(self, id: str | None, owner: object, *, is_over: bool) -> None:
-        """Let others use a conversation. Its log is released if the adapter's `hold` requires it.
-
-        A caller that is cancelled meanwhile does not stop it.
+        """Let others use a conversation, and release its log if the adapter's `hold` requires this.
+        Cancelling the caller does not stop the release.
         """
         with self._guard:
             place = self._places.get(self._name(id))
@@ -151,7 +151,7 @@ class Sessions:
         with self._guard:
             place.owner = None
             if self._places.get(name) is not place:
-                return  # the adapter was closed meanwhile
+                return  # because the adapter was closed meanwhile
             self._places.move_to_end(name)
             if place.session is None:
                 del self._places[name]

@@ -15,7 +15,7 @@ DATA = b"data:"
 DONE = b"[DONE]"
 CHARS_A_TOKEN = 4
 EVENT_BYTES_A_TOKEN = 30
-"""Of a stream: an event of some 120 bytes carries about four tokens."""
+"""In a stream, an event of about 120 bytes contains about four tokens."""
 
 
 class PassingAnswer:
@@ -24,25 +24,25 @@ class PassingAnswer:
         self.is_recorded, self.is_simulated = ends is None, False
         self._bytes = bytearray()
         self._begins = self._looked_at = 0
-        """Where the first incomplete line begins, and where its end has not been looked for."""
+        """Where the first incomplete line begins, and from where on its end must be searched."""
         self._is_in_last = False
-        """The event that is arriving is the last one."""
+        """True while the last event is arriving."""
 
     def begin(self, *, is_stream: bool, is_simulated: bool) -> bool:
-        """Note the kind of answer; return whether it is to be read."""
+        """Store the kind of the answer, and return whether the answer must be read."""
         self.is_stream, self.is_simulated = is_stream, is_simulated
         return self.ends is not None
 
     def finish(self) -> None:
-        """Note that it is recorded or paid, and need not be again."""
+        """Mark the answer as recorded or paid, so that this happens only once."""
         self.is_recorded = True
 
     def feed(self, chunk: bytes) -> bool:
-        """Add a chunk; return True once the last event of a stream is complete."""
+        """Add a chunk. Return True once the last event of a stream is complete."""
         self._bytes += chunk
         if self.ends is None or not self.is_stream or self.is_recorded:
             return False
-        # Each line is looked at once: a provider that repeats the last line must not cost more.
+        # Each line is examined once, so that a provider that repeats the last line costs no more.
         while (end := self._bytes.find(b"\n", self._looked_at) + 1) > 0:
             line = bytes(self._bytes[self._begins : end])
             self._begins = self._looked_at = end
@@ -63,7 +63,7 @@ class PassingAnswer:
         return reply_from(msgspec.json.decode(self._bytes))
 
     def usage_so_far(self, sent: bytes) -> Usage:
-        """Return the usage of an unfinished answer: as reported, else an estimate."""
+        """Return the usage of an unfinished answer as reported, or else an estimate."""
         begun: JsonObject = {}
         for event in events_in(bytes(self._bytes)):
             said = event.get("message") or event.get("response") or event

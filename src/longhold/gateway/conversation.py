@@ -39,9 +39,9 @@ THINKING = ("thinking", "redacted_thinking")
 def project(
     messages: Sequence[JsonObject], head: int, view: View, known: FollowedList, dialect: DialectName
 ) -> list[JsonObject] | None:
-    """Return the messages to send after `head` unfollowed system messages; None if unchanged."""
+    """Return the messages to send after `head` leading system messages, or None if unchanged."""
     if len(known.ends) != len(messages) - head:
-        raise ValueError("the list is not the one that was followed")
+        raise ValueError("the list differs from the one that the session follows")
     put = [
         item
         for item in view.items
@@ -57,7 +57,7 @@ def project(
             sent.append(_render_item(following, dialect))
             following = next(waiting)
         shown = patch.apply(message, end)
-        # Untouched messages are the same objects, so identity is enough and costs nothing.
+        # Unchanged messages are the same objects, so comparing identities is enough.
         is_changed = is_changed or shown is not message
         if shown is not None:
             sent.append(shown)
@@ -96,7 +96,7 @@ class _Patch:
     def _begin(self, owner: Round | None) -> None:
         self._round, self._results = owner, {}
         if owner is not None:
-            for result in reversed(owner.results):  # the first of several is the one
+            for result in reversed(owner.results):  # the first of several results counts
                 self._results[owner.renamed.get(result.tool_use_id, result.tool_use_id)] = result
 
     def _is_answer(self, message: JsonObject) -> bool:
@@ -112,7 +112,7 @@ class _Patch:
         is_touched = owner.drops_thinking or owner.inputs
         if self._dialect != "anthropic" or not is_touched or not isinstance(content, list):
             return message
-        # The log renames ids that were taken, but the client still uses the ones it was given.
+        # The log renames duplicate ids, but the client still uses the original ids.
         given = {given: own for own, given in owner.renamed.items()}
         blocks: list[Json] = []
         for block in content:
@@ -207,7 +207,7 @@ class Conversation:
         self._engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         before = self._engine.view.configured
         registry = ToolRegistry(before.tools if before else {})
-        # No `ask`: summaries are digests, because no model is asked on the client's credential.
+        # Without `ask`, summaries are digests, because the credential belongs to the client.
         self._layers = build_layers(
             spill, describe=registry.describe, telemetry=Telemetry(self._engine)
         )
@@ -248,10 +248,10 @@ class Conversation:
         self._frame(call)
 
     def _frame(self, call: Call) -> None:
-        """Record whether the conversation is cached, and again once the client begins to do so."""
+        """Record whether the client caches the conversation, and again once it begins to."""
         marks = list(_marks(call.body))
         lasting = bool(marks) and marks[-1].get("ttl") == "1h"
-        # The other dialects have no markers: their providers cache by themselves.
+        # The other dialects have no breakpoints, because their providers cache automatically.
         is_cached = call.endpoint.dialect != "anthropic" or self._adds or _caches(call.body)
         if self._engine.view.frame is None or is_cached > self._engine.frame.cached:
             lifetime: Lifetime = "1h" if lasting else "5m"
@@ -275,7 +275,7 @@ class Conversation:
         self._program.follow(call.messages, _system_of(call), call.tools)
         sent: list[list[JsonObject] | None] = []
 
-        # Runs after the stages, because only then is it settled what changes in the request.
+        # Runs after the stages, because only they decide what changes in the request.
         def build() -> Request:
             shown = self._project_call(call)
             if shown is not None and call.endpoint.dialect == "anthropic":
@@ -298,7 +298,7 @@ class Conversation:
         return Prepared(body=body, asked=asked, decisions=decisions)
 
     def prepare_count(self, call: Call) -> bytes | None:
-        """Build a token-counting request in the form last sent; None means send it unchanged."""
+        """Build a token-counting request in the form last sent, or None to send it unchanged."""
         kept, size = self.count_known(call)
         head = system_head(call.messages)
         if kept < size or kept == 0:
@@ -342,8 +342,8 @@ class Conversation:
     def _mark_cleared(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
         """Add a cache breakpoint after the last cleared result if the client uses fewer than four.
 
-        The provider reads only up to a breakpoint, and the next clearing starts there. A previous
-        one beyond the provider's look-back is set again.
+        The provider reads only up to a breakpoint, and the next clearing starts there. The previous
+        breakpoint is set again if it is beyond the provider's look-back.
         """
         marks, end = [*_marks(call.body)], self._cleared_end()
         if not 0 < len(marks) < SLOTS or end == 0:
@@ -360,7 +360,7 @@ class Conversation:
         return [*messages[:at], message, *messages[at + 1 :]]
 
     def _mark_ends(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
-        """Add cache breakpoints at the end and where the last request ended, if any are left."""
+        """Add cache breakpoints at the end and where the last request ended, four in all."""
         shown, before = to_blocks(messages), self._ended
         self._ended = len(messages)
         ends = {last_place(shown): None, last_place(shown[:before]): None}
@@ -372,7 +372,7 @@ class Conversation:
         view, ends = self._engine.view, self._program.followed.ends
         new = self._cursor.advance(view.history)
         self._has_cleared = self._has_cleared or any(isinstance(one, Cleared) for one in new)
-        # Most sessions never clear, and looking at every message before each call takes time.
+        # Most sessions never clear, and a search of all messages before each call takes time.
         if not self._has_cleared:
             return 0
         for at in range(len(ends), 0, -1):
@@ -408,7 +408,7 @@ def _is_billing(block: Json) -> bool:
 def _reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
     """Reuse the objects of the last request for equal messages, up to the first change.
 
-    A fingerprint expects this. A moved cache breakpoint does not count as a change.
+    Fingerprints compare identities. A moved cache breakpoint does not count as a change.
     """
     kept: list[JsonObject] = []
     for new, old in zip(messages, before, strict=False):
@@ -436,7 +436,7 @@ def _to_blocks(message: JsonObject) -> JsonObject:
 
 
 def _caches(body: JsonObject) -> bool:
-    """True if a breakpoint covers messages; on system prompt and tools alone it does not."""
+    """True if a breakpoint covers messages, and not only the system prompt and tools."""
     return any(True for _ in _marks({**body, "tools": None, "system": None}))
 
 

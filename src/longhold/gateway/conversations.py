@@ -2,7 +2,7 @@
 
 A list that extends a known conversation belongs to it. A diverging list is a rewind if the client
 names its sessions or the common part has an answer; otherwise it is a new conversation. The log
-holds the position, so conversations survive a restart.
+stores the followed list, so conversations survive a restart.
 """
 
 import time
@@ -51,7 +51,7 @@ class Identity:
     model: str
     dialect: str
     client: str
-    """The client's user agent; not part of the identity."""
+    """The client's user agent. It is not part of the identity."""
     first: str
     """Key of the first message. A different first message starts a different conversation."""
 
@@ -82,7 +82,7 @@ def tenant_of(headers: Headers, salt: bytes) -> str:
 
 
 def credentials_in(headers: Headers) -> set[str]:
-    """Return the different credentials of a request, however each is written."""
+    """Return the distinct credentials of a request, in any notation."""
     found = (value.split() for name in CREDENTIALS for value in headers.getlist(name))
     return {" ".join(v[1:] if len(v) > 1 and v[0].lower() == "bearer" else v) for v in found if v}
 
@@ -102,7 +102,7 @@ def _hash(text: str) -> str:
 
 
 NEWEST = 8
-"""Conversations compared per name; older ones are abandoned."""
+"""How many of the newest conversations are compared per name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Conversations:
         opens_files: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`opens_files`: the clients' tools can open files on this machine."""
+        """`opens_files`: whether the clients' tools can open files on this machine."""
         self._directory = directory or Path.cwd()
         self._settings = _adapt_settings(settings or load_settings(self._directory))
         self._store: Store = store or default_store()
@@ -160,11 +160,11 @@ class Conversations:
         self._guard = Lock()
 
     def find(self, identity: Identity, call: Call) -> Conversation:
-        """Return the request's conversation or a new one; may raise `LogLocked`. Takes time."""
+        """Return the request's conversation or a new one. Blocks, and may raise `LogLocked`."""
         return open_when_free(partial(self._found, identity, call), HANDOVER_SECONDS)
 
     def turn(self, id: str) -> RLock:
-        """Return the lock of a conversation's name, which its users hold, each in a thread."""
+        """Return the lock for conversations of this name. It is held in a thread."""
         with self._guard:
             return self._turns.setdefault(id.rpartition("-")[0], RLock())
 
@@ -172,7 +172,7 @@ class Conversations:
         if found := self.peek(identity, call):
             return found
         if any(message.get("role") == "assistant" for message in call.messages):
-            self._ids.pop(identity.name, None)  # another process may have begun it just now
+            self._ids.pop(identity.name, None)  # because another process may have begun it just now
             if found := self.peek(identity, call):
                 return found
         return self._begun(identity, self._ids_of(identity.name), call)
@@ -184,7 +184,7 @@ class Conversations:
         return self._reopen(ids[place]) if place is not None else None
 
     def let_go(self, idle_seconds: float | None = None) -> None:
-        """Close the sessions that were idle for so long, or that another process wants."""
+        """Close sessions that were idle for this long, or that another process wants."""
         if idle_seconds is None:
             idle_seconds = self._settings.gateway.idle_seconds
         before = self.clock() - idle_seconds
@@ -197,7 +197,7 @@ class Conversations:
         return len(self._open)
 
     def undo(self, id: str, n: int) -> str:
-        """Undo a change of a session for its next call; raise `LogLocked` during a call."""
+        """Undo a change of a session for its next call. Raise `LogLocked` during a call."""
         if not self.forget(id):
             raise LogLocked(self._open[id].path, "a call in progress")
         with self._store.open(id) as log:

@@ -20,7 +20,7 @@ class ApiEndpoint:
     list_field: str
     system_field: str = ""
     ends: re.Pattern[bytes] | None = None
-    """Matches a line of the last event of a stream; None if the answer is not read."""
+    """Matches a line of the last event of a stream. None if the answer is not read."""
     is_count: bool = False
 
 
@@ -54,21 +54,21 @@ ENDPOINTS: Mapping[str, ApiEndpoint] = {
 }
 
 MOST_BLOCKS = 10_000
-"""Messages and blocks of a managed request, with 100 tokens each in a window of 1M. Planning twice as
-many delayed other clients by more than 100 ms."""
+"""Messages and blocks of a managed request: a window of 1M with 100 tokens in each. Planning twice
+as many delayed other clients by more than 100 ms."""
 MOST_VALUES = 1_000_000
-"""Commas in a request, which bound the values in it: decoding many more would hold up others."""
+"""Maximum commas in a request, which limit its values. Decoding many more would delay others."""
 MOST_QUOTES = 400_000
-"""Quotes that begin or end a string: 20 strings for each of the most blocks. Decoding holds
+"""Maximum quotes that begin or end a string: 20 strings for each of `MOST_BLOCKS`. Decoding holds
 the interpreter's lock, so a request with a million keys delays every other client by a second."""
 
 
 class TooManyBlocks(ValueError):
-    """A request with more parts than are managed."""
+    """The request has more parts than the gateway manages."""
 
 
 REMEMBERED_ELSEWHERE = ("previous_response_id", "conversation", "container", "mcp_servers")
-"""With one of these the provider stores part of the conversation, so the list is incomplete."""
+"""Fields of requests whose list is incomplete, because the provider stores a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def upstream_of(path: str, headers: Mapping[str, str]) -> Upstream:
 
 
 def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Call | None:
-    """Read a request; None if it lacks a whole conversation and must pass unchanged."""
+    """Read a request, or return None if it has no whole conversation and must pass unchanged."""
     if body.count(b",") > MOST_VALUES:
         raise TooManyBlocks(f"it has over {MOST_VALUES:,} values")
     if body.count(b'"') - body.count(b'\\"') > MOST_QUOTES:  # an opening quote is never escaped

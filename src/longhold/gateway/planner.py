@@ -57,7 +57,7 @@ class GatewayCounts:
         self.over_budget += 1
 
     def count_failure(self, kind: str) -> None:
-        """Count a failure by its kind. Its text may quote a client, and every tenant reads this."""
+        """Count a failure by its kind, without its text, because every tenant reads the counts."""
         self.failures[kind] = self.failures.get(kind, 0) + 1
 
 
@@ -104,15 +104,15 @@ def _histogram(counts: GatewayCounts) -> Iterable[str]:
 USD_DIGITS = 6
 UNMANAGED = "it contains no complete conversation"
 LATE = "planning took too long"
-BUSY = "too many requests with new credentials at once"
+BUSY = "too many simultaneous requests with new credentials"
 PLAN_SECONDS = 10.0
-"""Then the client's own bytes are sent. Longer than it takes to read a log of a full window."""
+"""After this time, the client's own bytes are sent. Reading the log of a full window takes less."""
 THREADS, TENANT_THREADS = 32, 4
 LARGE_BYTES = 256 << 10
-"""A larger request can take seconds of CPU time. Other work runs in other threads."""
+"""Larger requests can take seconds of CPU time, so other work runs in other threads."""
 LARGE_THREADS, TENANT_LARGE_THREADS = 4, 2
 NEW_SECONDS = 3.0
-"""How long a request with new credentials waits for a thread. Then its own bytes are sent."""
+"""How long a request with new credentials waits for a thread before its own bytes are sent."""
 MOST_ACCEPTED = 10_000
 
 
@@ -120,7 +120,7 @@ MOST_ACCEPTED = 10_000
 class Plan:
     body: bytes
     reason: str = ""
-    """Why a request that should be managed was passed unchanged."""
+    """Why the gateway passed a request unchanged."""
     call: Call | None = None
     conversation: Conversation | None = None
     asked: int = 0
@@ -149,13 +149,13 @@ class Planner:
         plan_seconds: float = PLAN_SECONDS,
         is_local: bool = True,
     ) -> None:
-        """`is_local`: clients are of this machine, and may read paths in reasons."""
+        """`is_local`: clients run on this machine and may see its paths in reasons."""
         self._conversations, self._budgets = conversations, budgets
         self._salt, self._apart = salt, apart
         self._shadow = shadow
         self._counts = GatewayCounts()
         self._callers: dict[str, _Caller] = {}
-        """By session id, the newest last."""
+        """By session id, newest last."""
         self._plan_seconds, self._is_local = plan_seconds, is_local
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longhold-plan")
         self._large = ThreadPoolExecutor(LARGE_THREADS, thread_name_prefix="longhold-plan-large")
@@ -164,11 +164,11 @@ class Planner:
         )
         """By tenant and number of slots."""
         self._accepted: dict[str, None] = {}
-        """Tenants that the provider has answered, the newest last."""
+        """Tenants that the provider has answered, newest last."""
         self._late: set[asyncio.Task[Plan]] = set()
 
     def check_budget(self, headers: Headers, *, is_counted: bool) -> None:
-        """Raise `OverBudget`, also for a request that is not counted: it could spend anything."""
+        """Raise `OverBudget`, also for a request whose cost cannot be counted."""
         if not self._budgets.is_set:
             return
         if not is_counted:
@@ -184,7 +184,7 @@ class Planner:
     async def reserve(
         self, endpoint: ApiEndpoint, body: bytes, headers: Headers
     ) -> AsyncIterator[None]:
-        """Reserve the most that a request may cost; raise `OverBudget` if the cost is unknown."""
+        """Reserve the maximum cost of a request. Raise `OverBudget` if the cost is unknown."""
         if not self._budgets.is_set or endpoint.is_count:
             yield
             return
@@ -213,7 +213,7 @@ class Planner:
         done, _ = await asyncio.wait({planning}, timeout=self._plan_seconds)
         if done:
             plan = planning.result()
-        else:  # the thread cannot be stopped; the next request finds its decisions in the log
+        else:  # the thread cannot be stopped, and the next request finds its decisions in the log
             self._late.add(planning)
             planning.add_done_callback(self._drop)
             self._counts.count_failure(LATE)
@@ -243,9 +243,9 @@ class Planner:
             slots.release()
 
     def _slots_of(self, tenant: str | None, count: int) -> asyncio.Semaphore:
-        """Return a tenant's slots. It has few, so that others never wait for a thread.
-
-        Credentials that no provider has accepted (None) share theirs: anybody can make them up.
+        """Return a tenant's slots. There are few, so that other tenants never wait for a thread.
+        Credentials that no provider has accepted (None) share slots, because anybody can invent
+        them.
         """
         return self._slots.setdefault((tenant, count), asyncio.Semaphore(count))
 
@@ -304,7 +304,7 @@ class Planner:
         return Plan(body=given, reason=reason, tenant=plan.tenant)
 
     async def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
-        """Record a complete answer. An unreadable answer is noted and not recorded."""
+        """Record a complete answer. An unreadable answer counts as a failure."""
         self._accepted.pop(plan.tenant, None)
         self._accepted[plan.tenant] = None
         if len(self._accepted) > MOST_ACCEPTED:
@@ -312,7 +312,7 @@ class Planner:
         await self._record(plan.tenant, self._record_answer, plan, given, answer)
 
     async def pay_unfinished(self, plan: Plan, answer: PassingAnswer) -> None:
-        """Charge a request whose answer did not come to its end."""
+        """Charge a request whose answer was cut off."""
         if self._budgets.is_set and not answer.is_recorded:
             await self._record(plan.tenant, self._pay, plan, answer, None)
 
@@ -372,7 +372,7 @@ class Planner:
             self._shadow.close()
 
     def stats(self, headers: Headers | None = None) -> JsonObject:
-        """Return the figures of the tenant whose headers these are, or without headers of all."""
+        """Return the figures of the tenant with these headers, or without headers of all."""
         tenant = self._tenant(headers) if headers is not None else None
         bills = {
             id: bill
@@ -398,7 +398,7 @@ class Planner:
         return "\n".join(lines) + "\n"
 
     def figures(self) -> dict[str, BilledFigures]:
-        """Return cost and savings by session id; zero while the first answer is awaited."""
+        """Return cost and savings by session id. They are zero until the first answer."""
         if self._shadow is None:
             return {}
         bills = dict.fromkeys(self._callers, SessionBill()) | self._bills()
@@ -438,7 +438,7 @@ class Planner:
 
 
 MOST_EXPECTED_TOKENS = 100_000_000
-"""More than any provider writes; a client may ask for any number."""
+"""More than any provider generates. Needed because a client may request any number."""
 
 
 class _Asked(msgspec.Struct):
@@ -463,7 +463,7 @@ class _Asked(msgspec.Struct):
 
 
 def _read_asked(body: bytes) -> _Asked:
-    """Read some fields of a request; the others are skipped, which takes little time."""
+    """Read some fields of a request. Skipping the others takes little time."""
     try:
         return msgspec.json.decode(body, type=_Asked)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -37,7 +37,7 @@ BYPASS = "x-longhold-bypass"
 """A request with this header passes unchanged."""
 SESSION = b"x-longhold-session"
 PASSED = b"x-longhold-passed"
-"""Response header: why a request was passed unchanged."""
+"""Response header with the reason why a request was passed unchanged."""
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
@@ -47,7 +47,7 @@ LONGEST_REASON = 200
 
 
 def _forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
-    """Return the headers for the provider; `is_plain` disables compression."""
+    """Return the headers for the provider. `is_plain` disables compression."""
     left = _select_end_to_end(headers, (b"host", b"content-length", b"expect"))
     if not is_plain:
         return left
@@ -56,7 +56,7 @@ def _forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool =
 
 
 def _return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers for the client, `content-length` included: the bytes do not change."""
+    """Return the headers for the client. The bytes do not change, so `content-length` stays."""
     return _select_end_to_end(headers, ())
 
 
@@ -97,7 +97,7 @@ class Connections:
 
     @asynccontextmanager
     async def open(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response once its headers are in. Closes it afterwards."""
+        """Send a request and yield the response once its headers have arrived, then close it."""
         pool = self._find_pool()
         pool.in_flight += 1
         try:
@@ -128,7 +128,7 @@ UPSTREAMS: Mapping[Upstream, str] = {
 FREE_METHODS = ("GET", "HEAD", "OPTIONS", "DELETE")
 FILE_PATHS = ("/v1/files", "/v1/uploads", "/v1/audio")
 FILE_BODIES = 16
-"""Files may be this many times as long as other bodies: providers take 512 MB."""
+"""Files may be this many times as long as other bodies, because providers accept 512 MB."""
 REFUSED = (400, 413, 422)
 """Statuses by which a provider rejects a request as invalid."""
 
@@ -171,7 +171,7 @@ class Proxy:
                 426, "invalid_request_error", "WebSockets are not supported; use HTTP"
             )
         endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
-        # Only what reaches the provider tells whose request it is.
+        # Only credentials that reach the provider identify the tenant.
         headers = HeaderView(raw=_forward_headers(request.scope["headers"]))
         if request.method not in FREE_METHODS:
             self._planner.check_budget(headers, is_counted=endpoint is not None)
@@ -180,7 +180,7 @@ class Proxy:
             return
         given = b"".join([piece async for piece in self._body(request)])
         async with AsyncExitStack() as stack:
-            async with watch_client(request.receive):  # others of the tenant may come first
+            async with watch_client(request.receive):  # other requests may come first
                 reserved = self._planner.reserve(endpoint, given, headers)
                 await stack.enter_async_context(reserved)
             await self._manage(endpoint, request, given, headers, send)
@@ -200,7 +200,7 @@ class Proxy:
             ):
                 await self._relay(response, final, given, answer, send)
         except (ClientDisconnect, httpx2.TransportError, GatewayRefusal) as error:
-            # A provider that took the request and did not answer in time has worked on it.
+            # The provider accepted the request and did not answer in time, so it may bill it.
             is_late = isinstance(error.__cause__, httpx2.ReadTimeout)
             if is_late or not isinstance(error, GatewayRefusal):
                 await self._planner.pay_unfinished(plan, answer)
@@ -261,7 +261,7 @@ class Proxy:
         await _relay(response, chunks(), send, more)
 
     async def _body(self, request: Request, times: int = 1) -> AsyncIterator[bytes]:
-        """Yield a body of at most `times` the limit, and each limit's worth within its time."""
+        """Yield a body of at most `times` the size limit. Each `body_bytes` has the time limit."""
         most, seconds = self._settings.body_bytes, self._settings.body_seconds
         read, pieces = 0, aiter(request.stream())
         due = time.monotonic() + seconds
@@ -342,7 +342,7 @@ async def _relay(
 
 
 def check_caller(request: Request, token: str) -> None:
-    """Check the token, or on loopback host name and origin, against DNS rebinding and web pages."""
+    """Check the token, or on loopback the host and origin, against DNS rebinding and web pages."""
     if token:
         given = request.headers.get(TOKEN, "")
         if not hmac.compare_digest(given.encode(), token.encode()):
@@ -356,7 +356,7 @@ def check_caller(request: Request, token: str) -> None:
         message = f"this server is not {name!r}; use the address that it printed at its start"
         raise GatewayRefusal(403, "permission_error", message)
     if page := find_foreign_page(request.headers.raw):
-        raise GatewayRefusal(403, "permission_error", f"a page of {page!r} asked for this")
+        raise GatewayRefusal(403, "permission_error", f"a page of {page!r} sent this request")
 
 
 def make_refusal(path: str, refusal: GatewayRefusal) -> Response:

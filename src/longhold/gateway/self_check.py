@@ -1,4 +1,4 @@
-"""Checks a gateway with these settings by one request to a fake provider."""
+"""Checks a gateway with these settings by sending one request to a fake provider."""
 
 import tempfile
 from pathlib import Path

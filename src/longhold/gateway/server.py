@@ -42,12 +42,12 @@ from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
 
 HEAD_BYTES = 65_536
-"""Generous: clients' headers take a few thousand bytes."""
+"""Maximum size of headers. Clients use a few thousand bytes."""
 CONNECT_SECONDS = 10.0
 ENDING_SECONDS = 600
-"""A restart lets streams finish for this long."""
+"""How long streams may take to finish after a restart began."""
 QUIET_SECONDS = 1.0
-"""A client that uses a connection again does so within this time, or finds it closed."""
+"""Clients reuse a connection within this time, or find it closed."""
 
 
 class LimitedHeads(HttpToolsProtocol):
@@ -84,7 +84,7 @@ class LimitedHeads(HttpToolsProtocol):
         self._expect_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._due is not None:  # later ones are trailers, which nobody has checked
+        if self._due is not None:  # because later headers are trailers, which nobody has checked
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -99,7 +99,7 @@ class LimitedHeads(HttpToolsProtocol):
             self.send_400_response(f"The head is over {HEAD_BYTES} bytes.")
             return
         super().data_received(data)
-        if is_long and self._head_bytes > HEAD_BYTES:  # the parser found no body in this data
+        if is_long and self._head_bytes > HEAD_BYTES:  # no body was found in this data
             self.transport.close()
 
     def _expect_head(self) -> None:
@@ -199,7 +199,7 @@ DASHBOARD = "/longhold/sessions"
 KEY = "x-longhold-key"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COMPACTION = "longhold.core.stages.compact.compact"
-"""Loaded at the start, because a session loads it late and others would wait meanwhile."""
+"""Loaded at the start, because other clients would wait while a session loads it."""
 IDLE_SECONDS, COLLECT_SECONDS, COLLECT_LATEST_SECONDS = 1.0, 60.0, 600.0
 SWITCH_SECONDS = 0.0005
 """Thread switch interval. With Python's default of 5 ms, each read or write of a request waits that
@@ -210,12 +210,12 @@ long while a shadow is computed."""
 class GatewayOptions:
     upstreams: Mapping[Upstream, str] = field(default_factory=lambda: UPSTREAMS)
     token: str = ""
-    """Required of every request, and mandatory beyond loopback."""
+    """Every request must send this token. It is mandatory beyond loopback."""
     apart: bool = True
     pages: Callable[[Planner, str, int], Starlette] | None = None
     """Builds the dashboard from the planner, the key and the port. Served on loopback only."""
     key: str = field(default_factory=new_token)
-    """The operator's, for the pages and the figures of all tenants."""
+    """The operator's key for the pages and the figures of all tenants."""
     drain: Drain = field(default_factory=Drain)
 
 
@@ -263,7 +263,7 @@ def application(
 
 
 def _reports(planner: Planner, options: GatewayOptions) -> list[Route]:
-    """Return the figures of the caller's tenant, or of all tenants to a caller with the operator's key."""
+    """Return the figures of the caller's tenant, or of all tenants with the operator's key."""
 
     def is_operator(request: Request) -> bool:
         given = request.headers.get(KEY, "")

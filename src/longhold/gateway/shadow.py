@@ -2,7 +2,7 @@
 
 Runs the simulator's cache on both, per session. The difference, scaled to the billed tokens, is the
 saving. A miss caused by the provider is in both and cancels out. Tokens are estimated, because only
-proportions matter and no encoding must be loaded.
+proportions matter and loading an encoding takes time.
 """
 
 from array import array
@@ -55,7 +55,7 @@ class SessionBill:
 
     @property
     def saved_usd(self) -> float:
-        """Negative if management cost money."""
+        """Negative if the gateway made the session more expensive."""
         return self.shadow_usd - self.tally.usd
 
     def __add__(self, other: "SessionBill") -> "SessionBill":

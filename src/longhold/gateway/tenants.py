@@ -24,18 +24,18 @@ MOST_ACCOUNTS = 10_000
 
 
 class OverBudget(Exception):
-    """A tenant's daily budget refuses a request."""
+    """A request was refused because of a tenant's daily budget."""
 
 
 @dataclass(slots=True)
 class _Account:
-    """A tenant's day. `spent` covers the first `read` bytes of the file."""
+    """A tenant's spending on one day. `spent` covers the first `read` bytes of the file."""
 
     file: Path
     read: int = 0
     spent: Tally = field(default_factory=Tally)
     unwritten: Tally = field(default_factory=Tally)
-    """Spending not yet in the file after a failed write. It counts; the next call writes it."""
+    """Spending that could not be written yet. It counts, and the next call writes it."""
     held: list[float] = field(default_factory=list)
     """Expected dollars of the requests that are being answered."""
     freed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -65,10 +65,9 @@ class TenantBudgets:
 
     @asynccontextmanager
     async def reserve(self, tenant: str, expected_usd: float) -> AsyncIterator[None]:
-        """Hold a request's expected cost until its answer is paid; raise `OverBudget`.
-
-        A request that might not fit waits until others of the tenant are paid. A request alone
-        never waits, because the expected cost is an upper estimate.
+        """Reserve a request's expected cost until its answer is paid, or raise `OverBudget`. A
+        request that might not fit waits until the tenant's other requests are paid. A single
+        request never waits, because the expected cost is an upper estimate.
         """
         account = self._account(tenant)
 
@@ -87,7 +86,7 @@ class TenantBudgets:
                 account.freed.notify_all()
 
     def check(self, tenant: str) -> float:
-        """Return the tenant's spending today; raise `OverBudget` if the budget is spent."""
+        """Return the tenant's spending today. Raise `OverBudget` if the budget is spent."""
         spent = self.spent_today(tenant).usd
         if self.is_set and spent >= self._usd:
             raise OverBudget(
@@ -108,7 +107,7 @@ class TenantBudgets:
             account.unwritten = account.unwritten + owed
 
     def _account(self, tenant: str) -> _Account:
-        if len(self._accounts) > MOST_ACCOUNTS:  # the files keep the spending of the others
+        if len(self._accounts) > MOST_ACCOUNTS:  # because the files have the spending of the others
             self._accounts = {id: one for id, one in self._accounts.items() if one.held}
         return self._accounts.setdefault(tenant, _Account(Path()))
 

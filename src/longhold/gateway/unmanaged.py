@@ -1,4 +1,4 @@
-"""Notices that a wrapped command talks to a provider directly, past its gateway (Linux only)."""
+"""Detects that a wrapped command bypasses its gateway and connects to a provider (Linux only)."""
 
 import socket
 import sys
@@ -13,7 +13,7 @@ _PROC = Path("/proc")
 
 
 def name_unmanaged(pid: int, name: str, urls: Iterable[str], is_over: Event) -> None:
-    """Look at the connections of a process and its children until one goes to one of `urls`."""
+    """Watch the connections of a process and its children until one goes to one of `urls`."""
     ends: set[str] | None = None
     while not is_over.wait(LOOK_SECONDS):
         found = set(_remote_ends(pid))
@@ -22,8 +22,8 @@ def name_unmanaged(pid: int, name: str, urls: Iterable[str], is_over: Event) -> 
         ends = ends if ends is not None else {end for url in urls for end in _ends_of(url)}
         if found & ends:
             sys.stderr.write(
-                f"longhold: {name} talks to the provider directly, so it is NOT managed; have it"
-                " use ANTHROPIC_BASE_URL or OPENAI_BASE_URL, which are set for it\n"
+                f"longhold: {name} connects to the provider directly, so it is NOT managed;"
+                " configure it to use ANTHROPIC_BASE_URL or OPENAI_BASE_URL\n"
             )
             return
 
@@ -39,8 +39,8 @@ def _ends_of(url: str) -> Iterator[str]:
 
 
 def _remote_ends(pid: int) -> Iterator[str]:
-    """Return where a process and its children are connected to, as the kernel writes it."""
-    with suppress(OSError):  # it ended, or this system has no /proc
+    """Return the remote addresses of a process and its children, in the kernel's notation."""
+    with suppress(OSError):  # because it ended, or this system has no /proc
         place = _PROC / str(pid)
         sockets = {str(fd.readlink()) for fd in (place / "fd").iterdir()}
         for table in ("tcp", "tcp6"):

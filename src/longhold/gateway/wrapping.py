@@ -26,7 +26,7 @@ from longhold.gateway.server import GatewayOptions, running
 from longhold.gateway.unmanaged import name_unmanaged
 
 CONFIGURED = ("claude", "codex", "pi")
-"""Clients that are told the gateway's address in their own way. When the user logs in, they do not use it."""
+"""Clients that `wrap` configures. They are not watched, because logins go to the provider."""
 MODELS = "models.json"
 NOT_FOUND = 127
 SIGNALLED = 128
@@ -57,10 +57,9 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def pi_directory(url: str, own: Path) -> Iterator[str]:
-    """Make a directory of pi's settings that names the gateway, as pi reads no variable for it.
-
-    All of it but `models.json` are links to the user's own. What pi creates or replaces in it
-    becomes the user's own when pi ends.
+    """Make a directory of pi's settings that names the gateway, because pi reads no variable for
+    it. Everything but `models.json` is a link to the user's own settings. Files that pi creates or
+    replaces there are moved to the user's settings when pi ends.
     """
     (own / "sessions").mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="longhold-pi-") as made:
@@ -112,7 +111,7 @@ def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list
 
 
 def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
-    """Run a command behind a gateway that ends with it. Changes no setting of the client."""
+    """Run a command behind a gateway that stops with it. No setting of the client changes."""
     if not command:
         raise ConfigError("no command to wrap; give one, as in `longhold wrap claude`")
     has_history = has_history and find_spec("mcp") is not None
@@ -148,7 +147,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watched: Sequen
             given = (child.pid, Path(command[0]).name, watched, is_over)
             Thread(target=name_unmanaged, args=given, daemon=True).start()
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        if asked:  # SIGTERM came before the child existed
+        if asked:  # because SIGTERM came before the child existed
             child.terminate()
         status = child.wait()
     except OSError as error:

@@ -1,7 +1,7 @@
 """Check a program's arguments before anything is recorded.
 
 The provider would reject a bad block with every later request. Dictionaries, SDK objects, tuples
-and subclasses of `str` are accepted; plain JSON is recorded.
+and subclasses of `str` are accepted and recorded as plain JSON.
 """
 
 import math
@@ -41,12 +41,12 @@ class Dumpable(Protocol):
 
 
 MessageLike: TypeAlias = Mapping[str, object] | Dumpable
-"""A message, a block or a tool definition: a dictionary, an SDK's typed one, or its object."""
+"""A message, a block or a tool definition: a dictionary, a typed dictionary, or an SDK object."""
 ContentLike: TypeAlias = str | Iterable[str | MessageLike | Block]
 
 
 def _to_plain(value: object, argument: str) -> Json:
-    """Convert a value to plain JSON, or raise with the path of the offending part."""
+    """Convert a value to plain JSON, or raise an error with the path of the invalid part."""
     match value:
         case None | bool():
             return value
@@ -154,7 +154,7 @@ def check_result(output: object, argument: str) -> ResultContent:
     """Return a tool's output. Empty output is allowed; None is probably a forgotten return."""
     raw = _to_plain(output, argument)
     if raw is None:
-        raise InvalidArgument(argument, "None is not a result; give text, '' for an empty one")
+        raise InvalidArgument(argument, "None is not a result; give text, or '' if it is empty")
     if isinstance(raw, dict):
         raw = [raw] if isinstance(raw.get("type"), str) else raw
     content = result_content_from_wire(raw)
@@ -183,7 +183,7 @@ def check_options(options: object) -> JsonObject:
     found = to_plain_object(options, "options") if options is not None else {}
     if taken := sorted(_RESERVED & set(found)):
         raise InvalidArgument(
-            "options", f"{', '.join(taken)} is the session's; use the argument of that name"
+            "options", f"{', '.join(taken)} is set by the session; use the argument of that name"
         )
     if taken := sorted(_LIMITS & set(found)):
         raise InvalidArgument("options", f"{', '.join(taken)} is given as max_tokens=")
@@ -205,7 +205,7 @@ def check_names(given: Mapping[str, object], *, without: Sequence[str] = ()) -> 
 def check_model(model: object) -> str:
     if not isinstance(model, str) or not model.strip():
         raise InvalidArgument(
-            "model", f"{model!r} is not a model's name; give one as the API takes it"
+            "model", f"{model!r} is not a model name; give one that the API accepts"
         )
     return str.__str__(model)
 

@@ -36,7 +36,7 @@ class CompactedMessages:
     """A list of messages and how it was compacted."""
 
     messages: list[JsonObject]
-    """To send instead, in the dialect of the input."""
+    """The messages to send instead, in the dialect of the input."""
     by: Literal["model", "digest"] | None
     """Who wrote the summary; None if the list is unchanged."""
     before_tokens: int
@@ -102,7 +102,7 @@ async def compact(
 def _open_paper(
     messages: list[JsonObject], dialect: Dialect, settings: Settings, client: object, model: str
 ) -> Iterator[Session]:
-    whole = replace(settings, spill=replace(settings.spill, on=False))  # results stay in the list
+    whole = replace(settings, spill=replace(settings.spill, on=False))  # keeps all results
     with open_scratch([], whole, client=client, model=model) as paper:
         program = Program(paper._engine)
         program.configure(Wishes(dialect=dialect))
@@ -125,7 +125,7 @@ async def _compact_paper(
 def _compact_request(
     paper: Session, keep: int, focus: str, *, by_model: bool
 ) -> CompactRequest | None:
-    """Choose the part to cover; None if everything is to be kept."""
+    """Choose the part that the summary covers, or None if everything must be kept."""
     view = paper.view
     if keep <= 0:
         return manual_request(focus, by_model=by_model)

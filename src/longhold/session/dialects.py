@@ -32,7 +32,7 @@ from longhold.errors import InvalidArgument
 from longhold.session.arguments import check_block, check_content
 
 KEY_BYTES = 12
-"""Long enough that two messages of one conversation do not collide."""
+"""Long enough that no two messages of one conversation collide."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -41,7 +41,7 @@ _encoder = msgspec.json.Encoder(order="sorted")
 class Heard:
     role: Speaker
     content: Content
-    """Tool results are among the user's blocks, whatever the dialect."""
+    """In every dialect, tool results are among the user's blocks."""
 
     @property
     def key(self) -> str:
@@ -76,7 +76,7 @@ def _strip_block(block: Block) -> JsonObject:
 class Dialect:
     name: DialectName
     hear: Callable[[JsonObject, str], Heard]
-    """Reads one message. The second argument names it in errors."""
+    """Reads one message. The second argument is its name in errors."""
     tool: Callable[[JsonObject], JsonObject]
 
 
@@ -99,7 +99,7 @@ def render_request(
 
 
 def chosen_dialect(said: str | None, client: object, able: Capabilities) -> DialectName | None:
-    """Return the requested dialect, else the client's, else that of the model's family."""
+    """Return the requested dialect, or else the client's, or else that of the model's family."""
     if said:
         return dialect_named(said).name
     if client is not None and (found := dialect_of(client)):
@@ -178,7 +178,7 @@ def _simplify(block: Block) -> Block:
 
 
 def _write_out(block: Block) -> Block:
-    """Convert blocks that a result cannot hold to text, as the log does."""
+    """Convert blocks that a result cannot contain to text, as the log does."""
     if not isinstance(block, ToolResult) or isinstance(block.content, str):
         return block
     return structs.replace(block, content=to_spoken(block.content))

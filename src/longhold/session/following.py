@@ -1,9 +1,9 @@
 """Follow a caller's list of messages: recognise known messages and record new ones.
 
-A longer list is appended. Neighbours of one role that were joined or split are still known. A list
-that its owner cut, edited or compacted is rewound to the last unchanged message; the log keeps
-everything. Messages seen in this process are compared by value, because that is much faster than
-hashing.
+New messages are appended. Neighbouring messages of one role that were joined or split are still
+recognised. If the owner cut, edited or compacted the list, the session is rewound to the last
+unchanged message, and the log keeps everything. Messages seen in this process are compared by
+value, because that is much faster than hashing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,7 +29,7 @@ Reason: TypeAlias = Literal["shorter", "edited", "compacted", "replaced"]
 
 WHY: dict[Reason, str] = {
     "shorter": "the program's list of messages is shorter than before",
-    "edited": "the program changed messages it had given before",
+    "edited": "the program changed earlier messages",
     "compacted": "the program compacted its own list of messages",
     "replaced": "the program began another list of messages",
 }
@@ -199,9 +199,8 @@ class Following:
         return kept + len(grouped), more
 
     def _find_cut(self, read: "_Reading", kept: int, more: Heard | None, *, is_whole: bool) -> int:
-        """Find the last known message at which the conversation can be cut.
-
-        Every later result has its call in the view or in a later message.
+        """Find the last known message at which the conversation can be cut, so that every later
+        result has its call in the view or in a later message.
         """
         view, known = self._engine.view, self.known
         while True:
@@ -235,8 +234,8 @@ class Following:
     def _append_messages(self, heard: Sequence[Heard]) -> list[int]:
         """Append messages after the known ones. Return the last entry of each.
 
-        A settled answer or a recorded result is already in the log when the list brings it, and is
-        recognised. Entries that the list does not have were discarded by the caller.
+        An answer or a result may already be in the log when it appears in the list. It is then
+        recognised. If the list lacks such an entry, the caller discarded it.
         """
         view = self._engine.view
         last = self.known.ends[-1] if self.known.ends else 0
@@ -244,7 +243,7 @@ class Following:
         waiting = [
             entry
             for entry in _list_pending(view.history, last, view.in_force.dead)
-            # The owner of the list does not know about placeholders for results.
+            # Placeholders for results are not in the owner's list.
             if not isinstance(entry, Ran)
             or not is_repair(entry)
             or self._given_id(entry.tool_use_id) in brought
@@ -309,7 +308,7 @@ def _runs(heard: Sequence[Heard]) -> Iterator[list[Heard]]:
 
 
 def _count_joined(one: Heard, keys: Sequence[str]) -> tuple[int, Heard]:
-    """Count the known messages that a message begins with. Return its other blocks, too."""
+    """Count the known messages with which a message begins. Also return its other blocks."""
     count, start = 0, 0
     while count < len(keys):
         ends = range(start + 1, len(one.content) + 1)
@@ -359,7 +358,7 @@ def _list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int])
 def _match_waiting(
     run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
 ) -> tuple[int, list[Given]] | None:
-    """Match a message or an answer's pieces. Return its last entry and the rest, or None."""
+    """Match a message or an answer's pieces. Return the last matching entry and the rest."""
     if run[0].role == "assistant":
         return _matched_answer([block for one in run for block in one.content], waiting, given_id)
     [one] = run
@@ -400,7 +399,7 @@ def _matched_answer(
 def _essence(
     content: Iterable[object], given_id: Callable[[str], str]
 ) -> tuple[str, list[tuple[str, str, JsonObject]]]:
-    """Reduce an answer to the parts every caller returns: its words and its calls."""
+    """Reduce an answer to the parts that every caller returns: its words and its calls."""
     blocks = list(content)
     words = "".join(block.text for block in blocks if isinstance(block, Text))
     calls = [

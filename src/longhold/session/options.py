@@ -1,4 +1,4 @@
-"""What programs may choose when they open or resume a session, and how a failed call is retried."""
+"""Options for opening or resuming a session, and the recovery from failed calls."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -29,13 +29,13 @@ class SessionOptions(TypedDict, total=False):
     """
 
     max_tokens: int | None
-    """The output limit per answer; 0 chooses a default."""
+    """The output limit per answer. 0 chooses a default."""
     window: int | None
-    """The model's window in tokens; 0 uses the table or asks the server."""
+    """The model's window in tokens. 0 looks it up in the table or asks the server."""
     dialect: DialectName | None
     """The API that requests are written for; by default that of the client, or of the model."""
     history: bool | None
-    """Add a tool that finds content which left the view."""
+    """Add a tool that opens content that left the view."""
     memory: bool | None
     """Add memory across sessions."""
     options: Mapping[str, object] | None
@@ -79,7 +79,7 @@ class Recovery:
     def reset(self) -> None:
         self._backoff = Backoff()
         self._has_recovered = False
-        """An overflow was recovered from in this turn. A second one is raised."""
+        """True after an overflow in this turn. A second overflow is raised."""
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
         """Return once the call can be retried, or raise if nothing helps."""

@@ -1,7 +1,7 @@
-"""Longhold's own model calls in a program's session: through its client, or through its own call.
+"""Overhead calls in a program's session: through its client, or through its own call function.
 
 A framework renders requests in its own way, so a fork that Longhold renders reads nothing from the
-provider's cache. While a framework's call is prepared, its forks are sent the way it sends.
+provider's cache. So while a framework's call is prepared, forks are sent through the framework.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +32,7 @@ class OwnCalls:
         self._send: Send | None = None
 
     def through(self, send: Send | None) -> AbstractAsyncContextManager[None]:
-        """Send forks of the conversation through `send` meanwhile."""
+        """Send forks of the conversation through `send` inside this context."""
 
         @asynccontextmanager
         async def sending() -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Preview a compaction: sizes, prices, losses, survival, and natural places to cut.
+"""Preview a compaction: sizes, prices, lost and surviving content, and good places to split.
 
 It changes nothing and calls no model.
 """
@@ -19,7 +19,7 @@ from longhold.core.view.items import Item, Round, Spoken
 from longhold.session.session import Session
 
 SEAMS = 5
-"""More would no longer be a suggestion."""
+"""How many places to suggest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ class Preview:
     before_tokens: int
     after_tokens: int
     unseen_tokens: int
-    """Included in both: tokens of the prompt and tools, which the history lacks."""
+    """Tokens of the system prompt and tools, if the history lacks them. Both sizes include them."""
     restored_tokens: int
     by: str
     names: int
-    """The number of recently used exact names; `survived` is the share still there."""
+    """The number of recently used exact names. `survived` is the share that remains."""
     survived: float
     gone: Gone
     price: Price | None
@@ -80,7 +80,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     survival = draft.composed.survival
     return Preview(
         covered=len(covered),
-        first=segment.items[0].order,  # for a summary, the first message it replaces
+        first=segment.items[0].order,  # of a summary, the first message that it replaces
         last=segment.last,
         kept=len(view.items) - len(covered),
         before_tokens=before,

@@ -111,7 +111,7 @@ def settings_of(log: OpenLog) -> Settings:
 
 
 def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
-    """Apply a program's settings over those from files, ignoring names unknown to this version."""
+    """Apply a program's settings over those from files. Names that are unknown now are ignored."""
     groups: dict[str, Any] = {}
     for group, values in said.items():
         current = getattr(base, group, None)
@@ -145,7 +145,7 @@ def memory_over(
         unasked=None,
         background=background,
         notify=notify,
-        caller="chat",  # the program asked for memory, so the defaults of a chat apply
+        caller="chat",  # because the program asked for memory, the defaults of a chat apply
         clock=clock,
     )
 
@@ -246,7 +246,7 @@ class Program:
         old = self._engine.frame
         sections = self._sections(_drop_ours(old.sections) if system is None else system)
         new = old.tools if tools is None else tools
-        # Tools are sent sorted by name, so their order changes nothing.
+        # Tools are sent sorted by name, so their order does not matter.
         if sections != old.sections or _sort_tools(new) != _sort_tools(old.tools):
             changed = structs.replace(old, sections=sections, rests_on=())
             self._engine.record(replace_tools(changed, new))
@@ -298,9 +298,8 @@ class Program:
     def take_up(
         self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
     ) -> list[str]:
-        """Repair the state that a dead process left and apply new choices. Return lines for the user.
-
-        A followed list brings the results of open calls itself.
+        """Repair the state that a dead process left and apply new choices. Return lines for the
+        user. If a list is followed, the results of open calls are in the list.
         """
         engine, had_memory = self._engine, self.configuration.memory
         follows = any(isinstance(entry, Followed) for entry in engine.view.history)
@@ -401,11 +400,11 @@ def _drop_ours(sections: Sequence[Section]) -> tuple[Section, ...]:
 
 
 def retraction(view: View, n: object) -> Rewound | Snipped:
-    """Plan the removal of the n-th last message. The last one is removed by a rewind."""
+    """Plan the removal of the n-th last message. A rewind removes the last message."""
     items = view.items
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(items):
         raise NotInHistory(f"there are {len(items)} messages to retract, not {n!r}")
-    item, why = items[-n], "taken back by the program"
+    item, why = items[-n], "retracted by the program"
     if n == 1 and item.id == item.order:
         return Rewound(after=item.order - 1, reason="retracted", why=why)
     return Snipped(targets=(item.id,), why=why)
@@ -427,7 +426,7 @@ def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
 
 
 def newest_in(store: Store, directory: Path) -> str:
-    """Return the newest session of this directory, never of another one."""
+    """Return the newest session of exactly this directory."""
     here = store.sessions(directory)
     if not here:
         raise SessionNotFound(f"{directory} has no session; give the id of one")
@@ -435,7 +434,7 @@ def newest_in(store: Store, directory: Path) -> str:
 
 
 def open_log(store: Store, id: str, directory: Path) -> OpenLog:
-    """Open the session with exactly this id. A longer id with this prefix may be another user's."""
+    """Open the session with exactly this id. A longer id may belong to another user."""
     return store.open(newest_in(store, directory) if id == "newest" else id)
 
 

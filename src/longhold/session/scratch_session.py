@@ -62,7 +62,7 @@ def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
     wanted = recent_names(material.segment.items, material.ledger.open_texts())
     composed = Composed(
         text=text,
-        survival=check_survival(text, wanted, budget_tokens=0),  # add nothing to a person's text
+        survival=check_survival(text, wanted, budget_tokens=0),  # adds nothing to the text
     )
     return replace(draft, composed=composed, is_edited=True)
 

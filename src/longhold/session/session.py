@@ -290,7 +290,7 @@ class Session:
         try:
             return cls.open(model, id=id, **options)
         except SessionExists:
-            pass  # outside of the handler, so that an error of `resume` is not chained
+            pass  # outside the handler, so that an error of `resume` is not chained
         known = {name: one for name, one in options.items() if name not in ("options", "source")}
         session = cls.resume(id, **cast(OpenOptions, known))
         if session.model != model and model:
@@ -301,19 +301,19 @@ class Session:
     async def aopen(
         cls, model: str, *, id: str | None = None, **options: Unpack[OpenOptions]
     ) -> Self:
-        """`open` without blocking the event loop, which waits for disks and databases."""
+        """Like `open`, but without blocking the event loop while disks and databases work."""
         return await open_in_thread(partial(cls.open, model, id=id, **options))
 
     @classmethod
     async def aresume(cls, id: str = "newest", **options: Unpack[OpenOptions]) -> Self:
-        """`resume` without blocking the event loop."""
+        """Like `resume`, but without blocking the event loop."""
         return await open_in_thread(partial(cls.resume, id, **options))
 
     @classmethod
     async def aopen_or_resume(
         cls, id: str, model: str, *, wait_seconds: float = 0, **options: Unpack[OpenOptions]
     ) -> Self:
-        """`open_or_resume` that waits, up to a limit, while another process has the session."""
+        """Like `open_or_resume`, but waits up to a limit while another process has the session."""
         until, pause = time.monotonic() + wait_seconds, 0.01
         while True:
             try:
@@ -335,7 +335,7 @@ class Session:
 
     @property
     def is_answered(self) -> bool:
-        """True if there is nothing to send: the last message is the model's, without calls."""
+        """True if there is nothing to send: the last message is the model's and has no calls."""
         return self._engine.is_answered()
 
     @property
@@ -390,7 +390,7 @@ class Session:
 
     @asynccontextmanager
     async def arunning(self, id: str) -> AsyncIterator[None]:
-        """`running` without blocking the event loop: the mark is stored before the tool runs."""
+        """Like `running`, but without blocking the event loop while the mark is stored."""
         self._check_open()
         self._engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
         await self._engine.log.wait_for_commit()
@@ -407,7 +407,7 @@ class Session:
         self._check_open()
         plan = retraction(self.view, n)
         if isinstance(plan, Snipped) and self.open_calls:
-            self._engine.repair("the program took the message back")  # an open round stays
+            self._engine.repair("the program retracted the message")  # because an open round stays
         self._engine.record(plan)
 
     def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
@@ -430,7 +430,7 @@ class Session:
         return found if isinstance(found, str) else [block_to_wire(block) for block in found]
 
     async def prepare(self) -> Request:
-        """Free space if that is due, and return the arguments of the next call."""
+        """Free space if necessary, and return the arguments of the next call."""
         self._check_open()
         async with self._lock:
             if self.is_answered:
@@ -451,7 +451,7 @@ class Session:
         A list that its owner cut, edited or compacted is followed from the last unchanged message.
         `system` and `tools` keep their previous values if not given. With `abandons`, calls without
         a result in the list are abandoned instead of refused. `send` sends a request as the program
-        sends its own: a summary that is due is asked through it and reads the program's cache.
+        does. Longhold uses it for a summary, which then reads the program's cache.
         """
         self._check_open()
         async with self._lock:
@@ -528,7 +528,7 @@ class Session:
     def pin(self, *numbers: int, off: bool = False) -> None:
         """Keep messages word for word through every compaction, or with `off` no longer.
 
-        A message that was compacted away comes back at the end of the view.
+        If a message was compacted, it returns at the end of the view.
         """
         # Imported here because it loads the history tool.
         from longhold.core.turn.pin import pin, unpin
@@ -559,9 +559,8 @@ class Session:
                 self._engine.close()
 
     async def aclose(self) -> None:
-        """Let memory jobs finish, up to a minute, and close. `async with` does it.
-
-        The event loop is not blocked, also while a database is away.
+        """Let memory jobs finish, up to a minute, and close. `async with` calls this. It does not
+        block the event loop, even while a database is unavailable.
         """
         if not self._engine.log.is_open:
             return

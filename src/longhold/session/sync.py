@@ -59,12 +59,12 @@ class _Bridge:
         self._runner = self._beside = None
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # its thread has ended, perhaps with the whole program
+        with suppress(RuntimeError):  # because its thread has ended, perhaps with the whole program
             self.close()
 
 
 class _Local(threading.local):
-    """Holds a bridge per thread: its `__init__` runs once in every thread that uses it."""
+    """Holds a bridge per thread, because its `__init__` runs once in every thread that uses it."""
 
     def __init__(self) -> None:
         self.bridge = _Bridge()
@@ -85,7 +85,7 @@ def sync(
     if inspect.isawaitable(work):
         return _local.bridge.run(_await_result(work))
     if not isinstance(work, AsyncIterator):
-        raise TypeError(f"sync needs an awaitable, and a {type(work).__name__} is not")
+        raise TypeError(f"sync needs an awaitable, not a {type(work).__name__}")
     return _steps(work)
 
 

@@ -33,9 +33,9 @@ class DeclaredTool:
     kind: Kind = ""
     """Decides how results are treated."""
     clearable: bool | None = None
-    """Whether old results may be cleared. None follows the kind."""
+    """Whether old results may be cleared. None means that the kind decides."""
     limit_chars: int | None = None
-    """Longer results are shown as a preview. None follows the kind."""
+    """Longer results are shown as a preview. None means that the kind decides."""
 
 
 Tool: TypeAlias = DeclaredTool

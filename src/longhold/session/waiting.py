@@ -1,7 +1,6 @@
-"""Waiting in a session: for stores, in threads, and for the answer to its request.
-
-Opening and closing a session talk to disks and databases, which must not hold up other tasks of an
-event loop. A request belongs to one task until the log has its answer.
+"""Opens and closes sessions in threads, and tracks the pending request. Opening and closing use
+disks and databases, which must not block other tasks of an event loop. A request belongs to one
+task until the log has its answer.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ _Opened = TypeVar("_Opened", bound=_Closable)
 
 
 async def open_in_thread(open: Callable[[], _Opened]) -> _Opened:
-    """Open something in a thread. If the caller is cancelled, the session is closed as soon as it is open."""
+    """Open a session in a thread. If the caller is cancelled, the session is closed again."""
     work = asyncio.ensure_future(asyncio.to_thread(open))
     try:
         return await asyncio.shield(work)
@@ -44,7 +43,7 @@ async def close_engine(engine: Engine) -> None:
 
 
 class PendingRequest:
-    """The last request of a session, which its task has until the log has the answer."""
+    """The last request of a session. It belongs to one task until the log has the answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -74,7 +73,7 @@ class PendingRequest:
         return True
 
     def check_alone(self) -> None:
-        """Raise if another task that still runs has a request without an answer."""
+        """Raise an error if another running task has a request without an answer."""
         other = self._asker
         if other is None or other is asyncio.current_task() or other.done() or not self.is_out:
             return
@@ -84,7 +83,7 @@ class PendingRequest:
         )
 
     def check_expected(self, response_id: str) -> None:
-        """Raise for an answer that belongs to no request. The last answer may come again."""
+        """Raise for an answer that belongs to no request. The last answer may be repeated."""
         is_known = response_id and response_id == self._engine.view.response_id
         if not self.is_out and not is_known and self._engine.ends_with_answer():
             raise SessionBusy(

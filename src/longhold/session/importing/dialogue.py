@@ -1,4 +1,4 @@
-"""Turn the messages of a file, however broken, into valid paired entries.
+"""Turn the messages of a file, even damaged ones, into entries with paired calls and results.
 
 An answer in pieces becomes one round. A duplicate tool use id is renamed together with its result.
 Repairs are counted in the account.
@@ -44,7 +44,7 @@ class Dialogue:
     def spoken(
         self, message: JsonObject, number: int, content: Content, hidden_roles: Sequence[str]
     ) -> Iterator[AnyEntry]:
-        """Write a message of any role on the user's side. All but the user's are hidden."""
+        """Write a message of any role on the user's side. Messages of other roles are hidden."""
         role = message.get("role")
         if not isinstance(role, str):
             self._writer.account.malformed.append((number, "a message without a role"))
@@ -69,7 +69,7 @@ class Dialogue:
     def write_answer(
         self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
     ) -> Iterator[AnyEntry]:
-        """Write an answer. Without an id it continues the last answer if nothing came between."""
+        """Write an answer. Without an id, it continues an answer directly before it."""
         if more.get("usage") is None and self._is_empty(content):
             return
         self._first = self._first or self._writer.last + 1

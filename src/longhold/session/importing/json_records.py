@@ -1,7 +1,7 @@
 """Read JSON records, one per line or all in one document.
 
-Unreadable records are in the account with their line and the reason. Numbers are lines, or
-positions in the list for a single document.
+The account lists unreadable records with their line and the reason. Numbers are lines, or positions
+in the list for a single document.
 """
 
 import json
@@ -25,7 +25,7 @@ MOST_LEVELS = 200
 
 
 LARGEST_COUNT = 2**53
-"""Larger numbers are not counts, and some JSON readers cannot hold them."""
+"""Larger numbers are not counts, and some JSON decoders do not support them."""
 
 _first_value = json.JSONDecoder()
 """Reports where a value ends, which the faster decoder does not."""
@@ -38,7 +38,7 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""An escape in JSON. The group is half of a surrogate pair without its other half."""
+"""An escape in JSON. The group matches one half of a broken surrogate pair."""
 
 
 class UnreadableRecord(NamedTuple):
@@ -214,10 +214,10 @@ def _members(values: list[Json], account: ImportAccount) -> Numbered:
 def _read_joined(
     first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount
 ) -> MessageList:
-    """Read the lines as one document, or else as records of which the first is broken."""
+    """Read the lines as one document, or else as records with a damaged first record."""
     number, text = first
     whole = bytearray(text.rstrip(b"\n"))
-    for text in rest:  # one buffer, so that a large document is not held twice
+    for text in rest:  # one buffer, so that a large document is in memory only once
         whole += b"\n" + text.rstrip(b"\n")
     value = decode_record(whole, account)
     if _is_document(value):

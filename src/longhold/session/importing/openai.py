@@ -3,9 +3,9 @@
 On reading, leading system messages become the frame and later ones hidden messages. Old-style calls
 without ids get ids. Fields that the model never reads are dropped, except the id.
 
-On writing, content the format cannot hold is omitted and counted: thinking and its signatures,
-error flags of results, images and files in results, and files that are not base64 (replaced by a
-note). Content between the tool calls of an answer moves before them.
+On writing, content that the format does not support is omitted and counted: thinking and its
+signatures, error flags of results, images and files in results, and files that are not base64
+(replaced by a note). Content between the tool calls of an answer moves before them.
 """
 
 from collections import Counter, deque

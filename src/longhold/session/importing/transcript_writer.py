@@ -1,4 +1,4 @@
-"""Write an importer's entries, numbered, dated and measured, one by one for files of any size."""
+"""Write an importer's entries one by one, with numbers, times and measures."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from longhold.core.messages.usage import has_odd_counts
 from longhold.core.view.block_roles import to_answer, to_spoken
 
 NAME_CHARS = 200
-"""Of a model or a tool. No provider accepts longer ones."""
+"""Maximum length of a model's or tool's name. No provider accepts longer ones."""
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
@@ -53,7 +53,7 @@ class OfAnswer(TypedDict, total=False):
 
 
 class TranscriptWriter:
-    """`beside` are calls recorded in other files, such as those of sub-agents and summaries."""
+    """Writes entries. `beside` are calls in other files, such as those of sub-agents."""
 
     def __init__(self, beside: Sequence[Forked] = ()) -> None:
         self.account = ImportAccount()
