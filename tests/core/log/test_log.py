@@ -450,7 +450,7 @@ def test_an_interrupted_import_leaves_nothing(tmp_path, error):
 
 def test_a_whole_log_replaces_none(tmp_path):
     path = written(tmp_path / "s.jsonl", "one")
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="never overwritten"):
         write_log(path, HEADER, [Said(n=1, content=())])
     assert texts_in(path) == ["one"]
     assert names(tmp_path) == ["s.jsonl", "s.lock"]

@@ -179,7 +179,7 @@ def test_an_import_lies_with_its_project(store, project):
     assert store.add(header, [Said(n=1, content=(Text(text="one"),))]) == "imported"
     assert store.find("imported").path.parent == store.root / "projects" / slug(project)
     assert said_in(store, "imported") == ["one"]
-    with pytest.raises(StoreError, match="exists already"):
+    with pytest.raises(StoreError, match="never overwritten"):
         store.add(header, [])
 
 

@@ -197,7 +197,7 @@ def test_what_the_system_refuses_is_said_with_what_to_do(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
     try:
-        with pytest.raises(StoreError, match="may not grow further"):
+        with pytest.raises(StoreError, match="has reached its size limit"):
             write_private(tmp_path / "notes.md", "x" * 2_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

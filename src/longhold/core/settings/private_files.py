@@ -62,7 +62,7 @@ def store_error(path: Path, error: OSError) -> StoreError:
         errno.EROFS: "the disk is read-only; set LONGHOLD_HOME to a writable directory",
         errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
         errno.ENFILE: "the system has too many files open; close some and try again",
-        errno.EEXIST: "it already exists and is not overwritten; choose another id",
+        errno.EEXIST: "existing files are never overwritten; choose another id",
     }.get(error.errno or 0, "see the system's message")
     kind = SessionExists if error.errno == errno.EEXIST else StoreError
     return kind(f"{path}: {error.strerror or error}; {advice}")
