@@ -19,7 +19,7 @@ MEMORY_HEAD_LINES = 40
 """If a memory's head does not end within these lines, the text merely begins with dashes."""
 
 YAML_CHARS, YAML_BRACKETS = 32_768, 500
-"""Ten times a long definition with hooks and servers. Longer texts take seconds to parse."""
+"""Ten times the size of a long definition with hooks. Longer texts take seconds to parse."""
 
 JSON_VALUE_CHARS = 65_536
 """The size limit of a memory. Longer values are not decoded."""

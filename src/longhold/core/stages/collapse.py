@@ -294,7 +294,7 @@ def read_lines(text: str, count: int) -> dict[int, str]:
 
 
 def _has_failed(history: Sequence[AnyEntry]) -> bool:
-    """True if this failed since the user's last message. One attempt per turn is enough."""
+    """True if collapsing failed since the user's last message. One attempt per turn is enough."""
     for entry in reversed(history):
         if isinstance(entry, Failed | Withheld) and entry.what == WHAT:
             return True

@@ -1,7 +1,7 @@
 """Report a session's log entries to OpenTelemetry, if that is switched on.
 
-New entries are reported after each answer, so nothing waits for telemetry. An error ends telemetry
-for the session, with an entry. A call is a span from `Asked` to the end of its answer, a tool run
+New entries are reported after each answer, so nothing waits for telemetry. An error is logged and
+ends telemetry for the session. A call is a span from `Asked` to the end of its answer, a tool run
 from `Began` to `Ran`. Names follow the GenAI conventions where they exist.
 """
 
