@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -95,27 +95,6 @@ def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
 
 def _thinking_weight(item: Round) -> float:
     return weight(measure_content(block for block in item.content if is_thought(block)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Tool inputs and thinking that are cleared in addition to results."""
-
-    inputs: tuple[OldInput, ...] = ()
-    thinking: tuple[Round, ...] = ()
-    tokens: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.inputs or self.thinking)
-
-    @property
-    def described(self) -> str:
-        parts = []
-        if self.inputs:
-            parts.append(f"the inputs of {pluralize(len(self.inputs), 'old call')}")
-        if self.thinking:
-            parts.append(f"the thinking of {pluralize(len(self.thinking), 'earlier answer')}")
-        return f"{' and '.join(parts)}, about {self.tokens:,} tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +253,16 @@ class Clear:
     """The extra cost of the next call; negative if it is cheaper."""
     saves_usd: float = 0.0
     """How much cheaper each later call is."""
-    beside: Beside = field(default_factory=Beside)
+    inputs: tuple[OldInput, ...] = ()
+    thinking: tuple[Round, ...] = ()
+    beside_tokens: int = 0
+    """The size of these inputs and of this thinking."""
+
+    def describe_beside(self) -> str:
+        inputs = f"the inputs of {pluralize(len(self.inputs), 'old call')}"
+        thinking = f"the thinking of {pluralize(len(self.thinking), 'earlier answer')}"
+        parts = [*([inputs] if self.inputs else []), *([thinking] if self.thinking else [])]
+        return f"{' and '.join(parts)}, about {self.beside_tokens:,} tokens" if parts else ""
 
 
 def clear_stale(facts: ClearingFacts) -> Clear | str:
@@ -301,16 +289,16 @@ def clear_cold(facts: ClearingFacts) -> Clear | str:
     # The provider left these out of its own copy, but the text sent again still has them.
     hidden = facts.candidates.edited + facts.candidates.served
     taken = _add_free(hidden, facts.spared, facts)
-    beside = _choose_beside(facts, taken)
+    plan = _make_plan(facts, taken, "")
     if not taken:
-        if not facts.is_enough(beside.tokens, IDLE_LEAST_TOKENS):
+        if not facts.is_enough(plan.beside_tokens, IDLE_LEAST_TOKENS):
             return TOO_LITTLE
-        what, freed = f"cleared {beside.described},", beside.tokens
+        what, freed = f"cleared {plan.describe_beside()},", plan.beside_tokens
     else:
         what, freed = describe_batch(taken, facts), facts.freed_tokens(taken)
     saved = facts.write_usd(freed)
     why = f"{what} for free, as {facts.cold}{_format_saving('the next call', saved)}"
-    return _make_plan(facts, taken, why, -saved)
+    return replace(plan, why=why, cost_usd=-saved)
 
 
 def clear_edits(facts: ClearingFacts) -> Clear | str:
@@ -396,22 +384,26 @@ def _format_saving(what: str, usd: float) -> str:
 
 
 def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0.0) -> Clear:
-    """Plan a rewrite, including the inputs and thinking that it also removes."""
-    beside = _choose_beside(facts, batch)
-    saves = facts.read_usd(max(0, facts.freed_tokens(batch) + beside.tokens))
-    return Clear(batch=batch, why=why, cost_usd=cost_usd, saves_usd=saves, beside=beside)
+    """Plan a rewrite, including the inputs and thinking that it also removes.
 
-
-def _choose_beside(facts: ClearingFacts, batch: Batch) -> Beside:
-    """Choose inputs and thinking to clear with a plan, or alone if the cache is cold."""
+    If the cache is dead, these may be removed alone.
+    """
     rewritten, settings = () if facts.is_dead else batch.results, facts.settings.clear
-    # Only the part after the first rewritten result is written again; the rest is still cached.
+    # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
     start = min((one.order for one in rewritten), default=0)
-    inputs = facts.inputs() if settings.inputs else ()
-    taken = tuple(one for one in inputs if one.order >= start)
+    inputs = tuple(one for one in facts.inputs() if one.order >= start) if settings.inputs else ()
     thinking = tuple(facts.thinking()) if facts.is_dead and settings.thinking else ()
-    lighter = sum(one.weight for one in taken) + sum(map(_thinking_weight, thinking))
-    return Beside(inputs=taken, thinking=thinking, tokens=round(lighter * facts.scale))
+    lighter = sum(one.weight for one in inputs) + sum(map(_thinking_weight, thinking))
+    beside = round(lighter * facts.scale)
+    return Clear(
+        batch=batch,
+        why=why,
+        cost_usd=cost_usd,
+        saves_usd=facts.read_usd(max(0, facts.freed_tokens(batch) + beside)),
+        inputs=inputs,
+        thinking=thinking,
+        beside_tokens=beside,
+    )
 
 
 def spare_needed(facts: ClearingFacts) -> Batch:

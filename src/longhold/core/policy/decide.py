@@ -61,7 +61,6 @@ class HistoryFacts:
     """Ways that failed in this compaction, each with the reason."""
     no_answer: str = ""
     """Why no model answers at all."""
-    restores: bool = True
     covers: Callable[[], str] = lambda: ""
     """"" if there is history to summarise, else why not."""
     floor: Callable[[], list[Weight]] = list
@@ -129,8 +128,6 @@ class Wait(NamedTuple):
 class Compact(NamedTuple):
     way: Way
     why: str
-    restores: bool = True
-    """Files, plan and skills are shown again after the compaction."""
 
 
 class Refuse(NamedTuple):
@@ -345,21 +342,21 @@ def _compact_from_notes(s: Situation) -> Plan | str:
         return "the summary has special instructions"
     if s.trigger != "reactive" and not s.can_move():
         return BOUND
-    return Compact("notes", "the notes need no call", history.restores)
+    return Compact("notes", "the notes need no call")
 
 
 def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
     def judge(s: Situation) -> Plan | str:
         history = s.history()
         if way == "digest":
-            return Compact(way, "the digest needs no model", history.restores)
+            return Compact(way, "the digest needs no model")
         if not history.model:
             return ""
         if why := history.failed.get(way) or _find_model_obstacle(s, history):
             return why
         if way == "fork" and history.has_overflowed:
             return "the conversation is too long for a fork"
-        return Compact(way, "a model writes the summary", history.restores)
+        return Compact(way, "a model writes the summary")
 
     return judge
 

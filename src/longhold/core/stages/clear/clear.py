@@ -167,11 +167,9 @@ def expect_costs(
         lifetime=frame.lifetime,
     )
     listed = prices(engine.model) or UNPRICED
-    if frame.cached:
-        return CostModel(listed=listed, forecast=outlook, lifetime=frame.lifetime)
-    # Without a cache, a pause does not end the savings of clearing.
-    steady = replace(outlook, cold_share=0.0)
-    return CostModel(listed=listed.without_cache(), forecast=steady, lifetime=frame.lifetime)
+    if not frame.cached:  # a pause does not end the savings of clearing then
+        listed, outlook = listed.without_cache(), replace(outlook, cold_share=0.0)
+    return CostModel(listed=listed, forecast=outlook, lifetime=frame.lifetime)
 
 
 def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
@@ -338,7 +336,7 @@ class Clearing(Part):
 
     def _clear(self, engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> None:
         entry = make_cleared(engine, plan, decision)
-        if not entry.ids and not plan.beside:
+        if not entry.ids and not plan.describe_beside():
             return
         engine.record(entry)
         self._refused, self._has_cleared = 0.0, True
@@ -363,16 +361,16 @@ class Clearing(Part):
 
 def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> Cleared:
     """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
-    history, tool, beside = engine.view.history, _history_tool(engine), plan.beside
+    history, tool, beside = engine.view.history, _history_tool(engine), plan.describe_beside()
     made = [(result, *placeholder_of(result, history, tool)) for result in plan.batch.results]
     taken = [one for one in made if weight(one[2]) < one[0].weight]
-    also = f"; also {beside.described}" if beside and taken else ""
+    also = f"; also {beside}" if beside and taken else ""
     return Cleared(
         ids=tuple(result.id for result, _, _ in taken),
         texts=tuple(text for _, text, _ in taken),
         measures=tuple(measure for _, _, measure in taken),
-        inputs=tuple(one.short for one in beside.inputs),
-        thinking=tuple(item.id for item in beside.thinking),
+        inputs=tuple(one.short for one in plan.inputs),
+        thinking=tuple(item.id for item in plan.thinking),
         how=plan.how,
         inferred=plan.how == "server",
         # Every call repeats an edit, at the place where it was first sent.

@@ -137,7 +137,6 @@ class Compaction:
             model=self._ask is not None and settings.model and request.by_model,
             failed=attempt.failed,
             no_answer=attempt.no_answer,
-            restores=self._restores,
             covers=partial(_explain_empty, engine, request),
             floor=cache(lambda: floor(view, engine.make_weigher())),
             parts=lambda: weigh_parts(view, engine.make_weigher()),
@@ -249,7 +248,7 @@ class Compaction:
     ) -> CompactionDraft | None:
         """Make a draft in one way, or return None and record why it failed."""
         if plan.way == "notes":
-            return await self._make_from_notes(engine, plan, attempt)
+            return await self._make_from_notes(engine, attempt)
         await self._gather(engine, attempt)
         async with self._progress():
             request, before = attempt.request, attempt.before
@@ -316,13 +315,11 @@ class Compaction:
         is_manual = attempt.request.trigger == "manual"
         if is_manual:  # so that hooks do not run in vain
             check_gain(engine, trim(engine, draft, manner))
-        draft = replace(draft, restored=await self._restore(engine, material.segment, plan))
+        draft = replace(draft, restored=await self._restore(engine, material.segment))
         fit = await asyncio.to_thread(fit_draft, engine, draft, manner, attempt.bounds)
         return trim(engine, fit, manner) if is_manual else fit
 
-    async def _make_from_notes(
-        self, engine: Engine, plan: Compact, attempt: _Attempt
-    ) -> CompactionDraft | None:
+    async def _make_from_notes(self, engine: Engine, attempt: _Attempt) -> CompactionDraft | None:
         draft = await self._from_notes.draft(engine, attempt.manner, attempt.bounds)
         if draft is None:
             attempt.failed["notes"] = "the notes are unusable or leave too much"
@@ -332,7 +329,7 @@ class Compaction:
         if before.focus:
             attempt.failed["notes"] = "a hook has special instructions for the summary"
             return None
-        restored = await self._restore(engine, draft.material.segment, plan)
+        restored = await self._restore(engine, draft.material.segment)
         draft, aim = replace(draft, restored=restored), attempt.bounds.aim
         return await asyncio.to_thread(make_room, engine, draft, attempt.manner, aim)
 
@@ -342,9 +339,9 @@ class Compaction:
             raise Blocked(before.blocked)
         return before
 
-    async def _restore(self, engine: Engine, segment: Segment, plan: Compact) -> SpokenContent:
+    async def _restore(self, engine: Engine, segment: Segment) -> SpokenContent:
         try:
-            content = await self.hooks.restore(segment) if plan.restores else ()
+            content = await self.hooks.restore(segment) if self._restores else ()
             return (*content, *await self.hooks.greet())
         except FAILURES as error:
             engine.record(Failed(what="compact: restore", error=str(error)))

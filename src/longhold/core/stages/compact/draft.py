@@ -319,15 +319,15 @@ def sum_usage(entries: Sequence[AnyEntry]) -> Usage | None:
 def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "") -> str:
     """Describe a compaction in a line, with the reason if no model wrote the summary."""
     how = {
+        "person": "by hand",
         "digest": "from the log, without a model",
         "notes": "from the notes, without a call",
     }
-    way = how.get(draft.way, f"by a model ({draft.way})")
-    way = "by hand" if draft.is_edited else f"{way} ({why_not})" if why_not else way
-    share = draft.composed.survival.share
+    way = how.get(draft.by, f"by a model ({draft.way})")
+    way = f"{way} ({why_not})" if why_not and not draft.is_edited else way
     return (
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
-        f"about {after:,}; {share:.0%} of the names in use survive"
+        f"about {after:,}; {draft.composed.survival.share:.0%} of the names in use survive"
     )
 
 

@@ -128,7 +128,9 @@ def shorten_unread(engine: Engine, limit: int) -> str:
     found.sort(key=lambda result: -weigh(result.seen_measure))
     excess, texts = total - FITTING_SHARE * limit, dict[str, str]()
     for chars, result in product(UNREAD_CHARS, found):
-        id, text = result.tool_use_id, _shorten_result(text_of(result.content), chars)
+        id, whole = result.tool_use_id, text_of(result.content)
+        left = f"{max(0, len(whole) - chars):,} more characters do not fit into the context window"
+        text = f"{whole[:chars]}\n[{left}. Ask for less at a time.]"
         now = measure_result(texts[id]) if id in texts else result.seen_measure
         saved = weigh(now) - weigh(measure_result(text))
         if excess > 0 and saved > 0:
@@ -139,12 +141,6 @@ def shorten_unread(engine: Engine, limit: int) -> str:
     why = f"shortened {pluralize(len(texts), 'result')} that alone exceeded the window"
     record_shortened(engine, texts, why, "shorten")
     return why
-
-
-def _shorten_result(text: str, chars: int) -> str:
-    head = text[:chars]
-    left = f"{len(text) - len(head):,} more characters do not fit into the context window"
-    return f"{head}\n[{left}. Ask for less at a time.]"
 
 
 WAYS = frozenset({"provider", "fork", "direct", "pieces"})
