@@ -93,10 +93,6 @@ def old_thinking(view: View, vetoes: AbstractSet[int | str]) -> list[Round]:
     return [item for item in old if item.id not in vetoes and not view.is_pinned(item)]
 
 
-def _thinking_weight(item: Round) -> float:
-    return weight(measure_content(block for block in item.content if is_thought(block)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClearingFacts:
     """Facts before a call: the old results, the cache and the prices."""
@@ -393,7 +389,8 @@ def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0
     start = min((one.order for one in rewritten), default=0)
     inputs = tuple(one for one in facts.inputs() if one.order >= start) if settings.inputs else ()
     thinking = tuple(facts.thinking()) if facts.is_dead and settings.thinking else ()
-    lighter = sum(one.weight for one in inputs) + sum(map(_thinking_weight, thinking))
+    thoughts = (block for item in thinking for block in item.content if is_thought(block))
+    lighter = sum(one.weight for one in inputs) + weight(measure_content(thoughts))
     beside = round(lighter * facts.scale)
     return Clear(
         batch=batch,

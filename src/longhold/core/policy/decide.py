@@ -42,10 +42,6 @@ BOUND = "thinking is bound to the sent messages"
 REFILLED = "the window was refilled again and again"
 
 
-def _nothing(*_: object) -> Any:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFacts:
     """The facts that a compaction needs."""
@@ -91,7 +87,7 @@ class Situation:
     """The running tool loop has thinking that is bound to the sent messages."""
     oversized: Callable[[bool], Sequence[tuple[Any, str]]] = lambda together: ()
     """Unsent results over their own limit or that of their message, each with the reason."""
-    marked: Callable[[], Snipped | None] = _nothing
+    marked: Callable[[], Snipped | None] = lambda: None
     """Messages that were marked as dropped and may be removed."""
     has_edits: bool = False
     """The provider was asked to delete results in its cache."""

@@ -168,9 +168,6 @@ class Fullness(Struct, frozen=True, kw_only=True):
             used_tokens=used, margin=lambda: size.margin_tokens, window=window, aim_tokens=aim
         )
 
-    def __repr__(self) -> str:
-        return f"<Fullness: {self.used_tokens:,} of {self.window.limit_tokens:,} tokens>"
-
     @property
     def wait_tokens(self) -> int:
         """The size up to which something may delay a compaction that is due."""

@@ -401,7 +401,7 @@ class Engine:
         # A process that has just resumed has set no breakpoints, but the log records which were
         # sent.
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
-            self._markers.remember(found.cached, found.unmoved)
+            self._markers.remember(*found)
             return messages, len(messages)
         return messages, len(first) + self._wire.unmoved
 
@@ -421,7 +421,7 @@ class Engine:
         live = self.monitor.count_live(request, source=self._asked_as, names=names)
         if live is None:  # in a resumed session, the log shows what was sent
             prior = find_prior_cache(self.view, messages)
-            live = prior.unmoved if prior else 0
+            live = prior[1] if prior else 0
         items, ends = self.view.items, self.view.message_from
         if live <= opening or not items:
             return 0

@@ -161,7 +161,9 @@ def _cause(
     if over and by in ("", AFTER_EXPIRY):
         limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
         meanwhile = format_others(moved).replace("; also", "; meanwhile also", 1)
-        detail = f"the cache lasts {limit}, and the call came after {_span(seconds)}"
+        is_long = seconds >= 2 * seconds_of("1h")
+        span = f"{seconds / 3_600:.1f} hours" if is_long else f"{seconds / 60:.0f} minutes"
+        detail = f"the cache lasts {limit}, and the call came after {span}"
         return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
     # The request itself only grew, because the provider shortened its own copy.
     if first is None and SERVED in expected:
@@ -250,9 +252,3 @@ def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
 def _find_marked_block(fingerprint: Fingerprint, i: int) -> int:
     content = fingerprint.parts["messages"][i]["content"]
     return max(j for j, block in enumerate(content) if block.get("cache_control"))
-
-
-def _span(seconds: float) -> str:
-    if seconds < 2 * seconds_of("1h"):
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3_600:.1f} hours"

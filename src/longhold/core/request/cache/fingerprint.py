@@ -289,10 +289,13 @@ class Move:
 
 def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
     """List all changes in prefix order; breakpoints only if nothing else changed."""
+    both = before, after
+    tools = (_Blocks(one.tools, one.parts.get("tools") or ()) for one in both)
+    sections = (_Blocks(one.sections, system_blocks(one.parts)) for one in both)
     found = [
         _model(before, after),
-        _compare_blocks("tool", "tool", _list_tools(before), _list_tools(after)),
-        _compare_blocks("section", "system section", _list_sections(before), _list_sections(after)),
+        _compare_blocks("tool", "tool", *tools),
+        _compare_blocks("section", "system section", *sections),
         *_compare_options(before, after),
         _compare_names("beta", "beta header", before.betas, after.betas),
         _message(before, after),
@@ -329,14 +332,6 @@ class _Blocks(NamedTuple):
     def find(self, name: str) -> JsonObject:
         named = zip(self.hashes, self.blocks, strict=False)
         return next((dict(strip_marker(block)) for known, block in named if known == name), {})
-
-
-def _list_tools(fingerprint: Fingerprint) -> _Blocks:
-    return _Blocks(fingerprint.tools, fingerprint.parts.get("tools") or ())
-
-
-def _list_sections(fingerprint: Fingerprint) -> _Blocks:
-    return _Blocks(fingerprint.sections, system_blocks(fingerprint.parts))
 
 
 def _compare_blocks(what: What, label: str, before: _Blocks, after: _Blocks) -> Move | None:

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,7 +33,6 @@ from longhold.core.models.protocol import Request
 from longhold.core.request.cache.breaks import (
     ANNOUNCED,
     SERVED,
-    count_lost,
     find_break,
     find_undeclared,
     has_read,
@@ -179,8 +177,8 @@ def _compare_calls(
     source: str,
     diagnostics: JsonObject | None,
 ) -> CacheBroke | None:
-    if before is None or not count_lost(before.usage, call.usage):
-        return None  # the usual case, decided without reading entries
+    if before is None:
+        return None
     expected = list_announced(history[before.position : call.position])
     answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
     if any(is_shortened(answer.applied) for answer in answers):
@@ -236,13 +234,8 @@ def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
         del calls[next(iter(calls))]
 
 
-class PriorCache(NamedTuple):
-    cached: CachedPrefix
-    unmoved: int
-
-
-def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache | None:
-    """Return the part of the current messages that the last answered request cached."""
+def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> tuple[CachedPrefix, int] | None:
+    """Return what the last answered request cached, and how many messages are unchanged since."""
     asked = view.answered
     if asked is None or not asked.markers:
         return None
@@ -257,7 +250,7 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
         return None
     pairs = enumerate(zip(then, messages, strict=False))
     unmoved = next((i for i, (one, other) in pairs if one != other), len(then))
-    return PriorCache(CachedPrefix(place=place, message=then[place.message]), unmoved)
+    return CachedPrefix(place=place, message=then[place.message]), unmoved
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:

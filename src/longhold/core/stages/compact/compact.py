@@ -23,7 +23,6 @@ from longhold.core.policy.decide import (
     Refuse,
     Situation,
     SpaceDecision,
-    Trigger,
     Wait,
     Way,
     decide,
@@ -251,11 +250,9 @@ class Compaction:
             return await self._make_from_notes(engine, attempt)
         await self._gather(engine, attempt)
         async with self._progress():
-            request, before = attempt.request, attempt.before
-            before = attempt.before = before or await self._ask_hooks(
-                request.trigger, request.focus
-            )
-            attempt.focus = (engine.settings.compact.instructions, request.focus, *before.focus)
+            hinted = (await self._ask_hooks(attempt)).focus
+            standing = engine.settings.compact.instructions
+            attempt.focus = (standing, attempt.request.focus, *hinted)
             if plan.way == "digest":
                 said = [one.why for one in decision.lost if one.rule in MODEL_RULES]
                 return await self._fit(engine, plan, attempt, None, "".join(said[-1:]))
@@ -324,20 +321,19 @@ class Compaction:
         if draft is None:
             attempt.failed["notes"] = "the notes are unusable or leave too much"
             return None
-        request = attempt.request
-        attempt.before = before = await self._ask_hooks(request.trigger, request.focus)
-        if before.focus:
+        if (await self._ask_hooks(attempt)).focus:
             attempt.failed["notes"] = "a hook has special instructions for the summary"
             return None
         restored = await self._restore(engine, draft.material.segment)
         draft, aim = replace(draft, restored=restored), attempt.bounds.aim
         return await asyncio.to_thread(make_room, engine, draft, attempt.manner, aim)
 
-    async def _ask_hooks(self, trigger: Trigger, focus: str) -> Before:
-        before = await self.hooks.before(trigger, focus)
-        if before.blocked:
-            raise Blocked(before.blocked)
-        return before
+    async def _ask_hooks(self, attempt: _Attempt) -> Before:
+        request, known = attempt.request, attempt.before
+        attempt.before = known or await self.hooks.before(request.trigger, request.focus)
+        if attempt.before.blocked:
+            raise Blocked(attempt.before.blocked)
+        return attempt.before
 
     async def _restore(self, engine: Engine, segment: Segment) -> SpokenContent:
         try:

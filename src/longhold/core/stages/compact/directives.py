@@ -69,6 +69,11 @@ _STOP = frozenset(
     ]
 )
 
+_ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
+_WRAPPED = re.compile(r"\n(?=[a-z])")
+_REMARK = re.compile(
+    r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
+)
 LONGEST_CHARS = 1_500
 """A longer message contains a paste, whose words are not the user's."""
 
@@ -123,15 +128,6 @@ def clauses(text: str) -> list[str]:
     asked = sentences(_WRAPPED.sub(" ", text))
     parts = (part.strip() for sentence in asked for part in _ASKS.split(sentence))
     return [part for part in parts if find_stems(part) and not _REMARK.match(part)]
-
-
-_ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
-
-
-_WRAPPED = re.compile(r"\n(?=[a-z])")
-_REMARK = re.compile(
-    r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
-)
 
 
 def _stem(word: str) -> str:
@@ -222,7 +218,8 @@ class DirectiveLedger:
 
     def _cancel(self, cancelling: Cancelling, by: int) -> None:
         for target in self._find_meant(cancelling):
-            if cancelling.words and _is_part(cancelling, target.text):
+            asked = clauses(target.text) if cancelling.words else []
+            if len(asked) > 1 and not all(likeness(cancelling, each) for each in asked):
                 changed = replace(target, in_part=(*target.in_part, by))
             else:
                 state: DirectiveState = "replaced" if cancelling.is_replacing else "cancelled"
@@ -250,11 +247,6 @@ class DirectiveLedger:
         best = max((share for share, _ in alike), default=0.0)
         found = [each for share, each in alike if share == best >= ENOUGH]
         return found if best == 1 and len(cancelling.words) > 1 else found[-1:]
-
-
-def _is_part(cancelling: Cancelling, text: str) -> bool:
-    asked = clauses(text)
-    return len(asked) > 1 and not all(likeness(cancelling, each) for each in asked)
 
 
 _CLAIM = re.compile(

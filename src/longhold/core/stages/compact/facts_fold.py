@@ -50,7 +50,8 @@ class FactsFold:
             self._follow(history)
             first = self._first or next((item.order for item in self._view.items), 0)
             if not items or not first or items[0].order > first:
-                return self._apart(history, items)
+                facts = gather(history, items).mask_secrets(self._mask)
+                return KnownFacts(facts, DirectiveLedger().follow(facts.words(), self._directed))
             fresh = _fresh_order(items)
             if fresh < self._settled:  # a compaction was undone
                 self._begin()
@@ -96,10 +97,6 @@ class FactsFold:
         else:
             for entry in shown:
                 self._view.apply(entry)
-
-    def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
-        facts = gather(history, items).mask_secrets(self._mask)
-        return KnownFacts(facts, DirectiveLedger().follow(facts.words(), self._directed))
 
     def _carry_on(self, fresh: int) -> None:
         settled = self._slice_items(self._settled, fresh - 1)

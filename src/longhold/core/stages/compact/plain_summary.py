@@ -14,14 +14,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "new": ("new_string", "new_str", "new", "replace"),
     "content": ("content", "file_text", "text", "contents"),
 }
-
-
 REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
-
-
 QUOTE_CHARS = 400  # limit for each request in a summary, enough for its gist
-
-
 LINE_CHARS = 160  # limit for each tool result in a report
 
 

@@ -167,7 +167,6 @@ def is_broken(history: Sequence[AnyEntry], now: float) -> bool:
                 in_a_row, since, has_failed = in_a_row + 1, 0, False
             case Compacted(by="digest"):
                 since += 1
-    is_open = in_a_row >= FAILURES
     waited_seconds = abs(now - failed_at)  # a clock that was set back must not block retries
     has_waited = waited_seconds >= RETRY_SECONDS or since >= RETRY_COMPACTIONS
-    return is_open and not has_waited
+    return in_a_row >= FAILURES and not has_waited
