@@ -1,7 +1,7 @@
-"""What holds for every test: no network beyond this machine, a home of its own, quick hypotheses.
+"""Every test has no network beyond this machine, its own home, and few hypothesis examples.
 
-Recorded transcripts lie beside the repository, where there are any. A test that asks for
-`recorded` runs once for each of them and skips where there are none.
+Recorded transcripts, if any, are next to the repository. A test with the fixture `recorded` runs
+once for each of them, or is skipped.
 """
 
 import itertools

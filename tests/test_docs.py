@@ -1,4 +1,4 @@
-"""The pages say what is true now: examples run, commands parse, and what is named is there."""
+"""The documentation is correct: examples run, commands parse, and names exist."""
 
 import ast
 import asyncio

@@ -1,4 +1,4 @@
-"""The tree of exceptions is the one its module draws."""
+"""The tree of exceptions matches the one in its module."""
 
 import re
 

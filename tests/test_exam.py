@@ -1,4 +1,4 @@
-"""The examination: what nobody could answer scores nothing, what says everything scores all."""
+"""The exam: unanswerable questions score nothing, complete answers score fully."""
 
 import json
 import subprocess

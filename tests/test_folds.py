@@ -1,4 +1,4 @@
-"""Choosing a policy by fold: a project is in one fold only, and what is reported was not chosen on."""
+"""Choosing a policy by fold: a project is in one fold, and results are for other folds."""
 
 import sys
 from pathlib import Path

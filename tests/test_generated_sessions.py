@@ -1,4 +1,4 @@
-"""Generated sessions have the shape of recorded ones, and are what was asked for."""
+"""Generated sessions have the shape of recorded sessions and match their parameters."""
 
 import hashlib
 import itertools

@@ -1,4 +1,4 @@
-"""Tests depend on nothing of the machine they run on: its programs, its user, its network."""
+"""Tests do not depend on the machine: its programs, its user, its network."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The page of the peers says where they are better, and why a figure is missing."""
+"""The page on peers states where they are better, and why a figure is missing."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a release claims: one version, a changelog section for it, and metadata that says who may use it."""
+"""A release: one version, its changelog section, and complete metadata."""
 
 import re
 import tomllib

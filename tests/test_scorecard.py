@@ -1,4 +1,4 @@
-"""The scorecard's own judgement: what it reads, what it calls worse, and what it calls missed."""
+"""The scorecard: what it reads, and which figures count as worse or missed."""
 
 import json
 import os

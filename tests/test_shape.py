@@ -1,4 +1,4 @@
-"""The rules that a machine can check: sizes, names, layers, the public names, the import time."""
+"""Rules that a machine can check: sizes, names, layers, public names, import time."""
 
 import ast
 import importlib

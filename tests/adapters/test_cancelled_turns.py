@@ -1,4 +1,4 @@
-"""Turns that are cancelled at random points in every adapter: each conversation goes on."""
+"""Turns cancelled at random points in every adapter: each conversation can continue."""
 
 import asyncio
 import random

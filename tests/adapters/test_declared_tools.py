@@ -1,4 +1,4 @@
-"""What a program declares to an adapter: the kinds of its tools, and that it wants memory."""
+"""Declarations that a program makes to an adapter: the kinds of its tools, and memory."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sessions behind adapters: used by many calls, tasks and processes at once, and cancelled."""
+"""Sessions behind adapters: concurrent calls, tasks and processes, and cancellation."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""The agent put together: real tools in a real directory, permissions, hooks, resuming."""
+"""The whole agent: real tools in a real directory, permissions, hooks, resuming."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""An agent opened: its prompt, its instructions, and what comes in on the way."""
+"""Opening an agent: its prompt, its instructions, and later additions."""
 
 import json
 import subprocess

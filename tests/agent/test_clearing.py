@@ -1,4 +1,4 @@
-"""An agent whose old results are cleared: the file is read anew, and the user is told."""
+"""An agent with cleared results: it reads the file again, and the user is informed."""
 
 import time
 from dataclasses import replace

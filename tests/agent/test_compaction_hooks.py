@@ -1,4 +1,4 @@
-"""An agent's compactions: its hooks, its frame, its files, and what stopping it does."""
+"""Compactions of an agent: hooks, frame, files, and stopping."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Jobs on sessions: each is done once, by whichever process comes first, on either store."""
+"""Jobs on sessions: each is done once, by any process, in either store."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Lines for the user: at once where someone listens, kept otherwise."""
+"""Lines for the user: shown immediately if someone listens, otherwise kept."""
 
 from longhold.agent.user_notices import Notices
 

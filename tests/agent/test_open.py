@@ -1,4 +1,4 @@
-"""An agent as a program opens it: `Agent.open`."""
+"""`Agent.open`, as a program uses it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a session lets pass unasked: its rules, its mode, its hooks; what would be asked is denied."""
+"""Calls that a session allows without asking: by rules, mode and hooks. Others are denied."""
 
 import json
 from contextlib import asynccontextmanager

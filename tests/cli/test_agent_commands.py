@@ -1,4 +1,4 @@
-"""Working commands: the agent offline, the simulator for other clients."""
+"""Commands that run the agent offline, and the simulator for other clients."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A system prompt of the user's own, read from a file."""
+"""The user's own system prompt, read from a file."""
 
 import click
 import pytest

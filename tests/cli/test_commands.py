@@ -1,4 +1,4 @@
-"""The commands, with real files; as processes where a process is the point."""
+"""The commands, with real files, and as processes where that matters."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""`longhold compact`, `undo`, `redo` and `pin`, on sessions of ours and on files of others."""
+"""`longhold compact`, `undo`, `redo` and `pin`, on Longhold's sessions and other files."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""`longhold config`: look up and set; what a file says beside that stays."""
+"""`longhold config` reads and sets values; other content of the file stays."""
 
 import json
 from pathlib import Path

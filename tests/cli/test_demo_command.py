@@ -1,4 +1,4 @@
-"""The demo: what it claims is so, and it leaves nothing behind that was not asked for."""
+"""The demo: its claims are true, and it leaves no files behind."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`longhold memory dream` on a terminal: without a model, with one, tried, and when memory is off."""
+"""`longhold memory dream`: with and without a model, as a trial, and with memory off."""
 
 import json
 import subprocess

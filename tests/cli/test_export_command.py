@@ -1,4 +1,4 @@
-"""Exporting to a file: whole or not at all, and what could not be read is told."""
+"""Exporting to a file: all or nothing, with a report of unreadable parts."""
 
 import errno
 import json

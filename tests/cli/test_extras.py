@@ -1,4 +1,4 @@
-"""With any set of extras a command works or prints one line; the base package does the daily work."""
+"""With any set of extras, a command works or prints one line. The base does the daily work."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Importing under any name."""
+"""Importing a session under a given name."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`longhold inspect` and `longhold serve`: where pages go, what is left out, and how they end."""
+"""`longhold inspect` and `longhold serve`: where pages go, what they omit, how they end."""
 
 import json
 import re

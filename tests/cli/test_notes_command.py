@@ -1,4 +1,4 @@
-"""`longhold notes`, and where else people meet notes: the list, `explain`, coming back."""
+"""`longhold notes`, and notes in the session list, `explain` and resumed sessions."""
 
 import json
 

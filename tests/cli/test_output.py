@@ -1,4 +1,4 @@
-"""What reaches a terminal: nothing that steers it, whichever command prints it and wherever it came from."""
+"""Terminal output of every command contains no control sequences from outside text."""
 
 import ast
 import json

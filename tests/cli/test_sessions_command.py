@@ -1,4 +1,4 @@
-"""`longhold sessions`: what pruning removes, and what it leaves."""
+"""`longhold sessions`: what pruning removes and keeps."""
 
 import json
 import os

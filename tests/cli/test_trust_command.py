@@ -1,4 +1,4 @@
-"""`longhold trust`: imports that lead out of a project wait for a word, further down as well."""
+"""`longhold trust`: imports that lead out of a project need trust, nested imports too."""
 
 import json
 import subprocess

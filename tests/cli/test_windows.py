@@ -1,4 +1,4 @@
-"""The commands that read sessions work where Python has only what it has on Windows."""
+"""Commands that read sessions work with only those parts of Python that Windows has."""
 
 import json
 import os

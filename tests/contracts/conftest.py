@@ -1,9 +1,9 @@
-"""Contract suites for Longhold's seams, for its own implementations and for yours.
+"""Contract suites for Longhold's interfaces, for its own implementations and for yours.
 
     pytest tests/contracts --model echo/1 --tool WordCount --transcript plain=chat.txt
     pytest tests/core/stores/test_contract.py --store redis://localhost/7
 
-Without an option, a suite checks what Longhold ships.
+Without an option, a suite checks Longhold's own implementations.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The example package: found by its entry points, and held to the contracts."""
+"""The example plug-in: found by its entry points, and tested by the contract suites."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a provider promises: `longhold.core.models.protocol.Model`."""
+"""The contract of a provider: `longhold.core.models.protocol.Model`."""
 
 from longhold import Session
 from longhold.core.models.protocol import BlockFinished, Finished, Request, Started, collect

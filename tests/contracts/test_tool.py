@@ -1,4 +1,4 @@
-"""What a tool promises: `longhold.core.tools.protocol.Tool`."""
+"""The contract of a tool: `longhold.core.tools.protocol.Tool`."""
 
 import re
 

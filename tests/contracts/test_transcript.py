@@ -1,4 +1,4 @@
-"""What a transcript format promises: `longhold.insight.transcripts.formats.Format`."""
+"""The contract of a transcript format: `longhold.insight.transcripts.formats.Format`."""
 
 import json
 from pathlib import Path

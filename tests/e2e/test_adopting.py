@@ -1,4 +1,4 @@
-"""What services need, in short runs of the benchmarks that measure it at full length."""
+"""Short runs of the benchmarks about services."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Cache edits and agents, over HTTP: only the main agent edits, and resumed forks keep the edits."""
+"""Cache edits and agents, over HTTP: only the main agent edits, and forks keep the edits."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Work beside a conversation, over HTTP with the official SDK: it has a life of its own."""
+"""Background work over HTTP with the official SDK: independent of the conversation."""
 
 import asyncio
 import re

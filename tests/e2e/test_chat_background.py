@@ -1,4 +1,4 @@
-"""The chat in a real pseudo-terminal while others work: reports, jobs, leaving, going back."""
+"""The chat in a real pseudo-terminal with background work: reports, jobs, leaving, resuming."""
 
 import threading
 import time

@@ -1,5 +1,5 @@
-"""Clearing over HTTP with the official SDK: edits of the cache, clearing by the server, and what
-becomes of both when the cache dies, the session is resumed, or nobody listens."""
+"""Clearing over HTTP with the official SDK: cache edits, and clearing by the server, also after the
+cache expired, the session was resumed, or the provider ignored an edit."""
 
 import re
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""What leaves beside old results, over HTTP with the official SDK: long inputs and old thinking."""
+"""Clearing long inputs and old thinking with results, over HTTP with the official SDK."""
 
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Recorded sessions of other agents, compacted offline: a new file, and the old one as it was."""
+"""Other agents' sessions, compacted offline: a new file, with the old file unchanged."""
 
 import hashlib
 import json

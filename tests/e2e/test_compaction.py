@@ -1,4 +1,4 @@
-"""Compaction against the simulator, over HTTP with the official SDK: what is read, and that it goes on."""
+"""Compaction against the simulator, over HTTP with the official SDK: reads and later calls."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What the decisions about space do at the default settings: over HTTP, with the official SDKs."""
+"""Decisions about space at the default settings, over HTTP with the official SDKs."""
 
 import asyncio
 import random

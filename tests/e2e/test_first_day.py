@@ -1,4 +1,4 @@
-"""The first day of somebody who uses Claude Code: every id and number that is shown can be used."""
+"""The first day of a Claude Code user: every id and number shown can be used."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The first start without a key, in a real pseudo-terminal; and what plain `longhold` does."""
+"""The first start without a key, in a real pseudo-terminal, and plain `longhold`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A cloned repository does nothing by itself: everything here is executed, and leaves its mark if it worked."""
+"""A cloned repository runs nothing by itself: every trick here would leave a file."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Real clients with `longhold install` in them, unmodified, through a compaction of their own."""
+"""Real clients after `longhold install`, through one of their own compactions."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Compacting at the keyboard: a focus, a part, pins, a way out."""
+"""Compacting in the chat: with a focus, of a part, with pins, and cancelling."""
 
 import threading
 

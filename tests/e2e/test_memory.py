@@ -1,4 +1,4 @@
-"""Memory over HTTP, with the official SDK: what an extraction reads of its parent's prefix, and costs."""
+"""Memory over HTTP with the official SDK: cache reads and cost of an extraction."""
 
 import asyncio
 import subprocess

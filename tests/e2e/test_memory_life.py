@@ -1,4 +1,4 @@
-"""A developer's simulated week at the default settings: memory learns, and keeps the user's word."""
+"""A developer's simulated week at the default settings: memory learns and obeys the user."""
 
 import json
 import subprocess

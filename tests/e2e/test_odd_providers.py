@@ -1,4 +1,4 @@
-"""Providers that say odd things, over HTTP, and an agent that goes on working."""
+"""Providers with odd answers, over HTTP: the agent continues."""
 
 import asyncio
 from contextlib import asynccontextmanager

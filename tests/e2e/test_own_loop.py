@@ -1,4 +1,4 @@
-"""One's own loop with the official SDKs: the examples of docs/library.md, run as they stand."""
+"""A program's own loop with the official SDKs: the examples of docs/library.md, executed."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
 """An unmodified coding agent at work against the simulator: two turns, real tools, one cache.
 
-The client is installed from a package registry and run as a user runs it; only its address, its
-key and its home are ours. LONGHOLD_TEST_CLIENT names a binary to use instead of installing one.
+The client is installed from a package registry and run as a user runs it. Only its address, key and
+home are set by the test. LONGHOLD_TEST_CLIENT names a binary to use instead.
 """
 
 import json

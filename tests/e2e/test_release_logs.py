@@ -1,7 +1,7 @@
-"""Logs that earlier releases wrote are seen as they were then, and can be gone on with.
+"""Logs of earlier releases give the same view as then, and can be continued.
 
-Each is a real session of its release, cut short in the middle of a tool call, with directory names
-replaced and a few entries appended by the release's own code. The hashes were taken with it too.
+Each is a real session of its release, ended during a tool call, with directory names replaced and a
+few entries appended by the release's own code. The hashes are from the release too.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""An agent whose history is compacted goes on with its files before it."""
+"""After a compaction, an agent continues with its files restored."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""A session compacted with `compact --for`, resumed by the client it is for, unmodified.
+"""A session compacted with `compact --for`, resumed by that client, unmodified.
 
-The clients are looked for on the path and in LONGHOLD_TEST_CLIENTS; only their home and their
-address are ours. What answers finds one fact in what it is sent, which only the summary holds.
+The clients are searched on the path and in LONGHOLD_TEST_CLIENTS. Only their home and address are
+set by the test. The server checks the request for a fact that only the summary has.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""A session resumed by another process, hours later, in a repository that has moved on.
+"""A session resumed hours later by another process, in a repository that has changed.
 
-Two real processes run the command line with the real SDK against the simulator, through a
-proxy that keeps every body as it went over the wire. What the second process sends begins,
-byte for byte, with what the first had sent.
+Two real processes run the command line with the real SDK against the simulator, through a proxy
+that records every request body. The second process's request begins, byte for byte, with the
+first's.
 """
 
 import http.client

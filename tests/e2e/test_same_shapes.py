@@ -1,7 +1,7 @@
-"""llama.cpp's server and the simulator, asked the same by the same client, answer in one shape.
+"""llama.cpp's server and the simulator answer the same requests in the same shape.
 
-Two independent readings of the Messages API. Where llama.cpp departs from what is published,
-the departure stands below with its reason; any other difference, on either side, fails. The
+They are two independent implementations of the Messages API. Where llama.cpp departs from the
+published API, the departure is listed below with its reason. Any other difference fails. The
 weights are those in LONGHOLD_HOME (`local_model.install("smollm2")`).
 """
 

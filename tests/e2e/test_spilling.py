@@ -1,4 +1,4 @@
-"""A command that prints 200 KB, over the wire: the model gets a preview and reads on from disk."""
+"""A command that prints 200 KB: the model gets a preview and reads more from disk."""
 
 import re
 import sys

@@ -1,7 +1,7 @@
-"""The prompt does not move for a tool: what changes is said in messages, and the cache is read.
+"""Tool changes do not change the prompt: messages describe them, and the cache is read.
 
-Real MCP servers, the official SDK over HTTP, the simulator's cache. The scenario is the benchmark's,
-so that its figure and this promise are the same thing.
+Real MCP servers, the official SDK over HTTP, the simulator's cache. The scenario is the
+benchmark's, so that the test checks the same promise.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""What the user said survives compaction, whole, while the window can hold it: over HTTP, with the SDK."""
+"""The user's words survive compaction while the window can hold them, over HTTP."""
 
 import anthropic
 import pytest

@@ -1,4 +1,4 @@
-"""Gateways in front of a simulator that remembers what it was sent."""
+"""Gateways in front of a simulator that records its requests."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""When the last event of a stream is whole, however the stream is cut into chunks."""
+"""When the last event of a stream is complete, for any chunking."""
 
 import pytest
 from hypothesis import given

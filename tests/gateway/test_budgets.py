@@ -1,4 +1,4 @@
-"""A credential's daily budget holds however the requests are written."""
+"""A credential's daily budget holds for any form of requests."""
 
 import asyncio
 import json

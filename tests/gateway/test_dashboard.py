@@ -1,4 +1,4 @@
-"""The live page of a gateway: what its sessions cost, saved and lost sight of, and a way back."""
+"""The live page of a gateway: what sessions cost, saved and hid, and undo."""
 
 import os
 import re

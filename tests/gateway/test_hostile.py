@@ -1,4 +1,4 @@
-"""Clients that mean no good get an error, or pass as they are; nobody else is harmed."""
+"""Hostile clients get an error or pass unchanged, and harm nobody else."""
 
 import asyncio
 import gzip

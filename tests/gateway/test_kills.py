@@ -1,4 +1,4 @@
-"""A gateway that is killed again and again while its client works."""
+"""A gateway that is killed repeatedly while its client works."""
 
 import os
 import random

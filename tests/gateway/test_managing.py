@@ -1,4 +1,4 @@
-"""Unmodified clients through the gateway: what goes upstream instead, and that it stays so."""
+"""Unmodified clients through the gateway: the requests sent upstream, and their stability."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the gateway does not manage passes byte for byte; what fails of ours costs nobody a request."""
+"""Unmanaged requests pass byte for byte, and Longhold's failures cost no request."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a gateway says of its sessions while their calls are under way."""
+"""The gateway's figures about sessions during their calls."""
 
 import json
 

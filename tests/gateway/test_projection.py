@@ -1,4 +1,4 @@
-"""What is changed of a client's list: what its session decided, and nothing else."""
+"""Only the session's decisions change a client's list."""
 
 import openai
 import pytest

@@ -1,4 +1,4 @@
-"""One store, many writers: other gateways, other terminals, other tenants."""
+"""One store with many writers: other gateways, terminals and tenants."""
 
 import signal
 import threading

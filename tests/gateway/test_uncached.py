@@ -1,4 +1,4 @@
-"""Clients that mark nothing for the cache pay the full price of every prompt."""
+"""Clients without cache breakpoints pay the full price of every prompt."""
 
 import pytest
 

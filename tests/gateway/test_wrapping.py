@@ -1,4 +1,4 @@
-"""One command behind a gateway of its own."""
+"""One command behind its own gateway."""
 
 import json
 import os

@@ -1,8 +1,7 @@
 """Draws a log and the view folded from it, before and after a few entries, as a diff.
 
-Lines with `+` are there afterwards, lines with `-` were there before, all others are in both.
-Names that differ from run to run are put into plain ones, and what depends on the length of a
-path is written with a `~` in front.
+Lines with `+` are only in the later state, lines with `-` only in the earlier one. Names that
+differ from run to run are replaced, and figures that depend on the length of a path have a `~`.
 """
 
 import difflib

@@ -1,8 +1,8 @@
 """A real run for docs/architecture.md: an agent, the official SDK, HTTP, the simulator.
 
 A small project and four turns in a window of 15,000 tokens; then a compaction is undone, and the
-session is resumed as if the process had died while a tool ran. What comes out are the entries of
-the logs and the requests as they were on the wire.
+session is resumed as if the process had died while a tool ran. The output is the log entries and
+the requests as they were sent.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What `longhold compact` and its neighbours print, word for word; `make golden` writes it anew."""
+"""The exact output of `longhold compact` and related commands. `make golden` rewrites it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a model reads before and after a compaction, word for word; `make golden` writes it anew."""
+"""A model's exact input before and after a compaction. `make golden` rewrites it."""
 
 from pathlib import Path
 

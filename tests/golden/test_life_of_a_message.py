@@ -1,4 +1,4 @@
-"""docs/architecture.md shows what really happens; `make golden` draws it anew."""
+"""docs/architecture.md shows a real run. `make golden` redraws it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md shows real source; `make golden` copies it anew."""
+"""ARCHITECTURE.md shows real source. `make golden` copies it again."""
 
 import ast
 from pathlib import Path

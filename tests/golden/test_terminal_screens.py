@@ -1,4 +1,4 @@
-"""Screens of the chat as text, so that a reader sees what a user sees; `make golden` draws them anew."""
+"""Screens of the chat as text, as a user sees them. `make golden` redraws them."""
 
 import re
 import threading

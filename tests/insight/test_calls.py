@@ -1,4 +1,4 @@
-"""Every call by its usage, and what a log shows of why it was cold."""
+"""Every call by its usage, and why it missed the cache according to the log."""
 
 import pytest
 from msgspec import structs

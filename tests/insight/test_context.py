@@ -1,4 +1,4 @@
-"""What fills a window, told apart."""
+"""What fills a window, by kind."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a session was spent on."""
+"""What a session spent money on."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""A session told turn by turn."""
+"""A session described turn by turn."""
 
 import itertools
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The index of all sessions: only what changed is read, each call counts once, nothing is kept open."""
+"""The index of all sessions: only changes are read, and each call counts once."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`longhold mcp`, a real process, asked by the protocol's official client."""
+"""`longhold mcp` as a real process, called by the protocol's official client."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every call that a transcript records is paid for once: held against a second, naive reader."""
+"""Every call in a transcript is billed once, compared with a naive reader."""
 
 import gzip
 import json

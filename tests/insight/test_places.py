@@ -1,4 +1,4 @@
-"""Finding sessions in any directory: each file once, and nothing in it can stop the search."""
+"""Finding sessions in any directory: each file once, and no file stops the search."""
 
 import os
 import subprocess

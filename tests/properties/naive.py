@@ -1,8 +1,8 @@
-"""The fold a second time, as slow and as plain as it can be said.
+"""A second implementation of the fold, as simple as possible.
 
-Written from what the entries and the design promise, not from the view's code: a list of
-things in force, walked from the start for every question, nothing kept between questions.
-Where this and the view differ, one of them is wrong.
+Written from the documentation of the entries, not from the view's code. It walks a list of entries
+in force from the start for every question and keeps no state. Where this and the view differ, one
+of them is wrong.
 """
 
 from collections.abc import Iterable, Sequence

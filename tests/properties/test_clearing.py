@@ -1,4 +1,4 @@
-"""Clearing over arbitrary sessions: what holds before every call, whatever happened."""
+"""Clearing in arbitrary sessions: invariants before every call."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""Any sequence of lines opens: a legal view of what is left, and every damage reported."""
+"""Any sequence of lines opens to a valid view, and all damage is reported."""
 
 import random
 from pathlib import Path

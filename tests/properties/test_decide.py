@@ -1,4 +1,4 @@
-"""Any situation: the decision ends, and never removes what is protected or repeats itself."""
+"""In any situation the decision ends, repeats no step, and spares protected content."""
 
 import asyncio
 import tempfile

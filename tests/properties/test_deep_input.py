@@ -1,7 +1,7 @@
-"""Input that is nested or repeated beyond all reason: read or refused, in our words and in time.
+"""Extremely nested or repeated input is read or refused, with a typed error and in time.
 
-Whatever a repository, a hook, another agent or an importer hands us is small when people write it.
-Each reader gets every shape; what comes out is a value or an error that its callers expect.
+Input from repositories, hooks, agents and importers is small if people write it. Each reader gets
+every shape, and must return a value or raise an error that its callers expect.
 """
 
 import json

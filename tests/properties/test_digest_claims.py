@@ -1,4 +1,4 @@
-"""A digest claims nothing that the log does not support: how commands ended, what was changed, names."""
+"""A digest claims only what the log supports: outcomes, changes, names."""
 
 import re
 

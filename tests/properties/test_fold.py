@@ -1,4 +1,4 @@
-"""Folding: whichever way it is done, the view is the same, legal, and takes nothing away for good."""
+"""Folding: in any way, the view is the same and valid, and removes nothing permanently."""
 
 import msgspec
 from hypothesis import given

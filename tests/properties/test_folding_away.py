@@ -1,4 +1,4 @@
-"""Snip and collapse on any session: never more than before, never illegal, never twice."""
+"""Snip and collapse on any session: never larger, never invalid, never twice."""
 
 import asyncio
 import tempfile

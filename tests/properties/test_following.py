@@ -1,4 +1,4 @@
-"""A followed list, whatever its owner does to it: the view is that of a fresh import."""
+"""A followed list after any change by its owner: the view equals that of a new import."""
 
 import asyncio
 

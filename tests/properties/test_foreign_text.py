@@ -1,4 +1,4 @@
-"""Text that is not the user's, in any field of any format, is never shown as words of the user's or Longhold's own."""
+"""Outside text, in any field of any format, is never shown as the user's or Longhold's."""
 
 import io
 import json

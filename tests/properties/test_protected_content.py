@@ -1,4 +1,4 @@
-"""Whatever was said and done: a compaction never covers what the model has not answered yet."""
+"""A compaction never covers content that the model has not answered yet."""
 
 from hypothesis import given
 from hypothesis import strategies as st

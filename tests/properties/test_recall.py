@@ -1,4 +1,4 @@
-"""Nothing is lost: every result that left the view comes back through the History tool, exactly."""
+"""The History tool returns every result that left the view, exactly."""
 
 import asyncio
 import tempfile

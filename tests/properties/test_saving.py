@@ -1,4 +1,4 @@
-"""Saving and loading: byte for byte, and whatever is cut off a file, the rest is there."""
+"""Saving and loading: byte for byte, also for truncated files."""
 
 import tempfile
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Texts made to be slow are read in time; `benchmarks/slow_inputs.py` tries every reader on every shape."""
+"""Texts built to be slow are read in time. `benchmarks/slow_inputs.py` tests every reader."""
 
 import importlib.util
 import sys

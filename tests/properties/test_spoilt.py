@@ -1,4 +1,4 @@
-"""Transcripts with values of the wrong type anywhere in them: read by every format, kept, sent."""
+"""Transcripts with values of wrong types: read by every format, stored, and sent."""
 
 import copy
 import json

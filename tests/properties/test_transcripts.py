@@ -1,4 +1,4 @@
-"""Transcripts of any kind and in any state import to a view the API accepts, losing count of nothing."""
+"""Transcripts of any kind, even broken, import to a valid view, and skipped records are counted."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""The door of a session: what is wrong is said at once, with the argument's name; the rest works."""
+"""Arguments of a session: wrong ones are named immediately, and valid ones work."""
 
 import enum
 import json

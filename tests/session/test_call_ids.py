@@ -1,4 +1,4 @@
-"""Servers that give the calls of every answer the same ids."""
+"""Servers that reuse the same tool call ids in every answer."""
 
 from longhold import Session
 from longhold.core.messages import message_to_wire

@@ -1,4 +1,4 @@
-"""Turns that are cancelled anywhere: every conversation goes on, and the model hears the truth."""
+"""Turns cancelled at any point: the conversation continues, and the model is told the truth."""
 
 import asyncio
 import random

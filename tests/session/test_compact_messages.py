@@ -1,4 +1,4 @@
-"""One call that makes a list of messages shorter."""
+"""One call that shortens a list of messages."""
 
 import pytest
 from hypothesis import given

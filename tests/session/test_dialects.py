@@ -1,4 +1,4 @@
-"""Requests in the words of the program's client: chat endpoints of any make, and Responses."""
+"""Requests in the dialect of the program's client: chat endpoints and Responses."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Longhold's own calls go through the program's call while it is prepared."""
+"""Longhold's overhead calls go through the program's own call function."""
 
 from longhold import Session
 from longhold.core.models.scripted import ScriptedModel

@@ -1,4 +1,4 @@
-"""What a session offers the model of a program: History, and tools declared in place."""
+"""Tools that a session gives a program's model: History, and tools declared in place."""
 
 import json
 

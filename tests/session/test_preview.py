@@ -1,4 +1,4 @@
-"""What a compaction would do, told before it is made."""
+"""A preview of what a compaction would do."""
 
 import pytest
 

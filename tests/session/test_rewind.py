@@ -1,4 +1,4 @@
-"""Going back in a session, dropping messages from it: nothing is lost by either."""
+"""Rewinding a session and dropping messages: neither loses anything."""
 
 import pytest
 

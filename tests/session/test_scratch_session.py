@@ -1,4 +1,4 @@
-"""A compaction tried out on paper, then taken or left."""
+"""A trial compaction, which is then kept or discarded."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""A session by itself, for a program that has a loop of its own."""
+"""A session alone, for a program with its own loop."""
 
 import json
 

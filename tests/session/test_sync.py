@@ -1,4 +1,4 @@
-"""The bridge for programs without an event loop."""
+"""The synchronous API for programs without an event loop."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A program with the SDKs' own types that `make check` holds against mypy; it is never run."""
+"""A program with the SDKs' types that mypy checks in `make check`. It is never run."""
 
 from anthropic import AsyncAnthropic
 from anthropic.types import MessageParam, ToolParam

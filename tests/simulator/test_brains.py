@@ -1,4 +1,4 @@
-"""The brains that need no conversation: scripted, echo, replay."""
+"""Brains that need no conversation: scripted, echo, replay."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the naive twin does not cover: scopes, edits in the cache, and the open questions."""
+"""Cases that the naive cache does not cover: scopes, cache edits, and open rules."""
 
 from longhold.core.request.lifetime import seconds_of
 

@@ -1,8 +1,8 @@
 """The cache against a second, naive implementation written straight from the published rules.
 
-The naive one shares no code with the simulator: it keeps whole prefixes instead of
-hashes, walks every list, and counts tokens with the encoder itself. Random sessions
-must be billed the same by both, request by request.
+The naive implementation shares no code with the simulator: it keeps whole prefixes instead of
+hashes, walks every list, and counts tokens with the encoder itself. Both must bill every request of
+random sessions the same.
 """
 
 import copy

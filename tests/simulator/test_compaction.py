@@ -1,4 +1,4 @@
-"""Both server compactions: blocks, iterations, and the codes of what is refused."""
+"""Both server compactions: blocks, iterations, and error codes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Why the cache missed, as the response tells it."""
+"""Why the cache missed, as reported in the response."""
 
 import pytest
 

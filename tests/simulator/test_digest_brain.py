@@ -1,4 +1,4 @@
-"""The deterministic coder, over a real directory and real tools."""
+"""The deterministic coder, in a real directory with real tools."""
 
 import subprocess
 import sys

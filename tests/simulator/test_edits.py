@@ -1,4 +1,4 @@
-"""Context edits on the server's side, and what they report."""
+"""Server-side context edits and their reports."""
 
 BETA = ["context-management-2025-06-27"]
 HI = {"role": "user", "content": "hi"}

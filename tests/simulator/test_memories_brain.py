@@ -1,4 +1,4 @@
-"""What the digest brain writes down as memories: the user's plain sentences, each once."""
+"""Memories that the digest brain writes: the user's plain sentences, each once."""
 
 from longhold.simulator.brains.digest import KEEPS, TIDIES, memory_calls, wants_memories
 

@@ -1,4 +1,4 @@
-"""What a session needs again of the results it has seen."""
+"""Which earlier results a session needs again."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Thinking that comes back: bound, dropped, refused, stripped."""
+"""Thinking that clients send back: bound, dropped, refused, stripped."""
 
 from longhold.core.request.billing.thinking import BINDING_BETA
 from longhold.simulator.brains.scripted import ScriptedBrain

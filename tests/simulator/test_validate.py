@@ -1,4 +1,4 @@
-"""Requests the API refuses, and the words it does it in."""
+"""Requests that the API refuses, with its error messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A long conversation with a tool, for whatever drives it, and what a provider saw of it."""
+"""A long conversation with a tool, for any driver, and the provider's record of it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A headless Chromium over its debugging pipe: open a page, run scripts in it, press and drag."""
+"""A headless Chromium over its debugging pipe: open pages, run scripts, click and drag."""
 
 import base64
 import fcntl

@@ -1,4 +1,4 @@
-"""A model that answers several conversations at once, each by what it was told last."""
+"""A model that answers several conversations, each by its last message."""
 
 import asyncio
 

@@ -1,8 +1,7 @@
-"""Servers of the chat API as they are found: each lists its models in a shape of its own.
+"""Chat API servers as they exist: each lists its models in its own shape.
 
-The shapes are those of the servers' public documentation; every one of them answers a chat
-request, and `/v1/responses` where it has it, in the same way: it calls `add` once and then says
-what came of it.
+The shapes are those of the servers' public documentation. Each answers chat requests, and
+`/v1/responses` if it has it, in the same way: it calls `add` once and then reports the result.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The command line in the test's own process: the same words in, the same output and exit code out.
+"""The command line in the test's own process: same arguments, output and exit code.
 
-A real process is for tests of what only a process has: signals, pipes, a terminal, a kill.
+Tests of signals, pipes, terminals and kills use a real process instead.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A session whose window fills, with a scripted model beside it: for the tests of compaction."""
+"""A session with a filling window and a scripted model, for compaction tests."""
 
 import os
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Logs damaged on purpose, as disks, copies and people damage them: the same for the same seed."""
+"""Logs damaged on purpose, as by disks, copies and people, reproducible by seed."""
 
 import random
 from typing import Literal, get_args

@@ -1,4 +1,4 @@
-"""Past spending of a project, of which its memory has a share."""
+"""Past spending of a project, which gives its memory a budget."""
 
 from longhold.core.log.spending import FileLedger
 from longhold.core.memory.budget import learning_directory

@@ -1,4 +1,4 @@
-"""A gateway in front of the simulator, and what each of them was sent."""
+"""A gateway in front of the simulator, and the requests that each received."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Packages that a test file needs: looked for when it is collected, imported when it runs.
+"""Packages that a test file needs: checked at collection, imported at run time.
 
 Every worker collects every file, and some of these packages take seconds to import.
 """

@@ -1,7 +1,7 @@
-"""The pages of the project, taken apart: fenced blocks, words in backticks, links.
+"""Parsing the documentation: fenced blocks, words in backticks, links.
 
-Shared by the tests that hold the pages against the code. A fence's first word is its language;
-`no-run` behind it keeps a Python block from being run, and then a comment above it says why.
+Shared by the tests that compare pages with the code. A fence's first word is its language. `no-run`
+after it keeps a Python block from being run, and a comment above gives the reason.
 """
 
 import re

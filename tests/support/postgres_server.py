@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, where its programs are installed: data, socket and all."""
+"""A private PostgreSQL server, if its programs are installed."""
 
 import os
 import shutil

@@ -1,7 +1,7 @@
-"""The programs that tests may run: links to those they need, and where the others are found.
+"""The programs that tests may run, as links, and where they are found.
 
-Tests get a `PATH` with nothing else on it, because what is on somebody's machine must not decide
-how a test ends, and a program such as `npx` would ask a registry.
+Tests get a `PATH` with nothing else, because a test must not depend on the machine's programs, and
+a program such as `npx` would contact a registry.
 """
 
 import os

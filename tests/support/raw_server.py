@@ -1,4 +1,4 @@
-"""A raw HTTP server on loopback that says exactly the bytes a test gives it."""
+"""A raw HTTP server on loopback that sends exactly the bytes of a test."""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
-"""Parts of a page that are generated: between `<!-- kind: name -->` and `<!-- /kind -->`.
+"""Generated parts of a page, between `<!-- kind: name -->` and `<!-- /kind -->`.
 
-The rest of the page is written by people. With `LONGHOLD_REWRITE_GOLDEN=1`, as `make golden` has
-it, the parts are written anew; else they must be as they would be written.
+The rest of the page is written by hand. With `LONGHOLD_REWRITE_GOLDEN=1`, as in `make golden`, the
+parts are rewritten. Otherwise they must be current.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A session with tool calls and a result that lies beside its log, in any store."""
+"""A session with tool calls and a result stored next to its log, in any store."""
 
 from longhold import Session
 

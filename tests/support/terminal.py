@@ -1,4 +1,4 @@
-"""A program in a pseudo-terminal, and the screen that a user has before them."""
+"""A program in a pseudo-terminal, and its screen."""
 
 import fcntl
 import os

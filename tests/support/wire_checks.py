@@ -1,4 +1,4 @@
-"""What tests look at in a request: its bytes without markers, where markers stand, what is said."""
+"""What tests check in a request: its bytes without breakpoints, the breakpoints, the text."""
 
 
 def bare(value):

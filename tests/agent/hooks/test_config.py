@@ -1,4 +1,4 @@
-"""Which hooks are configured, which match, and which wait for trust."""
+"""Which hooks are configured, which match, and which need trust first."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the pages say is what is read."""
+"""The documentation of hooks agrees with the code."""
 
 import json
 import re

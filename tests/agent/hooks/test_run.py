@@ -1,4 +1,4 @@
-"""Hooks as real processes: what they get, how they are joined, and that nothing stays."""
+"""Hooks as real processes: their input, how they are awaited, and cleanup."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Reading what hooks print, and joining what several said."""
+"""Parsing the output of hooks, and combining several verdicts."""
 
 import json
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""What a session begins with: which files, in which order, with which imports, and what is refused."""
+"""Instructions at the start of a session: files, their order, imports, and refusals."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Instructions that come in once something near them is touched."""
+"""Instructions that are read when the agent touches a file near them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Instructions that no window holds: said before anything is sent, with what weighs how much."""
+"""Instructions too large for the window: the error comes before a call and lists sizes."""
 
 from longhold.agent.build import build_agent
 from longhold.core.models.scripted import ScriptedModel

@@ -1,4 +1,4 @@
-"""A working directory with a world around it, and tools as permissions see them."""
+"""A working directory with files around it, and tools as permissions see them."""
 
 import sys
 from dataclasses import dataclass, field

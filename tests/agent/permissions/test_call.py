@@ -1,4 +1,4 @@
-"""What a command may reach: the directories it runs in, the files it opens, the programs it finds."""
+"""What a command may reach: its directories, the files it opens, the programs it finds."""
 
 import os
 import shutil

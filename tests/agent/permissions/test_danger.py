@@ -1,4 +1,4 @@
-"""Dangerous commands are recognised, however they are dressed."""
+"""Dangerous commands are recognised in any disguise."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The judgement: modes, rules, places and dangers put together."""
+"""The permission decision: modes, rules, places and dangers together."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Deny rules in the freest mode: every way we know to run a program under another guise."""
+"""Deny rules in the most permissive mode: known ways to run a program in disguise."""
 
 import pytest
 

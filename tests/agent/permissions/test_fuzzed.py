@@ -1,4 +1,4 @@
-"""A slice of the attacks that `benchmarks/shell_attacks.py` makes up, executed."""
+"""A sample of the attacks that `benchmarks/shell_attacks.py` generates, executed."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The gate asks once, remembers, and denies where nobody can be asked."""
+"""The gate asks once, remembers the answer, and denies if there is no user to ask."""
 
 import subprocess
 

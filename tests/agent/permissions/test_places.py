@@ -1,4 +1,4 @@
-"""Where a path leads, whatever it looks like."""
+"""Where a path leads, in all spellings."""
 
 import pytest
 

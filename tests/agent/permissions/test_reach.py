@@ -1,4 +1,4 @@
-"""Trust covers what a command may run: whichever way it gets there, a change asks again."""
+"""Trust covers the files that a command may run: a change of any of them asks again."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The strict read-only shell: what it proves, and all the ways around it that it refuses."""
+"""The read-only shell check: what it proves, and the evasions that it refuses."""
 
 import os
 import re

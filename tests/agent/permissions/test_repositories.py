@@ -1,4 +1,4 @@
-"""Git in repositories that mean harm: what is judged harmless is run, and must run nothing."""
+"""Git in hostile repositories: commands judged harmless are run and must run nothing else."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Rules allow narrowly and deny widely."""
+"""Allow rules match narrowly, deny rules match widely."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Reading command lines: words, quotes, what is inside what, and honest doubt."""
+"""Parsing command lines: words, quotes, nesting, and doubts."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Settings files: the user's count, a project's count once trusted."""
+"""Settings files: the user's apply, a project's apply once trusted."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The directories a command really stands in, seen by strace, against those the permissions name."""
+"""The directories a command runs in according to strace, and according to permissions."""
 
 import json
 import os

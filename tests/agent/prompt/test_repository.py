@@ -1,4 +1,4 @@
-"""The state of a repository, asked of the real git, and of repositories that mean harm."""
+"""The state of a repository from real git, also in hostile repositories."""
 
 import subprocess
 

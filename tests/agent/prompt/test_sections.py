@@ -1,4 +1,4 @@
-"""The system prompt: what everybody shares first, then what one session has, each once."""
+"""The system prompt: shared sections first, then those of the session, each once."""
 
 from importlib.resources import files
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the prompt says of MCP servers, and what a message says once they have changed."""
+"""MCP servers in the prompt, and in a message after they have changed."""
 
 from longhold.agent.mcp import ServerOffer
 from longhold.agent.prompt.sections import server_digests, servers_news, servers_text

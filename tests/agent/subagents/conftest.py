@@ -1,4 +1,4 @@
-"""What tests of agents at work start from."""
+"""Fixtures for tests of running agents."""
 
 import subprocess
 from contextlib import asynccontextmanager

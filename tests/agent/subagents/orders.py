@@ -1,4 +1,4 @@
-"""A mailer's way to agents that must not be used."""
+"""A connection to agents that a test must not use."""
 
 
 async def not_resumed(agent):

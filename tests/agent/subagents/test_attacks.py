@@ -1,7 +1,7 @@
-"""Words from other agents move a model at most; what it may do they never move.
+"""Messages from other agents may persuade a model, but never change its permissions.
 
-The model here does whatever the words say. A whole agent runs with real tools, a real gate and
-real mail, and the harm must not happen.
+The model here does whatever a message says. A whole agent runs with real tools, a real gate and
+real mail, and the attack must fail.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which definitions hold, and what one from a cloned repository may not do."""
+"""Which agent definitions are valid, and what one from a cloned repository may not do."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What an agent is, and what it comes to in the hands of a parent."""
+"""Agent definitions, and what a parent makes of them."""
 
 from dataclasses import replace
 from pathlib import Path

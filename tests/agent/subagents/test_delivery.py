@@ -1,4 +1,4 @@
-"""Mail comes into the conversation exactly once."""
+"""Mail enters the conversation exactly once."""
 
 import contextlib
 

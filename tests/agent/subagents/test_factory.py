@@ -1,4 +1,4 @@
-"""What agents are made of: tools, model, prompt, memory, skills; and those who only direct."""
+"""Building agents: tools, model, prompt, memory, skills, and directing agents."""
 
 import json
 from dataclasses import replace

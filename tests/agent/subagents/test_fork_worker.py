@@ -1,4 +1,4 @@
-"""Forks of a conversation as agents: what they share, what they may not, and how they go on."""
+"""Forks of a conversation as agents: what they share, their limits, and how they resume."""
 
 import json
 

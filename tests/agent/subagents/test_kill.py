@@ -1,4 +1,4 @@
-"""The parent is killed with SIGKILL while agents work: nothing is lost, nothing told twice."""
+"""The parent is killed with SIGKILL while agents work: no report is lost or repeated."""
 
 import os
 import signal

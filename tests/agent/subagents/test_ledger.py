@@ -1,4 +1,4 @@
-"""Files that several processes append to."""
+"""Files to which several processes append."""
 
 import os
 import signal

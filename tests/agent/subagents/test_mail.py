@@ -1,4 +1,4 @@
-"""What agents write to each other, and how it is shown."""
+"""Messages between agents, and how they are shown."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Messages on their way."""
+"""Sending messages."""
 
 import asyncio
 import stat

@@ -1,4 +1,4 @@
-"""Where an agent's own memory lies."""
+"""The location of an agent's own memory."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names that become files, branches and senders."""
+"""Names that become file names, branches and senders."""
 
 import pytest
 from hypothesis import given

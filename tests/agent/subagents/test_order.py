@@ -1,4 +1,4 @@
-"""How an agent ended whose process is gone."""
+"""How an agent ended if its process no longer exists."""
 
 import time
 

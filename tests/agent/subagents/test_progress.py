@@ -1,4 +1,4 @@
-"""A line about what an agent does: three to five words, present tense, naming the thing."""
+"""A progress line of an agent: three to five words, in the present tense."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The agents of a log: who runs, who ended, whose end was told."""
+"""The agents of a log: which run, which ended, and which ends were reported."""
 
 from longhold.agent.subagents.registry import AgentRegistry, mark_of
 from longhold.core.log.entries import Ended, Ran, Said, Spawned

@@ -1,4 +1,4 @@
-"""Where a message goes."""
+"""The recipient of a message."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Attempts to get more than the user allowed: by mail, by a definition, by what a tool returns."""
+"""Attempts to exceed the user's permissions: by mail, definitions, and tool results."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""SendMessage, as a model uses it, and as the permissions see it."""
+"""SendMessage as a model uses it, and as permissions see it."""
 
 import pytest
 

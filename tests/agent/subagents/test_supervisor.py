@@ -1,4 +1,4 @@
-"""Agents at work: in the foreground, in the background, stopped, resumed, reported once."""
+"""Running agents: foreground, background, stopping, resuming, and one report each."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Shared tasks: who may take what, decided once for all."""
+"""Shared tasks: who may claim which, decided once for all agents."""
 
 import contextlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Teammates: they stay, have a mailbox, say when they are free, and end when asked."""
+"""Teammates: they stay, have a mailbox, report when they are idle, and end on request."""
 
 from casting import Cast, entries, hidden, told, until
 from longhold.agent.subagents.ledger import Mailbox, agent_box

@@ -1,4 +1,4 @@
-"""Worktrees: made, removed if unchanged, kept otherwise, found after a crash."""
+"""Worktrees: created, removed if unchanged, kept otherwise, found after a crash."""
 
 import os
 import signal

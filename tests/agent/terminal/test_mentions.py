@@ -1,4 +1,4 @@
-"""`@files` in a message: what is attached, what stays a name, and what the model may do with it."""
+"""`@files` in a message: what is attached, what stays a name, and the model's rights."""
 
 import asyncio
 from dataclasses import replace

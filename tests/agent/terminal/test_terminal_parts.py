@@ -1,4 +1,4 @@
-"""The parts of the terminal that need none: blocks, pastes, status, completion, drawing."""
+"""Parts of the terminal that need no terminal: blocks, pastes, status, completion, drawing."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""A place to work in, and a short way to use a tool there."""
+"""A working directory, and a short way to call a tool there."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Bash runs a command line and says how it ended."""
+"""Bash runs a command line and reports how it ended."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A call through the fixed tool is the call of the tool it names."""
+"""A call through CallTool is a call of the named tool."""
 
 import pytest
 

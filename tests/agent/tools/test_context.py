@@ -1,4 +1,4 @@
-"""What the tools of a session share."""
+"""The state that the tools of a session share."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is known of other agents' tools by name."""
+"""Descriptions of other agents' tools by name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Edit changes what it names and nothing else."""
+"""Edit changes only the named text."""
 
 import os
 import stat

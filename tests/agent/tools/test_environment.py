@@ -1,4 +1,4 @@
-"""What of the environment commands and hooks get."""
+"""The environment variables that commands and hooks get."""
 
 import os
 from dataclasses import replace

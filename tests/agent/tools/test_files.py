@@ -1,4 +1,4 @@
-"""What an agent knows of files."""
+"""The files that an agent has read."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Fields between two lines of dashes."""
+"""Front matter: fields between two lines of dashes."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which files of a tree count."""
+"""Which files of a tree are ignored."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Pictures are told by their bytes."""
+"""Images are recognised by their bytes."""
 
 import struct
 

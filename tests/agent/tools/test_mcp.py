@@ -1,4 +1,4 @@
-"""MCP clients against real servers made with the same package, over stdio and HTTP."""
+"""MCP clients against real servers, over stdio and HTTP."""
 
 import asyncio
 import json

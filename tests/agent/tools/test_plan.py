@@ -1,4 +1,4 @@
-"""Planning, and handing the plan over."""
+"""Plan mode, and approving the plan."""
 
 import stat
 

@@ -1,4 +1,4 @@
-"""Programs that are run to their end."""
+"""Programs that run to completion."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Tools are declared from a type, and answer whatever is sent to them."""
+"""Tools are declared by a type, and answer any input."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Read shows what is there and says what is not."""
+"""Read shows files and reports missing ones."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a log tells of the tools' state."""
+"""The tools' state, recovered from a log."""
 
 import os
 import time

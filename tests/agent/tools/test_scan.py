@@ -1,4 +1,4 @@
-"""The process that searches, by itself."""
+"""The search process, on its own."""
 
 import json
 import os

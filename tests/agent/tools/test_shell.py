@@ -1,4 +1,4 @@
-"""Processes start in a group of their own, end with all they started, and keep their output."""
+"""Processes run in their own group, end with their children, and keep their output."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Commands do not outlive the agent, however it ends."""
+"""Commands end with the agent, however the agent ends."""
 
 import signal
 import subprocess

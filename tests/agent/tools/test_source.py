@@ -1,4 +1,4 @@
-"""Text files keep what a model does not see."""
+"""Text files keep bytes that a model does not see, such as line ends."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""A link that changes between the check of a path and its use leads a tool nowhere else."""
+"""A symlink that changes between check and use does not redirect a tool."""
 
 import json
 import threading

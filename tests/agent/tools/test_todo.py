@@ -1,4 +1,4 @@
-"""The list of what is to be done."""
+"""The todo list."""
 
 
 def _todo(content, status):

@@ -1,4 +1,4 @@
-"""WebFetch against a server on this machine, and pages as text."""
+"""WebFetch against a local server, and the conversion of pages to text."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A wall clock that is set while a process runs: nothing young is taken for old."""
+"""If the wall clock is set while a process runs, recent entries do not look old."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The answers of a history: each once, however many pieces and copies of it there are."""
+"""The answers of a history: each counts once, despite parts and copies."""
 
 from longhold.core.log.entries import Forked, Replied, Said
 from longhold.core.log.unique_answers import answers_of, usage_of

@@ -1,4 +1,4 @@
-"""What a branch takes along: as it was at its last entry, with nothing that came later."""
+"""The files of a branch: as they were at its last entry, without later content."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Entries on disk, and what a shaping entry rests on and acts on."""
+"""Entries on disk, and which entries a change depends on and acts on."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""The log under faults: torn lines, two writers, killed writers, full disks, files that are no logs."""
+"""The log under faults: torn lines, two writers, kills, full disks, files that are not logs."""
 
 import errno
 import gzip

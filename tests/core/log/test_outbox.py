@@ -1,4 +1,4 @@
-"""The outbox: what is left is taken once, in order, and only reports are let through."""
+"""The outbox: reports are recorded once and in order, and other entries are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the engine spends on itself: booked by layer, and bounded."""
+"""Overhead: recorded by layer, and limited."""
 
 import pytest
 from msgspec import structs

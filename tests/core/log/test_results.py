@@ -1,4 +1,4 @@
-"""Bodies of results on disk: exact, private, nowhere else, and gone whole or not at all."""
+"""Bodies of results on disk: exact, private, in one directory, and written whole or not at all."""
 
 import errno
 import os

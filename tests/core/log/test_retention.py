@@ -1,4 +1,4 @@
-"""Retention: what is too old or too much goes, and the log says which."""
+"""Retention: old or excess results are removed, and the log lists them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Secrets: what is found, what is left alone, and what a masked text looks like."""
+"""Secrets: what is found, what is left alone, and how a masked text looks."""
 
 import string
 import time

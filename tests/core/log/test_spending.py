@@ -1,4 +1,4 @@
-"""What was spent, on what, and where it stops."""
+"""Spending by purpose, and the limits."""
 
 import resource
 import time

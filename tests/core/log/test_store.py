@@ -1,4 +1,4 @@
-"""Where sessions lie: found by a few letters, listed, branched, removed."""
+"""The store of sessions: finding by prefix, listing, branching, deleting."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The benchmark's row for a model: written by it where it can, by the digest where not."""
+"""The retention benchmark's row for a model: its own summaries, or digests where it failed."""
 
 import importlib.util
 import sys

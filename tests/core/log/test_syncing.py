@@ -1,4 +1,4 @@
-"""Forcing logs onto the disk beside the work: soon, together, and never on a closed file."""
+"""Syncing logs in the background: soon, combined, and never on a closed file."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""What a session is called in a list, found without reading all of it."""
+"""Session titles in a list, found without reading whole logs."""
 
 import pytest
 

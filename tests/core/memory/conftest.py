@@ -1,4 +1,4 @@
-"""What tests of the memory share: a store in a directory of its own, and short words for changes."""
+"""Fixtures for memory tests: a store in its own directory, and helpers for changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A fork that makes the calls it was told to make, for tests of what works on memories."""
+"""A fork that makes given calls, for tests of memory jobs."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""A branch: seen by nobody until it happens, whole or not at all."""
+"""A branch: invisible until it is merged, as a whole or not at all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which newer statement makes an older one wrong; every doubt is a no."""
+"""Which newer statement contradicts an older one. If in doubt, none does."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which memory may replace another; every doubt is a no."""
+"""Which memory may replace another. If in doubt, none may."""
 
 import pytest
 

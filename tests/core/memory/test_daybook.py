@@ -1,4 +1,4 @@
-"""The daybook: what the user said since a time, and nothing else."""
+"""The daybook: only the user's messages since a time."""
 
 import os
 

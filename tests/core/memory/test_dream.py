@@ -1,4 +1,4 @@
-"""A dream without a model: what it merges, marks and mends, and what it must never do."""
+"""A dream without a model: what it merges, marks and fixes, and what it must never do."""
 
 from dataclasses import replace
 

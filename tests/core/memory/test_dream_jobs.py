@@ -1,4 +1,4 @@
-"""A session that dreams: its gates, with a model and without, its report, and a kill."""
+"""A session that dreams: conditions, with and without a model, the report, and a kill."""
 
 import asyncio
 import json

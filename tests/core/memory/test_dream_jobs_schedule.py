@@ -1,4 +1,4 @@
-"""The gates before a dream: the cheapest first, each with its reason."""
+"""The conditions for a dream: cheapest first, each with its reason."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A dream killed at every point: the store is whole, the lock recovers, the next dream completes."""
+"""A dream killed at every point: the store is intact, and the next dream completes."""
 
 import os
 import shutil

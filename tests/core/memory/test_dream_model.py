@@ -1,4 +1,4 @@
-"""A model's dream: one transaction under the same checks, its last steps, and what throws it away."""
+"""A model's dream: one transaction with the same checks, its last steps, and its failures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Extraction: one commit or the inbox, evidence, the cursor, conflicts, and what was done before."""
+"""Extraction: one commit or the inbox, evidence, the cursor, conflicts, repetition."""
 
 from dataclasses import replace
 

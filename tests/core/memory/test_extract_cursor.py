@@ -1,4 +1,4 @@
-"""What was not looked through yet: behind the cursor, up to a message, each entry once."""
+"""Messages that were not searched yet: after the cursor, up to a message, each once."""
 
 from longhold.core.log.entries import Ran, Remembered, Replied, Said
 from longhold.core.memory.extract import ExtractionCursor

@@ -1,4 +1,4 @@
-"""Killed at every point, an extraction has happened or not, and the next one completes it once."""
+"""An extraction killed at every point has happened or not, and the next completes it once."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The inbox: nothing is remembered before the user says so."""
+"""The inbox: no memory is stored without the user's consent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an agent writes: at once with its evidence, or into the inbox, and then it is told so."""
+"""Memories that an agent writes: stored immediately with evidence, or put into the inbox."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The index: short lines, limits that hold, and a cut that is told."""
+"""The index: short lines, limits that hold, and a notice of what was cut."""
 
 from contextlib import contextmanager
 

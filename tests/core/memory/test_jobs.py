@@ -1,4 +1,4 @@
-"""Memory in a whole agent: learnt beside one session, known and recalled in the next."""
+"""Memory in a whole agent: learnt in one session, recalled in the next."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A session's hold on memories: opened when needed, both indexes in their limits."""
+"""A session's access to memories: opened on demand, with both indexes within limits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The dream lock: one dreams, a failure puts the time back, a dead holder is told from a live one."""
+"""The dream lock: one dream at a time, failures restore the time, dead holders are detected."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""One memory: read leniently, written so that it reads back as itself."""
+"""One memory: parsed leniently, and written so that it parses to the same value."""
 
 import pytest
 from hypothesis import given

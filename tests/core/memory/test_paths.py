@@ -1,4 +1,4 @@
-"""Where memories lie, and all the names that may not lead there."""
+"""The directory of memories, and names that may not lead there."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What a memory rests on is noted when it is written."""
+"""The sources of a memory are recorded when it is written."""
 
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory, parse

@@ -1,4 +1,4 @@
-"""Recall: what fits, once, within budgets, with its age and its doubts."""
+"""Recall: matching memories, once, within budgets, with age and doubts."""
 
 import re
 from dataclasses import replace

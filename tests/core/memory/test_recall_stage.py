@@ -1,4 +1,4 @@
-"""Recall before a call: said when it is ready, never waited for, never twice."""
+"""Recall before a call: added when ready, never waited for, never twice."""
 
 import asyncio
 from weakref import WeakKeyDictionary

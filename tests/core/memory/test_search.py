@@ -1,4 +1,4 @@
-"""Search finds memories by words, by meaning, and beside what matches; nothing where nothing fits."""
+"""Search finds memories by words, meaning and neighbours, or nothing if nothing fits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The store: commits, conflicts, undo, tombstones, hand edits, and what is refused."""
+"""The store: commits, conflicts, undo, tombstones, manual edits, and refusals."""
 
 import sqlite3
 import stat

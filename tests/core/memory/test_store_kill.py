@@ -1,4 +1,4 @@
-"""Killed at every point it can be killed at, the store is the old state or the new one."""
+"""A store whose process is killed at any point has the old state or the new one."""
 
 import os
 import shutil

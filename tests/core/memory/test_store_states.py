@@ -1,6 +1,6 @@
-"""The store against a model: whatever is done to it, in whatever order, by two writers and by hand.
+"""The store against a simple model: any operations in any order, by two writers and by hand.
 
-No update is lost, undo is exact, the index is in its limits and every line of it resolves.
+No update is lost, undo is exact, the index is within its limits and every line of it resolves.
 """
 
 import shutil

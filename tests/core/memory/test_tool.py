@@ -1,4 +1,4 @@
-"""The memory tool: its commands, on the store and on a branch, and what it refuses."""
+"""The memory tool: its commands on the store and on a branch, and refusals."""
 
 import pytest
 

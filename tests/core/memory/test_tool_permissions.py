@@ -1,4 +1,4 @@
-"""What a fork that works on memories may do, attacked: writes elsewhere, disguises, changed inputs."""
+"""Attacks through memory forks: writes elsewhere, disguised commands, changed inputs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Text from outside: which calls bring it, in this session and in those of its agents."""
+"""Untrusted text: which calls bring it, in a session and in its agents."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""The user's word is final: what they removed stays away, and little is removed without them."""
+"""The user decides: removed memories stay removed, and models remove little."""
 
 from itertools import count
 

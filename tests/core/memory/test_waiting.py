@@ -1,4 +1,4 @@
-"""A memory store that another process writes: waited for, while everything else goes on."""
+"""A memory store that another process writes: calls wait, and other work continues."""
 
 import asyncio
 import json

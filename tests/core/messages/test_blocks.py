@@ -1,4 +1,4 @@
-"""Blocks and usage: in from the wire and out again, with nothing lost on the way."""
+"""Blocks and usage: converted from JSON and back without loss."""
 
 import msgspec
 import pytest

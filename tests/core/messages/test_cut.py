@@ -1,4 +1,4 @@
-"""Cutting text so that what is left still says something."""
+"""Cutting text so that the rest is still meaningful."""
 
 import time
 

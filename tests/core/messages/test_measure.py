@@ -1,4 +1,4 @@
-"""What a measure counts, and that it adds up."""
+"""What a measure counts, and that measures add up."""
 
 import string
 import zlib

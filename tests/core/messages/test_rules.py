@@ -1,4 +1,4 @@
-"""What the API demands, one broken list for each demand."""
+"""The API's rules, with one invalid list for each."""
 
 import pytest
 from hypothesis import given

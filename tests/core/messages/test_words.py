@@ -1,4 +1,4 @@
-"""The words that searches see."""
+"""The words that searches use."""
 
 from longhold.core.messages.words import name_parts, split_unspaced, words_of
 

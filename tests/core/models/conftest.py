@@ -1,4 +1,4 @@
-"""The raw server as fixtures."""
+"""Fixtures for the raw server."""
 
 import pytest
 

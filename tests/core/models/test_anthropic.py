@@ -1,4 +1,4 @@
-"""Tests of the Messages API through the real SDK, against a server that says exact bytes."""
+"""The Messages API through the real SDK, against a server that sends exact bytes."""
 
 import json
 from contextlib import asynccontextmanager

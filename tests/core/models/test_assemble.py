@@ -1,4 +1,4 @@
-"""Tests of how the Messages API's events become blocks and a reply."""
+"""How events of the Messages API become blocks and a reply."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What the capability table answers for the names people really write."""
+"""The capability table, looked up by the names that people use."""
 
 import pytest
 

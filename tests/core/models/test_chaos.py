@@ -1,4 +1,4 @@
-"""Tests of injected faults, and of what the retries make of them."""
+"""Injected faults, and how retries handle them."""
 
 import random
 

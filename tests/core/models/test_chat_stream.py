@@ -1,4 +1,4 @@
-"""Tests of how a chat endpoint's chunks become blocks and a reply."""
+"""How a chat endpoint's chunks become blocks and a reply."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A caller's own client as a model: both SDKs, both kinds, over HTTP."""
+"""A caller's own client as a model: both SDKs, sync and async, over HTTP."""
 
 import anthropic
 import openai

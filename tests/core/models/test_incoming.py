@@ -1,4 +1,4 @@
-"""Whatever a provider sends: an answer that can be kept, or a typed error."""
+"""Anything a provider sends becomes a valid answer or a typed error."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Tests of the local model; those that run one need the extra and the weights."""
+"""The local model. Tests that run it need the extra and the weights."""
 
 from contextlib import asynccontextmanager
 

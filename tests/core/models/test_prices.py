@@ -1,4 +1,4 @@
-"""What requests cost under the published prices."""
+"""The cost of requests at published prices."""
 
 import subprocess
 import sys

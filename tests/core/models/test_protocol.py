@@ -1,4 +1,4 @@
-"""Tests of what all models share."""
+"""Behaviour that all models share."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Tests of which class answers for a name."""
+"""Which class a model name selects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of trying again; no test here waits."""
+"""Retries. No test here waits."""
 
 import random
 

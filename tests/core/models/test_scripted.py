@@ -1,4 +1,4 @@
-"""Tests of the scripted model."""
+"""The scripted model."""
 
 import pytest
 

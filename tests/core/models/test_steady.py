@@ -1,4 +1,4 @@
-"""Tests of the stream that is held to its word."""
+"""The checks of a stream."""
 
 import asyncio
 from dataclasses import replace

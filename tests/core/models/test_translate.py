@@ -1,4 +1,4 @@
-"""Tests of what providers' failures mean; the exceptions are the SDKs' own."""
+"""The meaning of providers' failures, tested with the SDKs' own exceptions."""
 
 import json
 

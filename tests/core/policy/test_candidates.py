@@ -1,4 +1,4 @@
-"""The stock: which results could be cleared, however it came to know of them."""
+"""Which results may be cleared, updated entry by entry or read at once."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which way of clearing applies, and the rule that recorded sessions were cleared by."""
+"""Which way of clearing applies, and the rule used in recorded sessions."""
 
 import gzip
 import json

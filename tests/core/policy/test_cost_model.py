@@ -1,4 +1,4 @@
-"""What a call costs, against the simulator's billing; what future calls cost, against a plain sum."""
+"""The cost of a call against the simulator's billing, and of later calls against a plain sum."""
 
 import json
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The table of rules: its order, its reasons, and that the page lists it."""
+"""The table of rules: its order, its reasons, and its copy in the documentation."""
 
 from pathlib import Path
 

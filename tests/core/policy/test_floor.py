@@ -1,4 +1,4 @@
-"""What every request holds, by weight, and what is said when that is too much."""
+"""The parts of every request by weight, and the message if they are too large."""
 
 from longhold.core.log.entries import Framed, Pinned, Replied, Said, Section, add_measure
 from longhold.core.messages import Text

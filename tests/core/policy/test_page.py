@@ -1,4 +1,4 @@
-"""The page on prices and payback says what is true."""
+"""The page on prices and payback is correct."""
 
 import re
 from pathlib import Path

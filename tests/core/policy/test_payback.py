@@ -1,4 +1,4 @@
-"""Whether an edit of the history pays."""
+"""Whether an edit of the history pays off."""
 
 from dataclasses import replace
 

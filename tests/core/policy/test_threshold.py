@@ -1,4 +1,4 @@
-"""Where making room is cheapest."""
+"""Where the compaction threshold is cheapest."""
 
 import pytest
 

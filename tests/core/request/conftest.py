@@ -1,4 +1,4 @@
-"""Sessions that talk to a simulator through the official SDK, with a clock that tests move."""
+"""Sessions that use a simulator through the official SDK, with a clock that tests set."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Frames: made once, made anew, and what they weigh."""
+"""Frames: created once, renewed, and measured."""
 
 from dataclasses import replace
 from functools import partial

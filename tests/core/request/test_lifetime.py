@@ -1,4 +1,4 @@
-"""Lifetimes and headers: chosen once, by who asks, and never again."""
+"""Lifetimes and beta headers: chosen once, by the source of the request."""
 
 import pytest
 

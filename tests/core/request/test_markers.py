@@ -1,4 +1,4 @@
-"""Markers: never more than four, and always so that what can be read is read."""
+"""Cache breakpoints: at most four, placed so that everything readable is read."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Clearing that is left to the provider: what is latched, sent and read back."""
+"""Clearing by the provider: what is fixed, sent and read back."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Edits of the cache on the wire: references, places, and what stays the same object."""
+"""Cache edits in requests: references, places, and unchanged objects."""
 
 import itertools
 

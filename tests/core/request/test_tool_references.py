@@ -1,4 +1,4 @@
-"""Deferred tools in a request: taken by models that have the ability, spelt out for the others."""
+"""Deferred tools in a request: sent to models that support them, as text to others."""
 
 from longhold.core.log.entries import Framed
 from longhold.core.request.request import Caching, build

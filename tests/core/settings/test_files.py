@@ -1,4 +1,4 @@
-"""Files written whole or not at all; private files and directories."""
+"""Files written whole or not at all, and private files and directories."""
 
 import os
 import resource

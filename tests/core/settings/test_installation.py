@@ -1,4 +1,4 @@
-"""Tests of what may not be installed, and of the command that installs it."""
+"""Packages that may be missing, and the command that installs them."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Files that others may have put there: regular ones, short ones, and none outside the project."""
+"""Project files from others: only regular and short files inside the project are read."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Settings: who wins, what is refused, and how that is said."""
+"""Settings: which source wins, what is refused, and the messages."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""When an entry may change what was sent before."""
+"""When an entry may change messages that were already sent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages marked as dropped leave the view: whole rounds, finished turns, and back again."""
+"""Messages marked as dropped leave the view in whole rounds, and can be restored."""
 
 from weakref import WeakKeyDictionary
 

@@ -1,4 +1,4 @@
-"""Every session has all layers, in the order of the path and of the table of rules."""
+"""Every session has all layers, in the order of the table of rules."""
 
 from longhold.core.policy.decide import RULES
 from longhold.core.stages.clear.clear import Clearing

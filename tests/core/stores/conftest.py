@@ -1,4 +1,4 @@
-"""Stores of both kinds, each test with its own, and a second process's view of the same place."""
+"""Stores of both kinds for each test, and a second process's view of the same store."""
 
 import secrets
 from collections.abc import Callable, Iterator

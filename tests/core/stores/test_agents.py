@@ -1,4 +1,4 @@
-"""Agents of a session in a database: another machine knows how they ended, and goes on with them."""
+"""Agents of a session in a database: another machine knows how they ended, and resumes them."""
 
 from casting import Cast
 from lazy import needs

@@ -1,4 +1,4 @@
-"""A dump of the database, restored elsewhere: every session is there and continues."""
+"""A dump of the database, restored elsewhere: every session is complete and continues."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""The command line over a store: the same words, whether sessions are files or rows."""
+"""The same commands work on files and on a database."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What every store promises, held against files and a database alike."""
+"""The contract of every store, tested with files and a database."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What reads sessions as files, over a database: it is given this machine's copies of them."""
+"""Code that reads sessions as files gets local copies from a database."""
 
 import asyncio
 import json

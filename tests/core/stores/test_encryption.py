@@ -1,4 +1,4 @@
-"""Sessions whose content the database cannot read."""
+"""Sessions with content that the database cannot read."""
 
 import base64
 import secrets

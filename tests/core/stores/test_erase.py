@@ -1,4 +1,4 @@
-"""Erasure: after it, a person's words are in no file, table or index."""
+"""After erasure, a person's words are in no file, table or index."""
 
 import asyncio
 import json

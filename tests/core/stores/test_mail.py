@@ -1,4 +1,4 @@
-"""Mail between sessions of a store: each once, in order, as data, wherever the reader runs."""
+"""Mail between sessions of a store: once, in order, as data, on any machine."""
 
 import threading
 

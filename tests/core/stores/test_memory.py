@@ -1,4 +1,4 @@
-"""Long-term memory in a database: what one machine learnt is known on all of them."""
+"""Long-term memory in a database: all machines share what one has learnt."""
 
 import threading
 

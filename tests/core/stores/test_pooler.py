@@ -1,4 +1,4 @@
-"""A pooler before the database: no state is kept in a connection, so it may give away any of them."""
+"""With a pooler before the database, connections hold no state, so any may be reused."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The queue of jobs: a worker leaves its connections in order when it ends."""
+"""The job queue: a worker leaves its connections clean when it ends."""
 
 import asyncio
 import logging

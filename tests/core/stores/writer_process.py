@@ -1,4 +1,4 @@
-"""A process that writes one session, one line of its input at a time, and says what came of each."""
+"""A process that writes one session, line by line from its input, and reports each result."""
 
 import sys
 

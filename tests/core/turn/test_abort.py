@@ -1,4 +1,4 @@
-"""Stopping at once, however often it is asked for."""
+"""Stopping immediately, even if requested repeatedly."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""An answer's way into the log: in pieces as it streams, or whole; always the same entry."""
+"""An answer in the log: in parts while streaming, or whole, but always the same entry."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Jobs beside a conversation: one at a time, the newest wish wins, nothing raises, all is drained."""
+"""Background jobs: one at a time, the newest replaces the queued one, none raises."""
 
 import asyncio
 

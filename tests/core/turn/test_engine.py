@@ -1,4 +1,4 @@
-"""The path of a turn: what is recorded, prepared, settled and mended."""
+"""The path of a turn: recording, preparing, finishing and repairing."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""The loop: every reason to go on and to stop, reached; and never an endless one."""
+"""The loop: every reason to continue and to stop, and no endless loop."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Who answers: one model at a time, asked for in one place."""
+"""The current model: one at a time, replaced in one place."""
 
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.turn.answering import Models

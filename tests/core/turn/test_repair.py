@@ -1,4 +1,4 @@
-"""What is said for calls that a dead process left open."""
+"""Results for calls that a dead process left open."""
 
 import pytest
 

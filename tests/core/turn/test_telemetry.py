@@ -1,4 +1,4 @@
-"""Telemetry: what a session did, as OpenTelemetry's own collectors receive it."""
+"""Telemetry, as OpenTelemetry's own collectors receive it."""
 
 import json
 import random

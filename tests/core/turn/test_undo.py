@@ -1,4 +1,4 @@
-"""What left the view comes back by its number or as the newest, and can be taken away again."""
+"""Undo by number or of the newest change, and redo."""
 
 import pytest
 

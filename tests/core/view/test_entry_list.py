@@ -1,4 +1,4 @@
-"""A view's entries: old ones are packed, and read as if they were not."""
+"""A view's entries: old entries are compressed, and read like the others."""
 
 from threading import Thread
 

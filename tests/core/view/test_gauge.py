@@ -1,4 +1,4 @@
-"""The gauge follows a view: sizes, learning, pieces, undo, keeping what was learnt."""
+"""The gauge follows a view: sizes, learning, parts, undo, saving the calibration."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The row: places, sums and rendering stay true under any change."""
+"""The item list: positions, sums and rendering stay correct under any change."""
 
 from hypothesis import given
 from hypothesis import strategies as st

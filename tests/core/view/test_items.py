@@ -1,4 +1,4 @@
-"""How an item renders, by itself and beside others."""
+"""How an item renders, alone and next to others."""
 
 import pytest
 from msgspec.structs import replace

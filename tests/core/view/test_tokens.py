@@ -1,4 +1,4 @@
-"""What the gauge says, how it learns, and that it cannot be led astray."""
+"""The gauge's estimates, how it learns, and that outliers do not mislead it."""
 
 import msgspec
 import pytest

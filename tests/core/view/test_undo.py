@@ -1,4 +1,4 @@
-"""Which entries undo and redo leave in force."""
+"""Which entries are in force after undo and redo."""
 
 from longhold.core.log.entries import (
     Cleared,

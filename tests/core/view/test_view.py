@@ -1,4 +1,4 @@
-"""What each kind of entry does to a view."""
+"""How each kind of entry changes a view."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The lines in a window: the published table exactly, and small windows that still make sense."""
+"""The thresholds of a window: the published table exactly, and sensible small windows."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Tests of a Messages API request said to a chat endpoint."""
+"""Converting a Messages API request for a chat endpoint."""
 
 import pytest
 

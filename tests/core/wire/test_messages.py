@@ -1,4 +1,4 @@
-"""Parts: fields that collide, blocks without a shape, pictures as URLs."""
+"""Parts: colliding fields, blocks without a counterpart, images as URLs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The status line and the hook that Claude Code calls, on transcripts as it writes them."""
+"""The status line and the hook for Claude Code, on its transcripts."""
 
 import json
 import os

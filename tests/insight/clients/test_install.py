@@ -1,4 +1,4 @@
-"""`longhold install`: what it puts into a client's files, and that undoing it leaves them as they were."""
+"""`longhold install`: its changes to a client's files, and that undo restores them."""
 
 import json
 import re

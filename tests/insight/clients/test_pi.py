@@ -1,4 +1,4 @@
-"""What pi's extension asks of commands, for a session file of any agent's."""
+"""The commands that pi's extension calls, for any agent's session file."""
 
 import json
 import re

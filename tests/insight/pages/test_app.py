@@ -1,4 +1,4 @@
-"""The live pages: reachable with the key from this machine's own browser, and by nobody else."""
+"""The live pages: reachable only with the key, from this machine's browser."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, sorts, searches, zooms, opens, and runs nothing foreign."""
+"""The page in a real browser: drawing, sorting, searching, zooming, and no foreign code."""
 
 import pytest
 

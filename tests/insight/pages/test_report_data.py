@@ -1,4 +1,4 @@
-"""The page of a report: the printed verdict, its tables and a plot, from the report's plain values."""
+"""The page of a report: verdict, tables and plot, from the report's values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A history becomes the tables of a page: right figures, safe texts, within the budget."""
+"""The tables of a page: correct figures, safe texts, limited size."""
 
 import json
 import os

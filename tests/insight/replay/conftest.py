@@ -1,4 +1,4 @@
-"""Made-up recordings for replays."""
+"""Invented recordings for replays."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The least that a session could have cost: new tokens once, and nothing read without a need."""
+"""A lower bound for a session's cost: new tokens once, and no unneeded reads."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a replay knows of a recording, and how near the simulator comes to what was recorded."""
+"""What a replay reads from a recording, and how close the simulator comes to it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Regret: a source counts once, and only while nothing in the view shows what was named."""
+"""Regret: a source counts once, and only if nothing in the view shows what was named."""
 
 import pytest
 

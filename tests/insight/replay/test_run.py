@@ -1,4 +1,4 @@
-"""Recordings under policies: what was paid for them."""
+"""The cost of recordings under policies."""
 
 import pytest
 

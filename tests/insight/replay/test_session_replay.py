@@ -1,4 +1,4 @@
-"""Sessions played again: billed like the first time, with the layers that are given."""
+"""Replayed sessions: billed like the originals, with the given layers."""
 
 from dataclasses import replace
 

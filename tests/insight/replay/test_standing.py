@@ -1,4 +1,4 @@
-"""To whom a policy of ours loses, and by what."""
+"""Which policies beat Longhold's, and by how much."""
 
 from longhold.core.messages.usage import Tally
 from longhold.insight.replay.result import PolicyFigures, ReplayResult, standings, total

@@ -1,4 +1,4 @@
-"""Anthropic message lists: requests, bare lists and lines; broken ones; what is written."""
+"""Anthropic message lists: requests, bare lists, lines, broken lists, and export."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Claude Code transcripts: what each kind of record becomes, and back."""
+"""Claude Code transcripts: each kind of record, imported and exported."""
 
 import itertools
 import json

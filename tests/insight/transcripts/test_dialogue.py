@@ -1,4 +1,4 @@
-"""A dialogue told out of order: answers stay whole, results find their uses."""
+"""A dialogue out of order: answers stay whole, and results find their tool uses."""
 
 from longhold.core.log.entries import AnyEntry, Ran, Replied
 from longhold.core.messages import Text, ToolResult, ToolUse

@@ -1,4 +1,4 @@
-"""Finding out what a file is, and reading it to its end or saying why not."""
+"""Detecting a file's format, and reading it completely or reporting why not."""
 
 import gzip
 import itertools

@@ -1,4 +1,4 @@
-"""Whose messages a file holds, from its first bytes."""
+"""The provider of a file's messages, from its first bytes."""
 
 import json
 

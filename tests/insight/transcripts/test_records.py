@@ -1,4 +1,4 @@
-"""Records of JSON: moments, lines that are none, documents that go on."""
+"""JSON records: times, invalid lines, and documents without an end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Any message list, however broken, imports to a view the API accepts, and exports losslessly."""
+"""Any message list, even a broken one, imports to a valid view and exports without loss."""
 
 from collections.abc import Iterator
 from pathlib import Path

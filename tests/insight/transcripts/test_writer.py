@@ -1,4 +1,4 @@
-"""The writer numbers, dates and measures what importers tell it, and keeps their account."""
+"""The writer numbers, dates and measures imported entries, and counts skipped records."""
 
 import pytest
 

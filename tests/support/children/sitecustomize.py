@@ -1,6 +1,6 @@
-"""Keeps a Python process on this machine; those that tests start load it by `PYTHONPATH`.
+"""Restricts a Python process to this machine. Child processes load it by `PYTHONPATH`.
 
-It is alone in its directory, so that nothing else of the tests can be imported there.
+No other file is in its directory, so that nothing else of the tests can be imported.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The words and the source code that generated sessions are made of.
 
-Both are data files beside this module, as templates with slots (`@entity@`). The words for the
+Both are data files next to this module, as templates with slots (`@entity@`). The words for the
 slots are drawn for each template, so texts look alike without repeating each other.
 """
 

@@ -1,7 +1,7 @@
-"""Hides what Windows lacks, in a process that has this directory on its module path.
+"""Hides what Windows lacks from processes with this directory on their module path.
 
 The platform is hidden, not Longhold. Modules of the standard library and of other packages that
-choose by platform are loaded first, because they have to work on this one.
+depend on the platform are loaded first, because they have to work on the real platform.
 """
 
 import asyncio.subprocess

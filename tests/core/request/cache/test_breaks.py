@@ -1,4 +1,4 @@
-"""When less is read than could be: whether that is a break, whose, and for how much."""
+"""Calls that read less than they could: whether that is a break, its cause and its cost."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Fingerprints: the same whether taken at once or turn by turn, and cheap where little is new."""
+"""Fingerprints: the same in one step or turn by turn, and fast if little is new."""
 
 import msgspec
 import pytest

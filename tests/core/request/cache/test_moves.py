@@ -1,4 +1,4 @@
-"""What moved between two requests, named in the order of the prefix."""
+"""The differences between two requests, in prefix order."""
 
 from longhold.core.models.protocol import Request
 from longhold.core.request.cache.fingerprint import DIFF_LINES, find_change, fingerprint, moves

@@ -1,4 +1,4 @@
-"""The net over all tests: a prefix that moves without a word is an error."""
+"""In all tests, a prefix that changes without an announcement is an error."""
 
 import pytest
 from msgspec import structs

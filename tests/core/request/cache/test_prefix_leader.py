@@ -1,4 +1,4 @@
-"""Calls that share a prefix: one goes ahead, the others follow when it has begun."""
+"""Calls that share a prefix: one leads, the others start when it is answered."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a process finds of the one before it: what was answered, and what has not moved since."""
+"""What a new process can read of the previous process's cache."""
 
 import pytest
 

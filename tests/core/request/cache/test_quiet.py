@@ -1,4 +1,4 @@
-"""Sessions in which nothing changes: no false alarm in hundreds, whatever their shape."""
+"""Hundreds of sessions without changes: no false alarm."""
 
 import asyncio
 import random

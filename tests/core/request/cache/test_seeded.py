@@ -1,7 +1,7 @@
-"""Changes behind the session's back, seen through the simulator's cache: each is found and named.
+"""Undeclared changes, seen through the simulator's cache: each is found and named.
 
-The official SDK sends the session's own requests over HTTP. A change is made where no entry
-tells of it, as a bug would make it; the break must name it, and only it.
+The official SDK sends the session's own requests over HTTP. A change is made without an entry, as a
+bug would make it. The break must name this change and no other.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A session that reads files, with a clock that tests move."""
+"""A session that reads files, with a clock that tests set."""
 
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Cleared, Framed, Section, Switched

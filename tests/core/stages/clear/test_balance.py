@@ -1,4 +1,4 @@
-"""What clearing may risk: a share of the bill, and what it has earned."""
+"""What clearing may risk: a share of the bill, plus what it has saved."""
 
 import pytest
 

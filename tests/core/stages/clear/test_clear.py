@@ -1,4 +1,4 @@
-"""Layer 2 over a log: what is cleared, when, what everybody is told, and that it can be taken back."""
+"""Layer 2 on a log: what is cleared and when, the reports, and undo."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The line that stands in for a cleared result."""
+"""The line that replaces a cleared result."""
 
 import pytest
 

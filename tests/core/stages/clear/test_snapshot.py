@@ -1,4 +1,4 @@
-"""What a history says about calls and the cache."""
+"""What a history shows about calls and the cache."""
 
 from longhold.core.log.entries import Asked, Compacted, Failed, Forked, Framed, Replied, Switched
 from longhold.core.messages import Text, Usage

@@ -1,4 +1,4 @@
-"""Spans of finished work become lines when the window fills, and spans again when asked."""
+"""Spans of finished work are collapsed when the window fills, and reopened on request."""
 
 from functools import partial
 

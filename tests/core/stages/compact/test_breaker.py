@@ -1,4 +1,4 @@
-"""Models that failed in a row are left alone for a while, and the log knows it."""
+"""After several failures, no model is called for a while, also in a resumed session."""
 
 import pytest
 

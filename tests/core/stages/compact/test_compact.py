@@ -1,4 +1,4 @@
-"""Past the line history becomes a summary, and can become history again."""
+"""Past the threshold, history becomes a summary, and undo restores it."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a digest has room for."""
+"""What fits into a digest."""
 
 from longhold.core.messages import text_of
 from longhold.core.messages.text import quote_rest

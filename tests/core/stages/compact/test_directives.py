@@ -1,4 +1,4 @@
-"""The ledger of what the user said, and what became of it."""
+"""The ledger of the user's requests and their states."""
 
 from functools import partial
 from inspect import cleandoc

@@ -1,4 +1,4 @@
-"""Plain words by which users take something back."""
+"""Plain words with which users cancel a request."""
 
 import pytest
 

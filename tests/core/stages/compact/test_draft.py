@@ -1,4 +1,4 @@
-"""A draft is made smaller until it fits, what is dearest last."""
+"""A draft is shrunk until it fits, with the most valuable content last."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Facts and ledger that are carried from compaction to compaction."""
+"""Facts and ledger that are carried over between compactions."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Whatever a model does, the session goes on under the line: rung by rung, and by drawing lots."""
+"""However a model fails, the session stays below the threshold: each fallback, and at random."""
 
 import asyncio
 import os

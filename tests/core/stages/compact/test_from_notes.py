@@ -1,4 +1,4 @@
-"""Notes stand for history: when they are tried, what stays, and what they give way to."""
+"""Notes that replace history: when they are tried, what stays, and the fallbacks."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What stays word for word when notes stand for history."""
+"""Messages that stay word for word when notes replace history."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is brought back after a compaction, and what the tools know afterwards."""
+"""Content restored after a compaction, and the tools' state afterwards."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which part of a view a compaction covers, and where its edges may lie."""
+"""Which part of a view a compaction covers, and where it may begin and end."""
 
 import pytest
 

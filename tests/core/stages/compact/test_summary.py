@@ -1,4 +1,4 @@
-"""What a model is asked for a summary, and what of its answer is taken for one."""
+"""The request for a summary, and which answers count as one."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Whether exact names survive, and the index of those that do not."""
+"""Whether exact names survive, and the index of the others."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""A window that is refilled again and again: what refills it is named and acted on."""
+"""A window that keeps filling up: the cause is named and cleared."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""The ways a model is asked for a summary, and how what is too long is made shorter."""
+"""The ways to ask a model for a summary, and how a long conversation is shortened."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A conversation to tell, built line by line."""
+"""A conversation, built line by line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One tool call and its result, made into a step."""
+"""Converting a tool call and its result to a step."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a document demands."""
+"""The demands of a document."""
 
 from longhold.core.stages.facts.carried import demands
 

@@ -1,4 +1,4 @@
-"""Items in, facts out."""
+"""Extracting facts from items."""
 
 from longhold.core.log.entries import Compacted
 from longhold.core.messages import Opaque, RedactedThinking, Text, Thinking, ToolResult, ToolUse

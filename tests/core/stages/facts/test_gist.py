@@ -1,4 +1,4 @@
-"""Which sentences of an answer or a thought are kept when not all can be."""
+"""Which sentences of an answer or a thought are kept if not all fit."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Exact names, known by their shapes."""
+"""Exact names, recognised by their shapes."""
 
 from longhold.core.stages.facts.facts import ChangeFact
 from longhold.core.stages.facts.names import (

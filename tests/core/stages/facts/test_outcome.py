@@ -1,4 +1,4 @@
-"""How a command ended, in the lines that say so."""
+"""The lines of an output that show how a command ended."""
 
 from longhold.core.stages.facts.outcome import (
     CommitLine,

@@ -1,4 +1,4 @@
-"""What was pasted loses its middle; what the user wrote does not."""
+"""Pastes lose their middle; the user's own words do not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The user's own words, told apart from what harnesses wrap around them."""
+"""Separating the user's own words from text that harnesses add."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The engine's account: the same counted at once or bit by bit, and engine_sections within its room."""
+"""The engine's account: the same in one step or many, with sections within their limits."""
 
 import pytest
 from hypothesis import given

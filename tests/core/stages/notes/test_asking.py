@@ -1,4 +1,4 @@
-"""What a model is asked: the notes as they are, what is too long, and the user's own words."""
+"""The request for notes: the current notes, sections that are too long, the user's words."""
 
 from pathlib import Path
 

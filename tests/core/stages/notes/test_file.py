@@ -1,4 +1,4 @@
-"""The file of a session's notes: private, whole, and a person's before it is ours."""
+"""The file of a session's notes: private, intact, and with the user's edits first."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Killed while notes are kept, at whatever moment: the page is whole, and the next session goes on."""
+"""Killed at any moment of an update: the page is intact, and the next session continues."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""When notes are brought up to date."""
+"""When notes are updated."""
 
 import pytest
 

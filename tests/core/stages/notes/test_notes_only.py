@@ -1,4 +1,4 @@
-"""A fork that brings notes up to date can write one file, and nothing else."""
+"""A fork that updates notes can write only one file."""
 
 import os
 

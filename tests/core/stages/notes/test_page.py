@@ -1,4 +1,4 @@
-"""A page of notes: what is read is what was written, whoever wrote it."""
+"""A page of notes parses to what was written, whoever wrote it."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Limits: whose, how they shrink, and which results of a message go."""
+"""Limits: which apply, how they shrink, and which results of a message are spilled."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which results were not sent yet, and what their calls tell of them."""
+"""Which results were not sent yet, and what their calls show."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""Previews: exact in form, bounded in size, with what matters in them."""
+"""Previews: exact format, limited size, and the important lines."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Lines that complain: which do, which do not, and how they are shown."""
+"""Lines that look like errors: which count, and how they are shown."""
 
 import pytest
 from hypothesis import given

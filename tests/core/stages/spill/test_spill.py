@@ -1,4 +1,4 @@
-"""Layer 1 over a log: what goes to disk, what is shown, and that it never changes again."""
+"""Layer 1 on a log: what goes to disk, what is shown, and that this never changes."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Results that were there before: found by content, as long as they are shown."""
+"""Repeated results: found by content, as long as the first is shown."""
 
 from longhold.core.log.entries import Ran, Replied
 from longhold.core.messages import Image, Text, ToolUse

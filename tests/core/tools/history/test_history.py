@@ -1,4 +1,4 @@
-"""A session's past: found by words and files, opened by number, exactly as it was."""
+"""A session's history: found by words and files, opened by number, exactly as recorded."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""A text cut to size: whatever the lines, the pages join to the exact text."""
+"""Pages of a text join to the exact text, whatever its lines."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which passages come first: rare words, in them and around them."""
+"""The order of passages: by rare words in and around them."""
 
 from longhold.core.tools.history.question import PASSAGE_BITS, TermRows, rank
 

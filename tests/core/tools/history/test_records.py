@@ -1,4 +1,4 @@
-"""Bodies on disk: read from the session's own directory, and from nowhere else."""
+"""Bodies on disk are read only from the session's own directory."""
 
 import hashlib
 import os

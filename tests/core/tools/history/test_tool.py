@@ -1,4 +1,4 @@
-"""The History tool: what the model asks, what it gets, and how it gets the rest."""
+"""The History tool: its inputs, its results, and how the model gets the rest."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A conversation with a scripted model that can be forked, and what a fork sent."""
+"""A conversation with a scripted model that can be forked, and the forks' requests."""
 
 import time
 

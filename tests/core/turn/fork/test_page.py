@@ -1,4 +1,4 @@
-"""The page on forks says what is true."""
+"""The page on forks is correct."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What forks share: the parent's values as they stand, and where markers go on them."""
+"""What forks share with their parent, and where their breakpoints go."""
 
 import copy
 import tempfile

@@ -1,4 +1,4 @@
-"""A fork's life: its words, its turns, its tools, its end, and what its parent knows of it."""
+"""A fork: its message, turns, tools and end, and what its parent records."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Forks against the simulator, over HTTP with the official SDK: what they read, and who pays."""
+"""Forks against the simulator, over HTTP with the official SDK: cache reads and cost."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""The conversation that facts are read from."""
+"""The conversation from which facts are read."""
 
 from tests.core.stages.facts.conftest import talk
 

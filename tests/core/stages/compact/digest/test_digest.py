@@ -1,4 +1,4 @@
-"""The whole digest: what a model reads of a session, and what holds whatever the session."""
+"""The whole digest: its text for a model, and properties that hold for any session."""
 
 import time
 from inspect import cleandoc

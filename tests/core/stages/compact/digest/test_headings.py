@@ -1,4 +1,4 @@
-"""Headings of a summary, and lists that only look like them."""
+"""Headings of a summary, and lists that look like headings."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Fitting what could be told into a budget."""
+"""Fitting pieces of text into a budget."""
 
 from hypothesis import given
 from hypothesis import strategies as st

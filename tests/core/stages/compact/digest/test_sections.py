@@ -1,4 +1,4 @@
-"""What single sections choose to tell: files, errors, the course of turns, conclusions, tasks."""
+"""The content of single sections: files, errors, turns, conclusions, tasks."""
 
 from dataclasses import replace
 
