@@ -1,6 +1,6 @@
 """An agent: a session with its own loop, which runs until the user's task is done.
 
-`build_agent` assembles it; nothing is assigned to it afterwards. A program that has its own loop
+`build_agent` assembles it, and no attribute is assigned afterwards. A program with its own loop
 uses `Session` with the same layers.
 """
 
@@ -161,7 +161,7 @@ class Agent:
     async def run(
         self, prompt: str | Content = "", attached: Content = ()
     ) -> AsyncIterator[LoopEvent]:
-        """Yield events until the task is done; without a prompt, resume where the session stopped.
+        """Yield events until the task is done. Without a prompt, resume where the session stopped.
 
         `attached` is content for the model that does not count as the user's words.
         """
@@ -201,9 +201,8 @@ class Agent:
         yield end
 
     async def until_news(self) -> list[str]:
-        """Wait for unread mail or agent reports; return one line for each.
-
-        Nothing is consumed, so a cancelled wait loses nothing; call `run()` without a prompt next.
+        """Wait for unread mail or agent reports, and return one line for each. Nothing is consumed,
+        so a cancelled wait loses nothing. Next, call `run()` without a prompt.
         """
         while not (news := self.equipment.waiting(self.engine)):
             await self.equipment.next_look(MAIL_POLL_SECONDS)
@@ -214,7 +213,7 @@ class Agent:
             if self.supervisor is None or not await run_unless_aborted(
                 self.abort, self.supervisor.next_news()
             ):
-                return await self._has_news()  # a teammate may have become idle meanwhile
+                return await self._has_news()  # because a teammate may have become idle meanwhile
         return True
 
     async def _has_news(self) -> bool:
@@ -225,7 +224,7 @@ class Agent:
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted | None:
-        """Summarise history at the user's request; None if the user aborts it."""
+        """Summarise history at the user's request. Return None if the user aborts."""
         self.abort.clear()
         return await run_unless_aborted(
             self.abort, self.session.compact(focus, start=start, end=end)
@@ -252,7 +251,7 @@ class Agent:
         if self._is_closed:
             return
         self._is_closed = True
-        self.abort.clear()  # an abort of the last turn must not stop the jobs
+        self.abort.clear()  # because an abort of the last turn must not stop the jobs
         leaving = asyncio.create_task(self._leave_on_abort())
         async with AsyncExitStack() as last_first:  # a failing step does not skip the others
             last_first.callback(self.session.close)
@@ -264,7 +263,7 @@ class Agent:
                 last_first.push_async_callback(self.toolkit.mcp.close)
             last_first.push_async_callback(self.tool_context.close)
             last_first.push_async_callback(self.background.stop, ENDED)  # jobs call the model
-            if self.engine.log.queue is not None:  # workers have queued their jobs by then
+            if self.engine.log.queue is not None:  # so that all jobs are queued for workers
                 last_first.push_async_callback(self.background.drain, DRAIN_SECONDS, *QUEUED)
             if self.memory is not None:
                 last_first.push_async_callback(self.memory.close)

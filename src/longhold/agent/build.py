@@ -83,7 +83,7 @@ class Fitted(NamedTuple):
 
 
 async def _fit_window(models: Models, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
-    """Find the windows of the models, and fit the session to that of the first.
+    """Find the windows of the models, and adapt the session to the first model's window.
 
     A window below `prompt.full_tokens` has no space for agents, memory and most tools.
     """
@@ -112,7 +112,7 @@ async def _find_windows(
     models: Models, settings: Settings
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the window of each model (0 for the table's), and a line for each guess."""
-    if settings.window.limit_tokens:  # the user has said it, so no server is asked
+    if settings.window.limit_tokens:  # the user has set it, so no server is asked
         return {}, ()
     both = filter(None, (models.current(), models.fallback))
     found = {model.name: await find_window(model, model.name) for model in both}
@@ -188,7 +188,7 @@ def _resume(engine: Engine, model: str, source: str) -> list[str]:
     if asked is not None and frame is not None:
         lives = lifetime_seconds(engine.model, frame.lifetime)
         lifetime = lifetime_for(source, engine.settings.cache)
-        # Once the provider's cache is dead, another lifetime costs nothing.
+        # Once the provider's cache has expired, another lifetime costs nothing.
         if now - asked.at > lives and frame.lifetime != lifetime:
             engine.record(structs.replace(frame, n=0, at=0.0, lifetime=lifetime, rests_on=()))
     if engine.model != model:
@@ -198,7 +198,7 @@ def _resume(engine: Engine, model: str, source: str) -> list[str]:
 
 def _warn_untrusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
     for section in sections:
-        yield f"{section.file} is not trusted yet and not used; `longhold trust` shows it"
+        yield f"{section.file} is not used until you trust it; `longhold trust` shows it"
 
 
 async def assemble(plan: Blueprint) -> Agent:
@@ -382,7 +382,7 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
 async def _connect(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
-    """Connect to MCP servers; a session that had some keeps their tools even if none is left."""
+    """Connect to MCP servers. A session that had servers keeps the MCP tools without them."""
     names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
     if not servers and CALL_TOOL.name not in names:
         return None
@@ -414,7 +414,7 @@ def _tool_context(
 
 
 def _was_planning(engine: Engine) -> bool:
-    """Return whether the log ends in plan mode; a resumed session then continues planning."""
+    """Return whether the log ends in plan mode. A resumed session then continues planning."""
     names: dict[str, str] = {}
     is_planning = False
     for entry in engine.view.history:

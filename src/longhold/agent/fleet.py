@@ -1,6 +1,6 @@
 """Session jobs that any machine with access to the store can run, from any queue.
 
-While another process writes the session, `run_job` raises `LogLocked` or `LeaseLost`: retry later.
+While another process has the session, `run_job` raises `LogLocked` or `LeaseLost`. Retry later.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +31,7 @@ def job_for(store: Store, kind: JobKind, session: str) -> SessionJob:
 async def run_job(
     job: SessionJob, store: Store, open_model: Callable[[str], Model], mode: Mode | None = None
 ) -> str:
-    """Run a job unless it is done; return one line about the result.
+    """Run a job unless it is done. Return one line about the result.
 
     `open_model` gets the session's model name. Permissions are those of an unattended run.
     """
@@ -83,8 +83,7 @@ def _directory_of(header: Header) -> Path:
     directory = Path(header.directory)
     if not directory.is_dir():
         raise StoreError(
-            f"session {header.session} works in {directory}, which is not on this machine; run a "
-            "worker where it is"
+            f"session {header.session} works in {directory}, which is not on this machine; run a worker on the machine that has it"
         )
     return directory
 
@@ -101,5 +100,5 @@ async def _resume(agent: Agent) -> str:
 
 def _memory(agent: Agent) -> MemoryJobs:
     if agent.memory is None:
-        raise ConfigError("memory is off (memory.on): there is nothing to learn or to tidy")
+        raise ConfigError("memory is off (memory.on), so there is nothing to do")
     return agent.memory

@@ -53,7 +53,7 @@ class Framer:
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
     system: str = ""
-    """A custom prompt; replaces all sections."""
+    """A custom prompt, which replaces all sections."""
     servers: Callable[[], tuple[ServerOffer, ...]] = tuple
     more: tuple[Section, ...] = ()
     clock: Callable[[], float] = time.time
@@ -109,7 +109,7 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
 
 @dataclass(slots=True)
 class Announced:
-    """Server and file messages in the log; those before the current frame are ignored."""
+    """Messages about servers and files in the log. Those before the current frame are ignored."""
 
     _said: list[Said] = field(default_factory=list)
     _cursor: LogCursor = field(default_factory=LogCursor)
@@ -120,7 +120,7 @@ class Announced:
                 self._said.append(entry)
 
     def servers(self, frame: Framed) -> dict[str, str]:
-        """Return the last announced digest of each MCP server; "" if the server left."""
+        """Return the last announced digest of each MCP server, or "" if the server is gone."""
         told = dict(frame.servers)
         for entry in self._list_since(frame):
             told |= entry.servers
@@ -158,7 +158,7 @@ class Framing:
         self.announced.follow(engine.view.history)
         text, servers = servers_news(self.announced.servers(engine.frame), self.framer.servers())
         last = engine.view.items[-1] if engine.view.items else None
-        if isinstance(last, Spoken) and last.is_asked():  # files are read once a turn
+        if isinstance(last, Spoken) and last.is_asked():  # because files are read once a turn
             await self._say_changed_files(engine)
         if text:
             engine.record(Said(content=(Text(text=text),), hidden=True, servers=servers))

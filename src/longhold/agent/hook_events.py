@@ -26,7 +26,7 @@ class HookEvents:
     _asides: list[str] = field(default_factory=list)
 
     async def ask(self, event: str, fields: JsonObject) -> HookVerdict:
-        """Run an event's hooks; an abort stops them and returns an empty verdict."""
+        """Run an event's hooks. An abort stops them and returns an empty verdict."""
         said = await run_unless_aborted(self.abort, self.hooks.fire(event, fields, self._context()))
         verdict = said or HookVerdict()
         self.notices.extend((*verdict.messages, *verdict.errors))
@@ -39,7 +39,7 @@ class HookEvents:
         return verdict
 
     async def end(self, reason: str) -> None:
-        """Run the SessionEnd hooks, aborted or not."""
+        """Run the SessionEnd hooks, even after an abort."""
         await self.hooks.fire("SessionEnd", {"reason": reason}, self._context())
 
     async def say_asides(self, engine: Engine) -> None:

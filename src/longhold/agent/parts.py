@@ -44,13 +44,13 @@ class AgentParts:
     notices: Notices
     mcp: McpTools | None
     known: dict[str, Tool]
-    """Callable tools by name; grows as MCP tools are loaded."""
+    """Tools that can be called, by name. Loaded MCP tools are added."""
     nearby: Nearby
     toolbox: Toolbox
     is_strict: bool = False
 
     def forks(self) -> Forks:
-        """Return forks of the conversation; they end with their caller, not with a turn."""
+        """Return forks of the conversation. They end with their caller, not with a turn."""
         return Forks(
             parent=self.engine,
             model=self.models.current,
@@ -88,7 +88,7 @@ class Equipment:
 
     async def next_look(self, seconds: float) -> None:
         if self.supervisor is None:
-            await asyncio.Event().wait()  # without a supervisor there is no mail
+            await asyncio.Event().wait()  # because without a supervisor there is no mail
         else:
             await self.supervisor.news_within(seconds)
 
@@ -114,7 +114,7 @@ class Blueprint:
     source: str = "main"
     """`main` or `agent:<kind>`, under which calls are counted."""
     caller: str = "run"
-    """Who started the session; decides the cache lifetime of the prompt."""
+    """Who started the session. It decides the cache lifetime of the prompt."""
     begins: str = "startup"
     """`startup` or `resume`, for hooks."""
     has_memory: bool = False

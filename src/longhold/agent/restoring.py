@@ -1,9 +1,8 @@
-"""An agent's part in compactions: restored state, hooks before and after, a new frame.
-
-Restored are, in order: recently touched files, todos, the plan, skills, running commands and
-agents. Nothing changes until the compaction is recorded; `mark_shown` then updates which files the
-model has seen. SessionStart output is stored with the restored content, so an undo removes both.
-PostCompact output becomes a hidden message after it.
+"""An agent's part in compactions: restored state, hooks before and after, a new frame. It restores,
+in this order, recently touched files, todos, the plan, skills, running commands and agents. Nothing
+changes until the compaction is recorded. Then `mark_shown` updates which files the model has seen.
+SessionStart output is stored with the restored content, so an undo removes both. PostCompact output
+becomes a hidden message after it.
 """
 
 import asyncio
@@ -57,7 +56,7 @@ from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
 
 TRIED = 4
-"""Files looked at for each one that may be restored, because some cannot be read."""
+"""Files tried for each file that may be restored, because some cannot be read."""
 REMARK_TOKENS = 40
 """Space for the line of a partial read that explains how to continue."""
 END = "[End of {path}]"
@@ -76,14 +75,14 @@ class Again:
 async def _read_again(
     path: Path, look: Touched | None, tool_context: ToolContext, most_tokens: int
 ) -> Again | None:
-    """Read all that was read of a file, or the last part read, or as much of that as fits."""
+    """Read the lines of a file that were read before, or the last of them, as far as they fit."""
     first, limit = (look.first, look.limit) if look else (1, 0)
     if look and look.span != (first, limit):
         whole = await _attempt(path, *look.span, tool_context)
         if whole is not None and whole.tokens <= most_tokens:
             return whole
     again = await _attempt(path, first, limit, tool_context)
-    if again is None and first > 1:  # the file is shorter now
+    if again is None and first > 1:  # because the file is shorter now
         first = 1
         again = await _attempt(path, first, 0, tool_context)
     if again is None or again.tokens <= most_tokens:
@@ -196,7 +195,7 @@ class Restoring:
     def _list_wanted(
         self, view: View, kept: Sequence[Round]
     ) -> Iterator[tuple[Path, Touched | None]]:
-        """Yield files worth showing, newest first: those known here, then those in the log."""
+        """Yield files worth showing, newest first: files known in memory, then those in the log."""
         touched = self._trace.files()
         named = {self._resolve(each.path): each for each in reversed(touched)}
         known = [seen.path for seen in self.tool_context.files.list_newest()]
@@ -213,7 +212,7 @@ class Restoring:
         return self.tool_context.resolve(path).resolve()
 
     def _is_apart(self, path: Path) -> bool:
-        """Return whether a file reaches the model otherwise, or is outside the project."""
+        """Return whether a file is outside the project, or the model gets it in another way."""
         if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
             return True
         home = self.tool_context.home.resolve()
@@ -323,7 +322,7 @@ def _cut_to(text: str, most_tokens: int, how: str) -> str:
 
 
 AskHooks: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
-"""Runs an event's hooks; the implementation shows their messages to the user."""
+"""Runs an event's hooks, and shows their messages to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +361,7 @@ def compaction_hooks(
     *,
     is_autonomous: bool,
 ) -> CompactionHooks:
-    """Build the hooks for an agent; `agents` lists those running or with unread reports."""
+    """Build the hooks for an agent. `agents` lists agents that run or have unread reports."""
     engine, notices = parts.engine, parts.notices
     may_read = partial(parts.guard.may_read, READ)
     restoring = restoring_over(engine, parts.tool_context, may_read, agents)
@@ -370,7 +369,7 @@ def compaction_hooks(
     events = CompactionEvents(ask=parts.hooks.ask, say=partial(engine.say, hidden=True))
 
     async def after(entry: Compacted) -> None:
-        restoring.mark_shown(entry)  # tools know which files the model still sees
+        restoring.mark_shown(entry)  # because tools know which files the model still sees
         await events.after(entry)
 
     return CompactionHooks(

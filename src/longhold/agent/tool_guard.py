@@ -62,7 +62,7 @@ class ToolGuard:
         return Allowed(input=given)
 
     def permit_unasked(self, readable: tuple[Path, ...] = ()) -> Permit:
-        """Return a permit for background work, which denies what would prompt the user.
+        """Return a permit for background work, which denies calls that would prompt the user.
 
         It always uses plan mode, because nobody watches background work even if the user allows the
         agent everything. `readable` paths may be read in addition.
@@ -102,7 +102,7 @@ class ToolGuard:
         return replace(outcome, content=content)
 
     def places(self, readable: tuple[Path, ...] = ()) -> Places:
-        """Return where tools may work now; plan mode adds the plan file."""
+        """Return where tools may work now. Plan mode adds the plan file."""
         context, plan = self.tool_context, self.tool_context.plan
         results = self.engine.results.readable(self.engine.view.history)
         return Places(

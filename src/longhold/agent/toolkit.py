@@ -41,7 +41,7 @@ class Toolkit:
         return (*listed, *(defer_tool(tool.definition()) for tool in others))
 
     def is_listed_in(self, frame: Framed) -> bool:
-        """Return whether a frame has the agent's current tools; MCP tools may differ."""
+        """Return whether a frame has the agent's current tools. MCP tools may differ."""
         self.fill_toolbox()
         own = {tool.name: tool.definition() for tool in self._list_fixed()}
         listed = {str(tool.get("name")): tool for tool in frame.tools}

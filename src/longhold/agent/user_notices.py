@@ -13,7 +13,7 @@ from longhold.core.turn.engine import Engine
 
 @dataclass(slots=True)
 class RoomWarning:
-    """Warns once when the context is nearly full, and again only after it had space."""
+    """Warns once when the context is nearly full, and again only if space was freed meanwhile."""
 
     tell: Callable[[str], None]
     _is_given: bool = False
@@ -51,7 +51,7 @@ class Notices:
         self._output: Listener | None = None
 
     def listen(self, listener: Listener | None) -> None:
-        """Send further lines to `listener`; None keeps them."""
+        """Send further lines to `listener`. With None, they are kept."""
         self._listener = listener
 
     def listen_to_tools(self, listener: Listener | None) -> None:

@@ -271,7 +271,7 @@ def test_rules_that_lead_out_of_the_project_are_not_walked(place):
     found = load(here(place))
     assert names(place, found) == ["repo/AGENTS.md"]
     assert found.notices == (
-        f"{place / 'repo/.claude/rules'} leads out of the project, to {place / 'outside'}; "
+        f"{place / 'repo/.claude/rules'} is a link out of the project, to {place / 'outside'}; "
         "no rules are read there",
     )
     assert found.waiting == ()
@@ -290,7 +290,7 @@ def test_what_is_imported_from_too_far_away_is_said(place):
     found = load(here(place, directory="repo"))
     assert "repo/5.md" not in names(place, found)
     assert found.notices == (
-        f"{place / 'repo/4.md'} imports {place / 'repo/5.md'}, which is more than 4 imports away; "
+        f"{place / 'repo/4.md'} imports {place / 'repo/5.md'}, more than 4 levels deep; "
         "it is not read",
     )
 

@@ -115,4 +115,4 @@ def test_what_the_user_was_told_once_is_not_told_for_the_next_file(project, tmp_
         opened.touch(project / name)
     notices = [notice for _, gathered in opened.due() for notice in gathered.notices]
     assert len(notices) == 1
-    assert "leads out of the project" in notices[0]
+    assert "is a link out of the project" in notices[0]

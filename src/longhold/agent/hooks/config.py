@@ -20,26 +20,26 @@ from longhold.core.tools.shell_reader import read_script
 from longhold.errors import ConfigError
 
 TIMEOUT_SECONDS = 600.0
-"""Long enough for a test run after an edit; a hook may set its own timeout."""
+"""Long enough for a test run after an edit. A hook may set its own timeout."""
 PROMPT_TIMEOUT_SECONDS = 30.0
 """Short, because the user has just pressed return and is waiting."""
 END_TOTAL_SECONDS = 1.5
-"""For all hooks together, because the user has left; a hook's own timeout raises it."""
+"""For all hooks together, because the user has left. A hook's own timeout can raise it."""
 END_TOTAL_MAX_SECONDS = 60.0
 COMPACT_TIMEOUT_SECONDS = 60.0
 """The window is full and the turn waits for the compaction."""
 STOP_BLOCKS_MAX = 8
-"""Consecutive blocks; without a limit a hook could keep the session from ending."""
+"""Maximum consecutive blocks, so that a hook cannot keep a session from ending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
     name: str
     matches_on: str = ""
-    """The input field that a matcher is compared with; "" if the event has none."""
+    """The input field that matchers apply to, or "" if the event has none."""
     can_block: bool = False
     text_is_context: bool = False
-    """Plain text on stdout is shown to the model."""
+    """Whether plain text on stdout is shown to the model."""
     timeout_seconds: float = TIMEOUT_SECONDS
     total_seconds: float | None = None
 
@@ -105,14 +105,14 @@ class Hook:
     timeout_seconds: float | None = None
     is_once: bool = False
     section: SettingsSection | None = field(default=None, compare=False)
-    """Its source; it must still be trusted and unchanged when the hook runs."""
+    """The source of the hook. It must still be trusted and unchanged when the hook runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPlan:
     hooks: tuple[Hook, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's hooks that are not trusted yet; see `permissions.trust`."""
+    """The project's hooks that are not trusted yet. See `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
 
@@ -197,7 +197,7 @@ def select_hooks(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tup
 
 
 def _may_apply(hook: Hook, fields: JsonObject) -> bool:
-    """Return whether the hook's condition may match a call; True if in doubt."""
+    """Return whether the hook's condition may match a call. True if in doubt."""
     rule, tool = hook.condition, str(fields.get("tool_name", ""))
     if rule is None:
         return True

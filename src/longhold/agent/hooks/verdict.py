@@ -1,6 +1,5 @@
-"""Parses hook output and merges it into one verdict; pure.
-
-Deny outweighs ask, ask outweighs allow, and one block is enough. Other failures stop nothing.
+"""Parses hook output and merges it into one verdict. Pure. Deny takes precedence over ask, and ask
+over allow. One block is enough. Other failures stop nothing.
 """
 
 import json
@@ -52,7 +51,7 @@ class HookVerdict:
 
 def read_verdict(event: HookEvent, status: int, stdout: str, stderr: str) -> HookVerdict:
     if status == BLOCKING_STATUS:
-        return _block(event, stderr.strip() or "a hook blocked it and gave no reason")
+        return _block(event, stderr.strip() or "a hook blocked this and gave no reason")
     said = stdout.strip()
     if said.startswith("{"):
         try:
@@ -74,7 +73,7 @@ def _block(event: HookEvent, reason: str) -> HookVerdict:
 
 
 def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
-    """Read a JSON answer; fields of the wrong type count as missing."""
+    """Read a JSON answer. Fields of the wrong type count as missing."""
     own = answer.get("hookSpecificOutput")
     own = own if isinstance(own, dict) else {}
     if own.get("hookEventName", event.name) != event.name:
@@ -100,7 +99,7 @@ def _read_answer(event: HookEvent, answer: JsonObject) -> HookVerdict:
 
 
 def _read_permission(answer: JsonObject, decision: Json) -> HookVerdict:
-    """Read a permission answer; without a decision the user is prompted."""
+    """Read a permission answer. Without a decision, the user is prompted."""
     said = decision if isinstance(decision, dict) else {}
     given = said.get("updatedInput")
     behavior = _text(said, "behavior")
@@ -120,7 +119,7 @@ def _text(value: JsonObject, key: str) -> str:
 
 
 def merge(verdicts: Iterable[HookVerdict]) -> HookVerdict:
-    """Merge answers; order matters only if two rewrite the same input or output."""
+    """Merge answers. Their order matters only if two rewrite the same input or output."""
     said = tuple(verdicts)
     permissions = [each.permission for each in said if each.permission]
     permission = max(permissions, key=_WEIGHT.__getitem__, default=None)

@@ -41,7 +41,7 @@ IMPORT_HOPS = 4
 MAX_FILE_BYTES = 4 << 20
 """Larger files are skipped and reported."""
 LARGE_CHARS = 40_000
-"""Longer files are used but reported: they cost 10,000 tokens in every call."""
+"""Longer files are used and reported, because they cost 10,000 tokens in every call."""
 MAX_FILES = 200
 """Further files are dropped and reported."""
 
@@ -89,7 +89,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _comment_end(lines: list[str], place: int) -> int | None:
-    """Return the line after a comment; text after `-->` becomes a separate line."""
+    """Return the line after a comment. Text after `-->` becomes a separate line."""
     start = lines[place].index("<!--") + 2
     for number in range(place, len(lines)):
         end = lines[number].find("-->", start if number == place else 0)
@@ -108,7 +108,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 class _Indentation:
-    """Recognises indented code blocks; in lists, indentation has another meaning."""
+    """Recognises indented code blocks. In lists, indentation has another meaning."""
 
     def __init__(self) -> None:
         self._may_begin = True
@@ -126,7 +126,7 @@ class _Indentation:
 
 
 def _without_spans(paragraph: str) -> str:
-    """Remove code between equal runs of backticks; an unmatched run is plain text."""
+    """Remove code between equal runs of backticks. An unmatched run is plain text."""
     runs = list(re.finditer(r"`+", paragraph))
     places: dict[int, list[int]] = {}
     for number, run in enumerate(runs):
@@ -145,7 +145,7 @@ def _without_spans(paragraph: str) -> str:
 
 NAMED = 5
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
-"""A missing import is reported only with these suffixes: `@someone` may not be a file."""
+"""A missing import is reported only with these suffixes, because `@someone` may not be a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class InstructionPart:
     text: str
     imported_by: Path | None = None
     is_for_paths: bool = False
-    """The file is a rule with `paths`, one of which was touched."""
+    """True for a rule with `paths` that match a touched file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class Waiting:
     importer: Path
     path: Path
     sha256: str = ""
-    """Set for a personal file: trust covers exactly this text."""
+    """Set for a personal file, because trust covers exactly this text."""
 
     @property
     def fingerprint(self) -> str:
@@ -244,11 +244,11 @@ class _Gatherer:
     waiting: list[Waiting] = field(default_factory=list)
     _starts: list[_Node] = field(default_factory=list)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
-    """By resolved path; None for files that were read and not used."""
+    """By resolved path. None for files that were read but are not used."""
     _dropped: list[Path] = field(default_factory=list)
 
     def start_all(self, candidates: list[InstructionCandidate]) -> None:
-        """Add candidates; rules come last because they are dropped first."""
+        """Add candidates. Rules come last, because they are dropped first."""
         rules_last = sorted(enumerate(candidates), key=lambda item: item[1].base is not None)
         started = {i: node for i, candidate in rules_last if (node := self._start(candidate))}
         self._starts = [started[i] for i in sorted(started)]
@@ -309,8 +309,7 @@ class _Gatherer:
         if node.hops >= IMPORT_HOPS:
             self._found[path] = None
             self.notices.append(
-                f"{node.part.path} imports {path}, which is more than {IMPORT_HOPS} imports away; "
-                "it is not read"
+                f"{node.part.path} imports {path}, more than {IMPORT_HOPS} levels deep; it is not read"
             )
             return None
         is_users = node.is_users and self.ground.is_users(path)
@@ -324,7 +323,7 @@ class _Gatherer:
         return self._add(part, hops=node.hops + 1, is_users=is_users)
 
     def _may_leave(self, waiting: Waiting, how: str) -> bool:
-        """Return whether the user trusts an import from outside the project; report it if not."""
+        """Return whether the user trusts an import from outside the project. Report it if not."""
         if waiting.fingerprint in self.trusted:
             return True
         if waiting not in self.waiting:
@@ -350,7 +349,7 @@ class _Gatherer:
         fields, body = front_matter.parse(text) if candidate.base else ({}, text)
         patterns = _patterns(fields.get("paths"))
         if not self._is_wanted(candidate, patterns):
-            del self._found[path]  # a file touched later may match it
+            del self._found[path]  # because a file touched later may match it
             return None
         text = without_comments(body).strip()
         if not text:
@@ -364,7 +363,7 @@ class _Gatherer:
         )
 
     def _kind(self, candidate: InstructionCandidate, path: Path, text: str) -> SourceKind:
-        """Return whose file it is; a personal file counts as the project's until it is trusted."""
+        """Return whose file this is. An untrusted personal file counts as the project's."""
         if candidate.kind != "local":
             return candidate.kind
         mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -384,7 +383,7 @@ class _Gatherer:
         self.notices.append(f"more than {MAX_FILES} instruction files; left out: {named}")
 
     def _is_wanted(self, candidate: InstructionCandidate, patterns: tuple[str, ...]) -> bool:
-        """Return whether a rule applies to the touched file; without `paths` it always does."""
+        """Return whether a rule applies to the touched file. Without `paths` it always does."""
         if not patterns or self.ignore_paths:
             return not candidate.only_for_paths
         base, touched = candidate.base, self.touched

@@ -24,7 +24,7 @@ from longhold.core.settings.project import checkout_top
 SourceKind: TypeAlias = Literal["user", "project", "local"]
 
 SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".longhold/AGENTS.md")
-"""In each directory, in this order, so that the second can build on the first."""
+"""Files in each directory, in this order, so that the second can build on the first."""
 RULES = (".claude/rules", ".longhold/rules")
 """Directories of rules; a rule with `paths` applies once a matching file is touched."""
 LISTED_RULES = 2_000
@@ -32,7 +32,7 @@ LISTED_RULES = 2_000
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
 """Personal files, placed last so that they take precedence over shared ones."""
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
-_REFUSED = "leads out of the project, to {}; no rules are read there"
+_REFUSED = "is a link out of the project, to {}; no rules are read there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class InstructionCandidate:
     base: Path | None = None
     """The directory to which a rule's `paths` are relative."""
     is_above: bool = False
-    """Above the project only files owned by the user or root count."""
+    """True above the project, where only files of the user or root count."""
     only_for_paths: bool = False
     refused: str = ""
 
@@ -68,7 +68,7 @@ class Ground:
         return any(path.is_relative_to(root) for root in self.roots)
 
     def is_excluded(self, path: Path) -> bool:
-        """Return whether the settings exclude a file; the user's own files are never checked."""
+        """Return whether the settings exclude a file. The user's own files are never excluded."""
         patterns = [part.strip() for part in self.settings.exclude.split(",") if part.strip()]
         below = str(path.relative_to(self.top)) if path.is_relative_to(self.top) else ""
         return any(_fits(pattern, path, below) for pattern in patterns)
@@ -81,7 +81,7 @@ def ground(
     settings: InstructionsSettings | None = None,
     at: Path | None = None,
 ) -> Ground:
-    """Find the repository and the user's directories; `.claude` is next to Longhold's home."""
+    """Find the repository and the user's directories. `.claude` is next to Longhold's home."""
     settings = settings or InstructionsSettings()
     own = (at or home()).resolve()
     beside = (own.parent / ".claude",) if settings.user_claude else ()
@@ -110,7 +110,7 @@ def list_at_start(ground: Ground) -> Iterator[InstructionCandidate]:
 def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
     """List the new candidates for a touched file with a resolved path.
 
-    Directories ignored by version control are skipped: they contain other people's work.
+    Directories that git ignores are skipped, because they contain other people's work.
     """
     root = next((root for root in ground.roots if touched.is_relative_to(root)), None)
     if root is None:

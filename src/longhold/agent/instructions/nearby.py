@@ -1,7 +1,7 @@
 """Adds the instructions near a file once a tool touches it.
 
-Those in the view according to the log are not added again, so a resumed session behaves like an
-uninterrupted one.
+Instructions that are in the view according to the log are not added again, so a resumed session
+behaves like an uninterrupted one.
 """
 
 import os
@@ -45,7 +45,7 @@ def render_instructions(
     when: Literal["start", "nested", "changed"],
     gone: Sequence[str] = (),
 ) -> str:
-    """Return a message with these instructions and the files that are gone, or ""."""
+    """Return a message with these instructions and the names of deleted files, or ""."""
     if not parts and not gone:
         return ""
     intro = (files("longhold.agent.instructions") / "prompts" / f"{when}.md").read_text(
@@ -89,7 +89,7 @@ def build_hook_fields(
 
 
 def _wrap_in_tag(part: InstructionPart) -> str:
-    """Wrap a file in its tag; tags in its text are escaped so it cannot imitate another file."""
+    """Wrap a file in its tag. Tags in its text are escaped, so it cannot imitate another file."""
     text = escape_frames(part.text)
     name = quoteattr(_escape_path(str(part.path)))
     return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
@@ -110,7 +110,7 @@ class InstructionChanges:
 
 
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
-    """Compare announced files with the current ones; None if nothing changed."""
+    """Compare announced files with the current ones. None if nothing changed."""
     sources = {part.path: _source_of(part) for part in now.parts}
     parts = tuple(
         part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
@@ -167,7 +167,7 @@ class Nearby:
             return []
         found: list[tuple[Path, Gathered]] = []
         known = self._framed | self._added
-        for path in map(Path, map(os.path.realpath, touched)):  # does not fail on a symlink loop
+        for path in map(Path, map(os.path.realpath, touched)):  # accepts symlink loops
             if path in self._checked:
                 continue
             self._checked.add(path)

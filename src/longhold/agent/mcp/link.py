@@ -1,7 +1,6 @@
-"""The connection to one MCP server; after a failure the next call restarts it.
-
-It runs in its own task because the SDK's scopes must be left in the task that entered them. Long
-results are returned whole; the general result limit applies later.
+"""The connection to one MCP server. After a failure the next call restarts it. It runs in its own
+task, because the SDK's scopes must be left in the task that entered them. Long results are returned
+whole, and the general result limit applies later.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 8.0
 """The SDK ends, terminates and kills a server within 6 s."""
 MAX_PAGES = 50
-"""Guards against servers that page forever."""
+"""Maximum pages of a list, because a server could send pages forever."""
 LAST_WORDS_BYTES = 2_000
 WARN_TOKENS = 10_000
 """Larger results are reported to the user with the server's name."""
@@ -38,7 +37,7 @@ Response = TypeVar("Response")
 
 
 class ServerFailed(Exception):
-    """A server failed; the message is for the model."""
+    """A server failed. The message is for the model."""
 
 
 class McpLink:
@@ -49,7 +48,7 @@ class McpLink:
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._failed_at: float | None = None
-        """When the last start failed; None once the server was reached."""
+        """When the last start failed, or None once the server was reached."""
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
 
     @property
@@ -163,7 +162,7 @@ class McpLink:
         return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
 
     async def _answer(self, request: Awaitable[Response], seconds: float) -> Response:
-        """Await an answer; raise every failure as `ServerFailed`."""
+        """Await an answer. Every failure is raised as `ServerFailed`."""
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED

@@ -1,8 +1,8 @@
 """The tools of all MCP servers, named `mcp__server__tool` and loaded on demand.
 
 A name costs a few tokens and a definition hundreds, so `ToolSearch` loads definitions. The
-request's tool list never changes: found tools are referenced if the provider has their definition,
-and otherwise called through `CallTool`. A server's text is untrusted: it cannot declare a tool
+request's tool list never changes. Found tools are referenced if the provider has their definition,
+and otherwise called through `CallTool`. A server's text is untrusted and cannot declare a tool
 harmless.
 """
 
@@ -40,7 +40,7 @@ FOUND = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOffer:
-    """The tools and instructions of one server; both are untrusted data."""
+    """The tools and instructions of one server. Both are untrusted data."""
 
     server: str
     names: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class McpTools:
         return tuple(problem for problem in found if problem)
 
     def load(self, names: Iterable[str]) -> tuple[Tool, ...]:
-        """Count tools as found; unknown names are ignored."""
+        """Mark tools as found. Unknown names are ignored."""
         known = tuple(self._tools[name] for name in names if name in self._tools)
         self._loaded.update(tool.name for tool in known)
         return known
@@ -186,7 +186,7 @@ def _limit(meta: JsonObject | None) -> int:
 
 
 def _full_name(server: str, tool: str) -> str:
-    """Return a name that every provider accepts; a changed name ends in a hash.
+    """Return a name that every provider accepts. A changed name ends in a hash.
 
     A rule for `mcp__github` must not cover a server called `github__evil`.
     """

@@ -17,9 +17,9 @@ from longhold.core.tools.protocol import ToolKind
 from longhold.errors import ConfigError
 
 START_SECONDS = 30.0
-"""Package runners download the server first."""
+"""Long, because package runners download the server first."""
 CALL_SECONDS = 300.0
-"""Browsers and builds are slow."""
+"""Long, because browsers and builds are slow."""
 RETRY_SECONDS = 60.0
 """The minimum time before a search retries an unreachable server."""
 
@@ -31,7 +31,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """Added to the few variables every server gets; Longhold's environment is not passed on."""
+    """Added to the few variables that every server gets. Other variables are not passed on."""
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
@@ -40,7 +40,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     start_seconds: float = START_SECONDS
     call_seconds: float = CALL_SECONDS
     section: SettingsSection | None = None
-    """Its source; it must still be trusted and unchanged when the server starts."""
+    """The source of the server. It must still be trusted and unchanged when the server starts."""
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -48,11 +48,11 @@ class McpServer(Struct, frozen=True, kw_only=True):
 class McpPlan:
     servers: tuple[McpServer, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's servers that are not trusted yet; see `permissions.trust`."""
+    """The project's servers that are not trusted yet. See `permissions.trust`."""
 
 
 def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
-    """Read the servers; a later file overrides an earlier one."""
+    """Read the servers. A later file overrides an earlier one."""
     servers: dict[str, McpServer] = {}
     untrusted: list[SettingsSection] = []
     for section in read_sections("mcpServers", project, at=at):

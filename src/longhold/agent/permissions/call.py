@@ -1,7 +1,6 @@
-"""One tool call with all a decision needs: paths, command, URL.
-
-The disk is read here so that the decision can be pure. Every word of a command that may be a path
-is located from every directory a `cd` may have led to.
+"""One tool call with everything that a decision needs: paths, command, URL. The disk is read here,
+so that the decision can be pure. Every word of a command that may be a path is located from every
+directory a `cd` may have led to.
 """
 
 import os
@@ -232,7 +231,7 @@ def _process(name: str, command: Command) -> Iterator[Danger]:
     if name == "kill" and "-1" in command.arguments[1:]:
         yield Danger(level="ruin", reason="ends every process")
     if name in _STOPPERS or (name == "init" and command.arguments[:1] in (("0",), ("6",))):
-        yield Danger(level="risk", reason=f"{name} reaches past this project")
+        yield Danger(level="risk", reason=f"{name} affects more than this project")
     if name in _AS_OTHERS:
         yield Danger(level="risk", reason=f"{name} runs with another user's rights")
     if name in _OUTWARD and _OUTWARD[name] & set(command.arguments):
@@ -280,7 +279,7 @@ _CHECKS = (_removal, _disk, _process, _fed_shell, _git)
 
 
 _TEXT_ONLY = split_words("echo printf true false tr seq expr basename dirname sleep : type which")
-"""Their operands are text and are never opened; a glob still lists names."""
+"""Programs that never open their operands, because these are text. A glob still lists names."""
 
 _PATTERN_FIRST = split_words("grep egrep fgrep rg")
 _DELIMITED = split_words("cut sort column paste")
@@ -292,11 +291,11 @@ _GIVES_PATTERN = re.compile(r"-[^-]*[ef]|--[rf]")
 _UNSEEN = split_words(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
 )
-"""They read names from stdin, or run another command line."""
+"""Programs that read names from stdin, or run another command line."""
 
 _CD_OPTIONS = ("--", "-P", "-L")
 _HOME = "~"
-"""Where a `cd` with nothing but options goes."""
+"""The target of a `cd` that has only options."""
 MAX_BASES = 20
 """Each `cd` can double the directories in which the rest may run."""
 
@@ -304,11 +303,11 @@ MAX_BASES = 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReach:
     touched: tuple[Located, ...]
-    """Words that may be paths; the command decides whether it writes them."""
+    """Words that may be paths. The command decides whether it writes them."""
     written: tuple[Located, ...]
     bases: tuple[Path, ...]
     is_unseen: bool
-    """Some paths are known only to the shell."""
+    """True if only the shell knows some of the paths."""
 
 
 def find_reach(script: Script, places: Places) -> CommandReach:
@@ -351,7 +350,7 @@ def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path
     if words and (not words[0].is_literal or words[0].has_glob):
         return None
     if command.name == "pushd" and not words:
-        return None  # it swaps two directories of a stack that is not known
+        return None  # because it swaps two directories of an unknown stack
     target = words[0] if words else Word(text=_HOME)
     found = [at for base in bases for at in _locate_word(target, places, base)]
     # bash goes back by name (`cd link; cd ..`), other programs by path, so both are followed
@@ -434,7 +433,7 @@ class ShellCall:
     danger: Danger | None
     is_read_only: bool
     objection: str
-    """Why a seemingly harmless part may not be harmless here; "" if there is no reason."""
+    """Why a part that looks harmless may not be harmless here, or ""."""
     is_opaque: bool
 
 
@@ -482,7 +481,7 @@ def _examine_shell(text: str, places: Places) -> ShellCall:
     script = read_script(text)
     reach = find_reach(script, places)
     found = _suspicion(script, reach, places)
-    # Only a rule for exactly this command lifts it: `git diff:*` was not meant for such a repository.
+    # Only a rule for exactly this command permits it. `git diff:*` does not cover such a case.
     trap = Danger(level="risk", reason=found) if found else None
     objection = found or _objection(script, reach, places)
     return ShellCall(
@@ -521,7 +520,7 @@ def _is_projects(name: str, places: Places) -> bool:
 
 
 def _objection(script: Script, reach: CommandReach, places: Places) -> str:
-    """Return why files on disk make a command other than it looks, or ""."""
+    """Return why files on disk change what a command does, or ""."""
     for command in script.commands:
         for name in (command.name, *_SCRIPTS_RUNNING.get(command.name, ())):
             if name and "/" not in name and _is_projects(name, places):

@@ -1,6 +1,6 @@
 """Decides whether a tool may run: allow, deny or ask, with a reason. Pure.
 
-Deny rules win in every mode. Calls prompt unless they are proved harmless or a rule allows them.
+Deny rules win in every mode. Calls prompt unless they are proven harmless or a rule allows them.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ SESSIONS_OWN = frozenset(
 )  # fmt: skip
 """Tools that change only the session's own state."""
 NEEDS_APPROVAL = frozenset({"ExitPlan"})
-"""These exist to get a person's approval."""
+"""Tools that exist to get a person's approval."""
 
 _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 
@@ -48,7 +48,7 @@ class Decision:
     outcome: Literal["allow", "deny", "ask"]
     reason: str
     by_user: bool = False
-    """The user refused this very call; a remembered refusal does not count."""
+    """True if the user refused this very call. A remembered refusal does not count."""
     words: str = ""
 
 
@@ -73,7 +73,7 @@ def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision
 
 
 def _decide_by_kind(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
-    # an MCP tool's declared kind only affects clearing; it proves nothing here
+    # because an MCP tool's declared kind only affects clearing and proves nothing here
     match "other" if call.tool.startswith("mcp__") else call.kind:
         case "read" | "search":
             return _decide_reading(call, rules, places)
@@ -147,7 +147,7 @@ def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Pl
 def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
     shell = call.shell
     if shell is None and not call.has_command:
-        return Decision(outcome="allow", reason="it looks after a command that was allowed")
+        return Decision(outcome="allow", reason="it manages a command that was allowed")
     if shell is None:
         return Decision(outcome="ask", reason="it has no command to judge")
     named = _filter_allowing(rules, call.tool)
@@ -182,7 +182,7 @@ def _decide_changing(
             return Decision(outcome="ask", reason=f"it writes {located.text}")
     is_narrow = is_reading_only(shell.script)
     for command in shell.script.commands:
-        # the environment of a line that may change things lets git run a repository's hooks
+        # because a line that may change things has an environment in which git runs hooks
         is_free = not shell.objection and (is_narrow or command.name != "git")
         if not _is_covered(command, named, is_free=is_free):
             reason = shell.objection or f"no rule allows {command.name or 'this'}"
@@ -195,7 +195,7 @@ def _is_covered(command: Command, named: tuple[Rule, ...], *, is_free: bool) -> 
         return True
     if command.assignments or not command.words:
         return False
-    # the caller has already checked where redirections write
+    # because the caller has already checked where redirections write
     plain = has_safe_redirects(command) or all(r.target.is_literal for r in command.redirects)
     bare = replace(command, redirects=())
     if command.name == "cd" or (is_free and is_read_only(bare)):
@@ -205,7 +205,7 @@ def _is_covered(command: Command, named: tuple[Rule, ...], *, is_free: bool) -> 
 
 def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
     if call.tool in SESSIONS_OWN and not call.to.startswith("session:"):
-        return Decision(outcome="allow", reason="it changes only what the session keeps")
+        return Decision(outcome="allow", reason="it changes only the session's own state")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
         return Decision(
             outcome="ask", reason="it may change something, and the session is in plan mode"

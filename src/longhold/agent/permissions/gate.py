@@ -1,6 +1,6 @@
 """Checks every tool call: decides, prompts the user if needed, and remembers.
 
-An answer covers one call or becomes a rule for the session; refused calls do not prompt twice.
+An answer covers one call or becomes a rule for the session. Refused calls do not prompt twice.
 Without a user to ask, "ask" becomes "deny".
 """
 
@@ -26,7 +26,7 @@ _FAMILIES = {
     ),
     "docker": split_words("images inspect logs ps"),
 }
-"""Verbs with which no option runs another program unasked; `call` prompts for git's that do."""
+"""Verbs without an option that runs another program. For git's exceptions, `call` prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class Answer:
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
 AskFirst: TypeAlias = Callable[[Question], Awaitable[Decision | None]]
-"""Answers instead of the user; None leaves it to the user."""
+"""Answers instead of the user, or returns None to leave the answer to the user."""
 
 
 class Gate:
-    """The permissions of one session; the only mutable state in this package."""
+    """The permissions of one session. This is the only mutable state in this package."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Gate:
         self.mode: Mode = mode
         self._ask = ask
         self._above = above
-        """The parent agent's gate; this gate never allows more than it would."""
+        """The parent agent's gate. This gate never allows more."""
         self._denials: dict[bytes, str] = {}
 
     def switch_mode(self, mode: Mode) -> Mode:
@@ -87,7 +87,7 @@ class Gate:
         hook: Decision | None = None,
         ask_first: AskFirst | None = None,
     ) -> Decision:
-        """Allow or deny a call, prompting the user if needed; `hook` is a hook's earlier decision.
+        """Allow or deny a call, and prompt the user if needed. `hook` is a hook's earlier decision.
 
         `ask_first` receives the question before the user, and also if there is no user.
         """
@@ -129,14 +129,14 @@ class Gate:
 
 
 def _examine(tool: Tool, given: JsonObject, places: Places) -> ToolCall:
-    """Examine a call, and hold the tool to the files that its paths lead to now."""
+    """Examine a call, and bind the tool to the files that its paths lead to now."""
     call = examine(tool, given, places)
     JUDGED.set({at.spelled: at.path for at in call.paths if at.spelled and at.path})
     return call
 
 
 def combine(decision: Decision, hook: Decision | None) -> Decision:
-    """Combine a decision with a hook's: a deny from either wins, then the hook's."""
+    """Combine a decision with a hook's. A deny from either wins, otherwise the hook's decision."""
     return decision if hook is None or decision.outcome == "deny" else hook
 
 

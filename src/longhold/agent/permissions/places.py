@@ -1,6 +1,6 @@
 """Resolves where a path leads: inside the working directories, outside, or unclear.
 
-Files can change before the tool opens them; a tool that needs certainty checks again.
+Files can change before the tool opens them, so a tool that needs certainty checks again.
 """
 
 import errno
@@ -21,7 +21,7 @@ PROTECTED_NAMES = split_words(
     ".git .longhold .claude .vscode .idea .husky .ssh .gnupg .cargo .yarn .devcontainer .circleci"
     " .codex .cursor .gemini .hg .jj"
 )
-"""Directories whose files make programs run things; writing there always prompts."""
+"""Directories with files that other programs execute. Writing there always prompts."""
 
 PROTECTED_FILES = split_words(
     ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile .gitconfig"
@@ -33,7 +33,7 @@ PROTECTED_FILES = split_words(
 )
 
 _SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
-"""Pattern parts that all shells read alike; `.*` and `.?` match `..` in some shells."""
+"""Pattern parts that all shells read alike. `.*` and `.?` match `..` in some shells."""
 
 MAX_MATCHES = 1_000
 """A glob with more matches counts as unclear."""
@@ -67,7 +67,7 @@ class Located:
     path: Path | None = None
     """With symlinks resolved."""
     spelled: Path | None = None
-    """Absolute and without `..`; symlinks are not resolved."""
+    """Absolute and without `..`, with symlinks not resolved."""
     is_protected: bool = False
 
 
@@ -88,7 +88,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
         return Located(text=text, where="unclear", spelled=spelled)
     return Located(
         text=text,
-        # programs disagree on where a `..` after a symlink leads
+        # because programs disagree on where a `..` after a symlink leads
         where=_where(path, spelled, places) if path == plainly else "unclear",
         path=path,
         spelled=spelled,
@@ -97,7 +97,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
 
 
 def _resolve_links(path: Path) -> Path:
-    """Resolve symlinks; raise on a symlink loop in every Python version."""
+    """Resolve symlinks. Raise on a symlink loop in every Python version."""
     real = path.resolve()
     try:
         real.stat()
@@ -173,7 +173,7 @@ def _where(path: Path, spelled: Path, places: Places) -> Where:
 
 
 def is_below(path: Path, roots: tuple[Path, ...]) -> bool:
-    """Return whether a path is in one of these directories; both are resolved."""
+    """Return whether a path is in one of these directories. Both are resolved."""
     return any(path.is_relative_to(root) for root in roots)
 
 

@@ -1,4 +1,4 @@
-"""Proves that a shell command changes nothing; anything unknown counts as changing.
+"""Proves that a shell command changes nothing. Unknown commands count as changing something.
 
 Every command must be parsed completely and be in the tables below, with only options that do not
 write, run or connect. Every word with a dash is checked, even after `--`, because programs differ
@@ -109,7 +109,7 @@ _GIT_LISTS = {
     ("reflog",): _LOG,
     ("worktree", "list"): _options("v", "", "porcelain verbose"),
 }
-"""Read-only without operands; with operands these create or delete."""
+"""Read-only without operands. With operands, these create or delete."""
 
 _GREP = _options(
     "EFGPiyvwxcLloqsbHhnTaIrzUuZ0123456789",
@@ -196,7 +196,7 @@ _JQ = _options(
 )
 _FIND_AMOUNT = re.compile(r"-\d+[a-zA-Z]?")
 _FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*([1-9]\d*)?(\.\d+)?[sbqdiouxXcfeg])*")
-"""Formats for `printf`; `%n` would assign a variable."""
+"""Formats for `printf`. `%n` would assign a variable."""
 
 
 def is_read_only_command(text: str) -> bool:
@@ -204,7 +204,7 @@ def is_read_only_command(text: str) -> bool:
 
 
 def is_reading_only(script: Script) -> bool:
-    """Return whether no program in it changes anything, ignoring `cd` and redirections."""
+    """Return whether no program in a line changes anything, ignoring `cd` and redirections."""
     bare = [replace(command, redirects=()) for command in script.commands]
     return not script.doubts and all(is_read_only(c) or c.name in ("cd", "") for c in bare)
 
@@ -256,7 +256,7 @@ def has_safe_redirects(command: Command) -> bool:
 def _has_only_options(
     words: tuple[Word, ...], options: Callable[[str], bool], *, is_starred: bool = False
 ) -> bool:
-    """Check every word with a dash; a glob that could expand to an option counts as one."""
+    """Check every word with a dash. A glob that could expand to an option counts as an option."""
     return all(
         options(word.text)
         if word.text.startswith("-")
@@ -290,7 +290,7 @@ def _git(command: Command) -> bool:
 
 
 def _git_config(rest: tuple[Word, ...]) -> bool:
-    """Allow only settings without secrets; URLs and helpers can contain them."""
+    """Allow only settings without secrets. URLs and helpers can contain secrets."""
     asks = bool(rest) and rest[0].text in ("--get", "--get-all")
     return asks and len(rest) == 2 and bool(_PLAIN_SETTING.fullmatch(rest[1].text))
 
@@ -302,7 +302,7 @@ def _find(command: Command) -> bool:
 
 
 def _sed(command: Command) -> bool:
-    """Allow only printing given lines; other scripts can write or run."""
+    """Allow only printing given lines. Other scripts can write files or run programs."""
     words = command.words[1:]
     if len(words) < 2 or words[0].text != "-n" or not _SED_PRINT.fullmatch(words[1].text):
         return False
@@ -310,7 +310,7 @@ def _sed(command: Command) -> bool:
 
 
 def _uniq(command: Command) -> bool:
-    """Refuse a second operand, which is the output file; a glob can become two."""
+    """Refuse a second operand, which is the output file. A glob can become two operands."""
     words = command.words[1:]
     if len(_operands(words)) > 1 or any(word.has_glob for word in words):
         return False
@@ -327,7 +327,7 @@ def _date(command: Command) -> bool:
 
 
 def _test(command: Command) -> bool:
-    """Refuse `-v` and `-R`: they evaluate an array subscript, which can run a command."""
+    """Refuse `-v` and `-R`, because they evaluate array subscripts, which can run commands."""
     if any(word.has_glob for word in command.words[1:]):
         return False
     dashed = (word.text for word in command.words[1:] if word.text.startswith("-"))
@@ -348,7 +348,7 @@ def _printf(command: Command) -> bool:
 
 
 def _jq(command: Command) -> bool:
-    """Refuse filters that print the environment or load files; a glob can become a filter."""
+    """Refuse filters that print the environment or load files. A glob can become a filter."""
     words = command.words[1:]
     reaches = any(_JQ_REACHES.search(word.text) for word in words)
     filters = [word for word in words if not word.text.startswith("-")]

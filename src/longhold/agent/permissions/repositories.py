@@ -19,7 +19,7 @@ from longhold.core.messages import JsonObject
 from longhold.errors import StoreError
 
 INSPECT_SECONDS = 5.0
-"""Git answers in milliseconds; a named pipe in place of a file would block it forever."""
+"""Git answers in milliseconds, but a named pipe in place of a file would block it forever."""
 MAX_SUBMODULES = 50
 """A repository with more submodules is not trusted."""
 MAX_GIT_FILES = 20_000
@@ -43,12 +43,12 @@ _RISKY_IN_CHANGES = re.compile(
     r"(gc|init)\..*|http\.(?!(.*\.)?(postbuffer|version|lowspeedlimit|lowspeedtime)$).*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Of those, the settings with which other commands run programs, write elsewhere or use a proxy."""
+"""Harmless settings with which other commands run programs, write elsewhere or use a proxy."""
 
 _COMPARING = frozenset({"status", "diff", "describe"})
-"""These run git in every submodule."""
+"""Verbs that run git in every submodule."""
 _OPENING = _COMPARING | {"grep"}
-"""These open the files in the index, wherever they are."""
+"""Verbs that open the files in the index, wherever they are."""
 
 
 def suspect(
@@ -56,7 +56,7 @@ def suspect(
 ) -> str:
     """Return why git must not run here without a prompt, or "".
 
-    `is_reading` tells that git gets the settings that disable hooks and transports.
+    With `is_reading`, git gets settings that disable hooks and transports.
     """
     if not directory.is_dir():
         return ""
@@ -111,7 +111,7 @@ def find_hooks(directory: Path) -> SettingsSection | None:
     try:
         paths, _ = _locate_repository(directory)
         settings = list_settings(directory)
-    except StoreError:  # without git, nothing runs them
+    except StoreError:  # because without git, nothing runs them
         return None
     return _read_hooks(paths[2], paths[1], settings) if len(paths) == 3 else None
 
@@ -122,7 +122,7 @@ def _read_hooks(
     named = [(is_own, value) for is_own, key, value in settings if key == "core.hookspath"]
     named = [each for each in named if each != (False, os.devnull)]  # from `git_variables`
     if named and not named[-1][0]:
-        return None  # the user's own, in every repository
+        return None  # because they are the user's own, in every repository
     place = top / Path(named[-1][1]).expanduser() if named else common / "hooks"
     found = list(islice(place.rglob("*"), MAX_GIT_FILES))
     if len(found) == MAX_GIT_FILES:
@@ -175,7 +175,7 @@ def _has_special_files(directories: set[Path]) -> bool:
                 return True
             # By path, not by name, because git also reads directories that others named so.
             if Path(place) == git:
-                below[:] = {*below} - {"hooks"}  # often links into the project, and none is run
+                below[:] = {*below} - {"hooks"}  # often links into the project; none is run
             elif Path(place) == git / "objects":
                 below[:] = {*below} & {"info", "pack"}
     return False
@@ -184,7 +184,7 @@ def _has_special_files(directories: set[Path]) -> bool:
 def _is_special(path: Path) -> bool:
     try:
         mode = path.lstat().st_mode
-    except FileNotFoundError:  # a lock file that git has just removed
+    except FileNotFoundError:  # because git has just removed a lock file
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
@@ -198,7 +198,7 @@ def _suspect_index(
         return "git would open files outside, which its index names"
     modules = [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
     if len(modules) > MAX_SUBMODULES or (modules and depth > 3):
-        return "there are too many submodules to look at"
+        return "there are too many submodules to check"
     for module in modules if verbs & _COMPARING else ():
         if (top / module / ".git").exists():
             found = _suspect(top / module, verbs, places, is_reading, depth=depth + 1)
@@ -208,7 +208,7 @@ def _suspect_index(
 
 
 def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
-    """Return whether a path in the index leaves the repository; git does not check when reading."""
+    """Return whether a path in the index leaves the repository. Git does not check this."""
     parents = {Path(each) for each in {name[: name.rfind("/") + 1] for name in names}}
     above = {place for parent in parents for place in (parent, *parent.parents)} - {Path()}
     return any(

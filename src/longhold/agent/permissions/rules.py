@@ -24,7 +24,7 @@ _SHAPE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.S)
 _GLOB_PIECE = re.compile(r"\*\*/|\*\*|.", re.S)
 
 READERS = frozenset({"Read", "Grep", "Glob"})
-"""A rule for one of these tools covers all of them; likewise for writing."""
+"""A rule for one of these tools covers all of them. The same applies to writing."""
 WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
 
 
@@ -44,7 +44,7 @@ MODES: dict[str, Mode] = {
 class Rule:
     tool: str
     content: str = ""
-    """The text in brackets; "" matches every call."""
+    """The text in brackets. "" matches every call."""
 
     @property
     def is_exact(self) -> bool:
@@ -133,7 +133,7 @@ def _same_word(given: str, pattern: str) -> bool:
 
 
 def _matches(word: str, pattern: str) -> bool:
-    """Match a word; `*` is the only wildcard in commands."""
+    """Match a word. `*` is the only wildcard in commands."""
     return fnmatchcase(word, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
@@ -179,7 +179,7 @@ def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bo
 
 
 def _fits(pattern: str, path: str) -> bool:
-    """Match piece by piece, keeping all positions; a regular expression could backtrack forever."""
+    """Match piece by piece, because a regular expression could backtrack forever."""
     reached = {0}
     for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
         if piece in ("*", "**", "**/"):
@@ -210,7 +210,7 @@ def allows_url(rule: Rule, url: str) -> bool:
 
 
 def denies_url(rule: Rule, url: str) -> bool:
-    """Return whether a rule may cover a URL; every rule may cover an ambiguous one."""
+    """Return whether a rule may cover a URL. Every rule may cover an ambiguous URL."""
     host = plain_host(url)
     wanted = rule.content.removeprefix("domain:").casefold()
     return not rule.content or not host or fnmatchcase(host, wanted) or host.endswith("." + wanted)

@@ -1,7 +1,7 @@
 """Reads sections of settings files (`hooks`, `permissions`, `mcpServers`) and their trust.
 
-A project's sections may run or allow things only once the user has trusted exactly this content;
-their deny rules always apply. The hash covers the section and the project files its commands may
+A project's sections may run or allow things only once the user has trusted exactly this content.
+Their deny rules always apply. The hash covers the section and the project files its commands may
 run, and is checked again before a command runs.
 """
 
@@ -31,9 +31,9 @@ from longhold.core.tools.shell_reader import read_script, split_words
 from longhold.errors import ConfigError
 
 INSTALLED_FILES = 50_000
-"""Of installed packages only the first files found are covered; of the project's own, all."""
+"""How many files of installed packages are covered. Of the project, all files are."""
 TEXT_BYTES = 4 << 20
-"""A longer file may name anything, so all files of the project are covered with it."""
+"""A longer file is not searched for names, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 _WORD = re.compile(r"[\w.+@-]{1,255}")
@@ -72,7 +72,7 @@ _RUNNERS = split_words(
 )
 """Programs that run commands from build files. A file that names one runs those files with it."""
 _COMPUTED = re.compile(r"([\w.+@-]{1,255}(?:/[\w.+@-]{1,255}){0,30})/[^\s/]{0,255}[*?$\[{]")
-"""A path that a script completes when it runs, behind the directory in front of it."""
+"""The directory of a path that a script completes when it runs."""
 _PATH = re.compile(r"[\w.+@-]{1,255}(?:(?:/|::|\.)[\w.+@-]{1,255}){1,30}")
 _SCRIPTS = (".Dockerfile", ".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
@@ -174,7 +174,7 @@ class _Tree:
             self._by_full_name[path.name].append(path)
         for part in parts:
             self._below[part].append(path)
-        if _INSTALLED.isdisjoint(parts[:-2]):  # so a package's first files count
+        if _INSTALLED.isdisjoint(parts[:-2]):  # so that a package's first files count
             for key in {path.name, path.stem, *parts[-1:]}:
                 self._own[key].append(path)
         if is_runnable:
@@ -220,7 +220,7 @@ class _Tree:
             found.update(self._by_full_name.get(word, ()))
             found.update(self._beside.get((where, word), ()))
         if not _INSTALLED.isdisjoint(path.parts):
-            return found  # packages name each other everywhere
+            return found  # because packages name each other everywhere
         if _is_script(path, text) and not _RUNNERS.isdisjoint(words):
             found |= self._runnable
         for name in set(_COMPUTED.findall(text)):
@@ -269,7 +269,7 @@ def _is_script(path: Path, text: str) -> bool:
 
 
 def _read_text(path: Path) -> str | None:
-    """Return a file's text, or None if it is too long to look for names in it."""
+    """Return a file's text, or None if it is too long to be searched for names."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -321,7 +321,7 @@ def read_sections(
 def as_section(
     name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
 ) -> SettingsSection:
-    """Check a section's trust; `project` is None for the user's own files."""
+    """Check a section's trust. `project` is None for the user's own files."""
     mark = _fingerprint(name, file, value, project) if project is not None else ""
     return SettingsSection(
         file=file,
@@ -344,7 +344,7 @@ def load_trusted(*, at: Path | None = None) -> frozenset[str]:
 
 
 def trust(section: SettingsSection, *, at: Path | None = None) -> None:
-    """Trust a section as it is now; a changed section must be trusted again."""
+    """Trust a section as it is now. A changed section must be trusted again."""
     vouch(section.fingerprint, at=at)
 
 

@@ -25,13 +25,13 @@ from longhold.core.settings import PromptSettings
 from longhold.core.tools.environment import find_program
 
 LINE_CHARS = 200
-"""For a branch, a path or a commit subject."""
+"""Maximum length of a branch, a path or a commit subject."""
 OUTPUT_BYTES = 1 << 18
 STATUS_CHARS = 2_000
 COMMITS = 5
-"""Recent commits show how messages are written."""
+"""Number of recent commits, which show how messages are written."""
 GIT_SECONDS = 3.0
-"""A session does not wait for a huge repository."""
+"""Timeout, so that a session does not wait for a huge repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Repository:
 
 
 async def look_at_repository(directory: Path, settings: PromptSettings) -> Repository | None:
-    """Run git commands in parallel; None without a repository, or if git is missing or slow."""
+    """Run git commands in parallel. None without a repository, or if git is missing or slow."""
     if not settings.git:
         return None
     questions = (
@@ -118,7 +118,7 @@ class Environment:
     shell: str = field(default_factory=lambda: find_program("bash") or "/bin/sh")
     repository: Repository | None = None
     tools: tuple[str, ...] = ()
-    """Tool names; some have a line of guidance."""
+    """Tool names. Some have a line of guidance."""
     skills: str = ""
     memory: str = ""
     language: str = ""
