@@ -11,10 +11,12 @@ waits. A last part sends a conversation of about 100,000 tokens, alone: `added_*
 """
 
 import asyncio
+import gc
 import json
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,6 +38,8 @@ LINE = "one line of a listing with a number in it, such as 4711\n"
 FIRST_SECONDS, BETWEEN_SECONDS = 0.5, 0.1
 ANSWER = "I looked at it, and it is as it should be. " * 50
 """About 550 tokens, in 45 pieces."""
+SLOW_CHARS = 18
+"""About four tokens, as most events of the APIs have."""
 END = b"event: message_stop"
 
 
@@ -46,24 +50,29 @@ class Talker:
         return BrainAnswer(blocks=(text(ANSWER),))
 
 
-def serve_provider() -> None:
-    """Be the provider: two addresses, of which the first takes its time over an answer."""
+def serve_provider(seconds: float) -> None:
+    """Be the provider: three addresses, by the time over an answer, `seconds` for the slowest."""
     paced = SimulatorSettings(
         first_byte_delay_seconds=FIRST_SECONDS, between_events_seconds=BETWEEN_SECONDS
     )
+    between = (seconds - FIRST_SECONDS) * SLOW_CHARS / len(ANSWER)
+    slow = replace(paced, between_events_seconds=between, delta_chars=SLOW_CHARS)
     servers, listeners = [], []
-    for settings in (paced, SimulatorSettings()):
+    for settings in (paced, SimulatorSettings(), slow):
         simulation = Simulation(Talker(), settings, SimulatorClock())
         servers.append(server_of(application(simulation)))
         listeners.append(listen("127.0.0.1", 0))
     urls = [f"http://127.0.0.1:{one.getsockname()[1]}" for one in listeners]
-    print(json.dumps({"paced": urls[0], "quick": urls[1]}, indent=0), flush=True)
+    print(
+        json.dumps(dict(zip(("paced", "quick", "slow"), urls, strict=True)), indent=0), flush=True
+    )
 
-    async def both() -> None:
+    async def all_of_them() -> None:
         pairs = zip(servers, listeners, strict=True)
         await asyncio.gather(*(server.serve([listener]) for server, listener in pairs))
 
-    asyncio.run(both())
+    gc.disable()  # a pause of the provider is not the gateway's
+    asyncio.run(all_of_them())
 
 
 def request(messages: Sequence[JsonObject]) -> bytes:
@@ -183,9 +192,10 @@ def measured(clients: int, calls: int) -> JsonObject:
 def main() -> None:
     parser = make_parser(__doc__, clients=200, calls=3)
     parser.add_argument("--provider", action="store_true", help="be the provider of a measurement")
+    parser.add_argument("--seconds", type=float, default=25.0, help="its slowest answers take")
     given = parser.parse_args()
     if given.provider:
-        serve_provider()
+        serve_provider(given.seconds)
         return
     found = measured(given.clients, given.calls)
     print_result(found, given.json)

@@ -2,9 +2,14 @@
 
 Measured, in one process on one machine, in files and in PostgreSQL: the store is filled with
 sessions of a real shape (`--sizes`), then some of them are opened and talk. Per number of stored
-sessions: `turn_cpu_ms`, `open_ms`, `first_list_ms` (the newest 50 of a project), bytes and rows in
+sessions: `turn_cpu_ms`, `open_ms`, `list_ms` (the newest 50 of a project), bytes and rows in
 the database. Per number of open sessions: memory and file descriptors. Per length of a session:
 `turn_cpu_ms` and memory. `exponents` are slopes of log cost over log size: 0 is constant, 1 linear.
+
+`upkeep` removes a tenth of the sessions, vacuums while others append, fills the space again
+(`size_after_refill` over the size before), splits the table as the page says, and drops a partition
+of as many sessions. An append moves its session in the indexes: `index_growth_by_vacuums` is their
+size before and after three rounds of appends, each followed by a vacuum.
 
 Planned: `plan` simulates a day of a million sessions. Sessions start over the day as the recorded
 ones did, and each has the calls, pauses and bytes of a recorded one. With the measured CPU and
@@ -21,7 +26,8 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +44,7 @@ from longhold.core.messages import JsonObject, Text, Usage
 from longhold.core.messages.measure import measure_content
 from longhold.core.settings import MemorySettings, NotesSettings, Settings
 from longhold.insight.transcripts.formats import open_transcript
+from partitions import partition_statements
 from postgres_server import PostgresServer
 from turn_overhead import texts
 
@@ -46,6 +53,7 @@ STORED_TURNS = 3
 TEXTS = texts(seed=1)
 """5 KB in the mean, of words that compress as prose does."""
 TALKING, TURNS = 20, 10
+APPENDS, LISTINGS = 50, 5
 LENGTHS = (100, 1_000, 10_000)
 QUIET = Settings(notes=NotesSettings(on=False), memory=MemorySettings(on=False))
 STREAMS_PER_GATEWAY = 250
@@ -112,14 +120,22 @@ async def measure_store(store: Store, place: Path, count: int) -> JsonObject:
         opened.append(time.perf_counter() - began)
         async with session:
             turns += (await talk(session, TURNS))[1:]
-    began = time.perf_counter()
-    store.sessions(place, limit=50)
-    listing = time.perf_counter() - began
+    listings = []
+    for _ in range(LISTINGS):
+        began = time.perf_counter()
+        store.sessions(place, limit=50)
+        listings.append(time.perf_counter() - began)
     return {
         "turn_cpu_ms": round(1_000 * statistics.median(turns), 3),
         "open_ms": round(1_000 * statistics.median(opened), 2),
-        "first_list_ms": round(1_000 * listing, 2),
+        "list_ms": round(1_000 * statistics.median(listings), 2),
     }
+
+
+def analyze(url: str) -> None:
+    """Renew the statistics, as autovacuum does within a minute."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
 
 
 def database_sizes(url: str) -> JsonObject:
@@ -130,7 +146,6 @@ def database_sizes(url: str) -> JsonObject:
         " FROM longhold.sessions"
     )
     with psycopg.connect(url) as connection:
-        connection.execute("ANALYZE longhold.entries, longhold.sessions")
         row = connection.execute(query).fetchone()
     assert row is not None
     sessions, rows, size, indexes = row
@@ -138,6 +153,74 @@ def database_sizes(url: str) -> JsonObject:
         "rows_per_session": round(rows / sessions, 1),
         "bytes_per_entry": round(size / rows),
         "index_share": round(indexes / size, 3),
+    }
+
+
+def append_some(store: Store, numbers: Iterable[int]) -> list[float]:
+    """Append one entry after the other to some sessions; return the seconds until each commit."""
+    seconds = []
+    for number in numbers:
+        with store.open(f"s{number}") as log:
+            for n in range(APPENDS):
+                began = time.perf_counter()
+                log.append(Said(content=(Text(text=text(n)),)))
+                log.flush()
+                seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def measure_upkeep(store: Store, url: str, place: Path, count: int) -> JsonObject:
+    """Remove a tenth of the sessions, vacuum under load, fill the space again, then partition."""
+    tenth = count // 10
+    talking = range(count - TALKING, count)
+    with psycopg.connect(url, autocommit=True) as connection:
+
+        def ask(query: str) -> float:
+            row = connection.execute(query).fetchone()
+            assert row is not None
+            return float(row[0])
+
+        def run(*statements: str) -> float:
+            began = time.perf_counter()
+            for statement in statements:
+                connection.execute(statement)
+            return time.perf_counter() - began
+
+        size = "SELECT pg_total_relation_size('longhold.entries')"
+        alone, before, began = append_some(store, talking), ask(size), time.perf_counter()
+        for number in range(tenth):
+            store.delete(f"s{number}")
+        removed = time.perf_counter() - began
+        with ThreadPoolExecutor(1) as threads:
+            vacuum = threads.submit(run, "VACUUM longhold.entries, longhold.sessions")
+            meanwhile = append_some(store, talking)
+        fill(store, place, 0, tenth)
+        refilled = ask(size)
+        bound = int(ask("SELECT max(key) + 1 FROM longhold.sessions"))
+        partitioning = run(*partition_statements(bound))
+        fill(store, place, count, count + tenth)
+        apart = append_some(store, range(count, count + TALKING))
+        run(f"DELETE FROM longhold.sessions WHERE key >= {bound}")
+        dropped = run("DROP TABLE longhold.entries_2")
+        indexes = [ask("SELECT pg_indexes_size('longhold.sessions')")]
+        for _ in range(3):
+            append_some(store, talking)
+            indexes.append(ask("SELECT pg_indexes_size('longhold.sessions')"))
+            run("VACUUM longhold.sessions")
+    figures = {"alone": alone, "during_vacuum": meanwhile, "in_a_partition": apart}
+    return {
+        f"append_{name}_{label}_ms": round(1_000 * percentile(seconds, share), 2)
+        for name, seconds in figures.items()
+        for label, share in (("p50", 0.5), ("p99", 0.99))
+    } | {
+        "removed_sessions": tenth,
+        "remove_s": round(removed, 2),
+        "drop_partition_s": round(dropped, 3),
+        "partitioning_s": round(partitioning, 3),
+        "vacuum_s": round(vacuum.result(), 2),
+        "size_after_refill": round(refilled / before, 3),
+        "index_bytes_per_append": round((indexes[1] - indexes[0]) / (TALKING * APPENDS)),
+        "index_growth_by_vacuums": [round(size / indexes[0], 2) for size in indexes],
     }
 
 
@@ -186,7 +269,7 @@ async def measure_length(lengths: Sequence[int], place: Path) -> JsonObject:
             seconds = (await talk(session, 30))[5:]
             found[str(length)] = {
                 "turn_cpu_ms": round(1_000 * statistics.median(seconds), 3),
-                "mb": round(resident_mb() - memory, 1),
+                "mb": max(0.1, round(resident_mb() - memory, 1)),
             }
     return found
 
@@ -255,10 +338,13 @@ def measure(sizes: Sequence[int], planned: int) -> JsonObject:
                 for size in sizes:
                     fill(store, place, done, size)
                     done = size
+                    if name == "postgres":
+                        analyze(server.url)
                     figures = asyncio.run(measure_store(store, place, size))
                     if name == "postgres":
                         figures |= database_sizes(server.url)
                     found[name][str(size)] = figures
+            found["upkeep"] = measure_upkeep(database, server.url, place, sizes[-1])
         finally:
             database.close()
             server.stop()
@@ -269,8 +355,8 @@ def measure(sizes: Sequence[int], planned: int) -> JsonObject:
         "turn_cpu_by_sessions_postgres": exponent(found["postgres"], "turn_cpu_ms"),
         "open_by_sessions_files": exponent(found["files"], "open_ms"),
         "open_by_sessions_postgres": exponent(found["postgres"], "open_ms"),
-        "list_by_sessions_files": exponent(found["files"], "first_list_ms"),
-        "list_by_sessions_postgres": exponent(found["postgres"], "first_list_ms"),
+        "list_by_sessions_files": exponent(found["files"], "list_ms"),
+        "list_by_sessions_postgres": exponent(found["postgres"], "list_ms"),
         "turn_cpu_by_length": exponent(found["length"], "turn_cpu_ms"),
         "memory_by_length": exponent(found["length"], "mb"),
     }

@@ -49,6 +49,11 @@ class PostgresServer:
     def url(self) -> str:
         return f"postgresql://longhold@/postgres?host={self.directory}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         options = [f"unix_socket_directories={self.directory}", "listen_addresses="]
         options += ["max_connections=200", *self._settings]

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from longhold.cli import LazyGroup, options
+from longhold.cli import LazyGroup, options, store_command
 from longhold.cli.output import ask_yes_no, report, say
 from longhold.core.log.cursor import clamp_time
 from longhold.core.log.store import (
@@ -60,6 +60,11 @@ PARTS = {
     is_flag=True,
     help="Delete sessions past log.retention_days and stored results past spill.retention_days.",
 )
+@click.option(
+    "--archive",
+    metavar="STORE",
+    help="With --prune: copy to this directory or database first, and delete what is whole there.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before deleting.")
 @options.as_json
 def command(
@@ -68,6 +73,7 @@ def command(
     branch: str | None,
     delete: str | None,
     prune: bool,
+    archive: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -88,7 +94,7 @@ def command(
         _report_removed(_remove(store, [store.find(delete, by_prefix=True)], yes), 0, as_json)
     elif prune:
         settings = load_settings(Path.cwd())
-        removed = _remove(store, list_expired(store, settings.log.retention_days), yes)
+        removed = _remove(store, list_expired(store, settings.log.retention_days), yes, archive)
         swept = 0
         if isinstance(store, FileStore):
             store.sweep()
@@ -100,19 +106,23 @@ def command(
         _list(store, None if everywhere else Path.cwd(), as_json)
 
 
-def _remove(store: Store, doomed: Sequence[StoredSession], yes: bool) -> list[str]:
+def _remove(
+    store: Store, doomed: Sequence[StoredSession], yes: bool, archive: str | None = None
+) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
         question = f"Delete {pluralize(len(doomed), 'session')} for good ({names})?"
         ask_yes_no(question, is_required=True, err=True)
-    for found in doomed:
+    removed = []
+    for found in store_command.archive(store, archive, doomed) if archive else doomed:
         store.delete(found.id)
+        removed.append(found)
     with open_index() as index:
-        index.forget(found.path for found in doomed if isinstance(found, FoundSession))
-    if doomed:
+        index.forget(found.path for found in removed if isinstance(found, FoundSession))
+    if removed:
         with closing(SessionWords()) as words:
             words.renew()  # so that a search does not find deleted sessions
-    return [found.id for found in doomed]
+    return [found.id for found in removed]
 
 
 def _sweep_results(store: FileStore, settings: SpillSettings) -> int:

@@ -1,6 +1,6 @@
 """`longhold sessions copy|check|forget|migrate`: copy, check and erase sessions, run migrations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from longhold.cli import options
 from longhold.cli.output import ask_yes_no, report, say
 from longhold.core.log.entries import Ran, Spilled, Swept
 from longhold.core.log.results import sha256_of
-from longhold.core.log.store import Store
+from longhold.core.log.store import Store, StoredSession
 from longhold.core.log.stores import (
     VARIABLE,
     default_store,
@@ -63,6 +63,26 @@ def _copy(taken: Store, given: Store, name: str) -> bool:
     except SessionExists:
         return False
     return True
+
+
+def archive(taken: Store, place: str, doomed: Iterable[StoredSession]) -> Iterator[StoredSession]:
+    """Copy sessions with their agents' logs, and yield each whose copy has all of it."""
+    with _open_place(place) as given:
+        for one in doomed:
+            names = [one.id, *taken.agents(one.id)]
+            for name in names:
+                _copy(taken, given, name)
+            if all(_is_same(taken, given, name) for name in names):
+                yield one
+            else:
+                why = f"it is damaged, or {place} has another session of this id"
+                say(f"not removed: {one.id}: {why}", err=True)
+
+
+def _is_same(taken: Store, given: Store, name: str) -> bool:
+    one, other = taken.load(name), given.load(name)
+    is_whole = not one.damage and (one.header, one.entries) == (other.header, other.entries)
+    return is_whole and taken.beside(name) == given.beside(name)
 
 
 @click.command(epilog="Example: longhold sessions check")

@@ -233,6 +233,11 @@ class Conversation:
         return self._engine.log.path
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether another process waits for this session. Asking takes time."""
+        return self._engine.log.is_wanted
+
+    @property
     def is_busy(self) -> bool:
         return self._in_flight > 0
 

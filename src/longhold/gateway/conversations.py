@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
 
-from longhold.core.log.handover import GATEWAY, is_wanted, open_when_free
+from longhold.core.log.handover import GATEWAY, open_when_free
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject
@@ -189,7 +189,7 @@ class Conversations:
             idle_seconds = self._settings.gateway.idle_seconds
         before = self.clock() - idle_seconds
         for id, one in list(self._open.items()):
-            if one.used_at <= before or is_wanted(one.path):
+            if one.used_at <= before or one.is_wanted:
                 self.forget(id)
 
     @property
@@ -210,15 +210,16 @@ class Conversations:
         try:
             if (one := self._open.get(id)) is None:
                 return True
-            if not one.is_busy:
-                self._open.pop(id).close()
+            if not one.is_busy and (gone := self._open.pop(id, None)):
+                gone.close()
             return not one.is_busy
         finally:
             turn.release()
 
     def close(self) -> None:
         for id in list(self._open):
-            self._open.pop(id).close()
+            if one := self._open.pop(id, None):
+                one.close()
 
     def _lineage(self, one: Conversation, call: Call) -> Lineage:
         known, size = one.count_known(call)
@@ -256,7 +257,8 @@ class Conversations:
         return one
 
     def _make_room(self) -> None:
-        over = len(self._open) + 1 - self._settings.gateway.open_sessions
+        idle = sum(not one.is_busy for one in list(self._open.values()))
+        over = idle + 1 - self._settings.gateway.open_sessions
         for id in list(self._open) if over > 0 else ():
             over -= self.forget(id)
             if over <= 0:

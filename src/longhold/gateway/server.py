@@ -8,8 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import TypeAlias
@@ -26,7 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from longhold.core.http import LOOPBACK, is_loopback, listen, new_token, serve_in_thread, server_of
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.settings.private_files import keep_secret
-from longhold.errors import ConfigError
+from longhold.errors import ConfigError, StoreError
 from longhold.gateway.conversations import Conversations
 from longhold.gateway.endpoints import Upstream
 from longhold.gateway.planner import Planner
@@ -192,7 +193,7 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 SALT = "LONGHOLD_SALT"
 """Names clients by their credentials. Gateways that share a database need the same one."""
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.05
 """How often to check for sessions that are idle or that another process wants."""
 OWN_PATHS = "/longhold/"
 DASHBOARD = "/longhold/sessions"
@@ -375,4 +376,6 @@ def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvi
 async def _let_go(planner: Planner, drain: Drain) -> None:
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        planner.let_go(is_draining=drain.is_on)
+        with suppress(StoreError):  # the next look tries again
+            # In a thread, because closing a session waits for its commit.
+            await asyncio.to_thread(partial(planner.let_go, is_draining=drain.is_on))

@@ -159,3 +159,31 @@ def test_a_migration_needs_a_database():
     done = longhold("sessions", "migrate")
     assert done.returncode == 2
     assert "LONGHOLD_STORE" in done.stderr
+
+
+def test_old_sessions_are_removed_once_the_archive_has_them(database, tmp_path):
+    id, archive = asyncio.run(talked(database, tmp_path)), tmp_path / "archive"
+    loaded, beside = database.load(id), database.beside(id)
+    with database.create(directory=tmp_path, session="new") as log:
+        log.append(Said(content=(Text(text="kept"),)))
+    words = ["sessions", "--prune", "--yes", "--json", "--archive", str(archive)]
+    kept = FileStore(archive)
+    kept.add(loaded.header, loaded.entries[:-1])  # another session of this id, or a cut copy
+    ages(database, id)
+    done = longhold(*words)
+    assert json.loads(done.stdout)["removed"] == []
+    assert f"not removed: {id}" in done.stderr
+    kept.delete(id)
+    assert json.loads(longhold(*words).stdout)["removed"] == [id]
+    assert [one.id for one in database.sessions()] == ["new"]
+    archived = kept.load(id)
+    assert (archived.header, archived.entries) == (loaded.header, loaded.entries)
+    assert kept.beside(id) == beside
+    assert longhold("sessions", "copy", str(archive), "default", id).returncode == 0
+    assert database.load(id).entries == loaded.entries
+
+
+def ages(store, id):
+    """Make a session older than any retention."""
+    query = "UPDATE longhold.sessions SET modified = now() - interval '1 year' WHERE id = %s"
+    store._database.run(lambda connection: connection.execute(query, (id,)))

@@ -1,11 +1,14 @@
 """The contract of every store, tested with files and a database."""
 
+import threading
 import time
+from functools import partial
 
 import pytest
 
 from longhold.core.log import Header
 from longhold.core.log.entries import Failed, Ran, Replied, Said, Titled
+from longhold.core.log.handover import open_when_free
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.usage import Tally
 from longhold.errors import LogLocked, SessionExists, SessionNotFound, StoreError
@@ -48,6 +51,24 @@ def test_a_closed_log_goes_on_where_it_ended(store, reopened, project):
         assert texts(log) == ["one"]
         assert log.append(said("two")).n == 2
     assert texts(store.load("s")) == ["one", "two"]
+
+
+def test_a_writer_learns_that_another_process_waits(store, reopened, project):
+    made(store, project, "s", "one")
+    log, taken = store.open("s"), []
+    assert not log.is_wanted
+    wait = partial(open_when_free, partial(reopened().open, "s"), 30)
+    waiting = threading.Thread(target=lambda: taken.append(wait()))
+    waiting.start()
+    while not log.is_wanted:
+        time.sleep(TICK_SECONDS)
+    log.append(said("two"))
+    log.close()
+    waiting.join(30)
+    [other] = taken
+    with other:
+        assert texts(other) == ["one", "two"]
+        assert not other.is_wanted
 
 
 def test_an_id_is_given_once(store, reopened, project):

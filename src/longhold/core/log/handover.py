@@ -1,7 +1,8 @@
 """Hand a log from one live writer to another.
 
-A process that wants to write creates a `.wanted` file next to the log. A cooperating writer, such
-as the gateway, releases the log between two calls and reloads it when it needs it again.
+A process that wants to write creates a `.wanted` file next to the log. A database keeps a row
+instead, which a refused `open` leaves. A cooperating writer, such as the gateway, releases the log
+between two calls and reloads it when it needs it again.
 """
 
 import time
@@ -26,7 +27,7 @@ def is_wanted(log: Path) -> bool:
 
 @contextmanager
 def request_handover(log: Path) -> Iterator[None]:
-    """Request a log while the block runs. For a log in a database, do nothing."""
+    """Request a log while the block runs. A log in a database was requested by its `open`."""
     note = _note(log)
     with suppress(OSError):
         if log.is_absolute():

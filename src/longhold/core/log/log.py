@@ -16,7 +16,7 @@ from typing import Self
 
 import msgspec
 
-from longhold.core.log import outbox
+from longhold.core.log import handover, outbox
 from longhold.core.log.entries import AnyEntry, add_measure
 from longhold.core.log.protocol import AgentLog, Closing, StoredMail
 from longhold.core.log.queued_job import QueuedJobs
@@ -101,6 +101,10 @@ class Log(Closing):
     @property
     def is_open(self) -> bool:
         return self._descriptor >= 0
+
+    @property
+    def is_wanted(self) -> bool:
+        return handover.is_wanted(self.path)
 
     def append(self, entry: AnyEntry) -> AnyEntry:
         numbered, line = as_written(entry, self._next)

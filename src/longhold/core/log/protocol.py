@@ -52,7 +52,11 @@ class AgentLog:
 
 
 class Closing:
-    """Base for context managers that close on exit or on failure."""
+    """Base for logs, which close on exit or on failure."""
+
+    @property
+    def is_wanted(self) -> bool:
+        return False
 
     def close(self) -> None:
         raise NotImplementedError
@@ -83,6 +87,10 @@ class OpenLog(Protocol):
     def damage(self) -> list[Damage]: ...
     @property
     def is_open(self) -> bool: ...
+    @property
+    def is_wanted(self) -> bool:
+        """Whether another process waits for it. Asking may read a file or a database."""
+
     @property
     def results(self) -> Results:
         """Bodies of tool results too large for an entry or for the view."""

@@ -234,8 +234,8 @@ class GatewaySettings:
     )
     open_sessions: int = setting(
         200,
-        "sessions kept open, because each holds its history in memory; beyond that the longest"
-        " idle are closed",
+        "idle sessions kept open, because each holds its history in memory; beyond that the"
+        " longest idle are closed",
         low=1,
     )
     shadow: bool = setting(

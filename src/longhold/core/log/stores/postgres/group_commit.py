@@ -1,8 +1,9 @@
 """Group commit: one thread per process commits the changes of all its logs in batches.
 
-Each batch is one transaction. Under a row lock, entries are appended only if the session's fence
-and last number are as expected, so a replaced writer adds nothing. After a broken connection the
-batch is retried; entries already committed are recognised by their bytes.
+Each batch is one transaction, and one statement if it has entries only. Under a row lock, entries
+are appended only if the session's fence and last number are as expected, so a replaced writer adds
+nothing. After a broken connection the batch is retried; entries already committed are recognised by
+their bytes.
 """
 
 import os
@@ -20,7 +21,7 @@ import psycopg
 from psycopg import Connection
 
 from longhold.core.log.results import sha256_of
-from longhold.core.log.stores.postgres.database import LOST
+from longhold.core.log.stores.postgres.database import LOST, PostgresDatabase
 from longhold.errors import LeaseLost, StoreError
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
@@ -215,11 +216,16 @@ class Writer:
             changes.done.set_exception(error)
 
     def _try(self, batch: Batch) -> dict[int, bool | None]:
-        connection = self._find_connection()
+        connection, found = self._find_connection(), dict[int, bool | None]()
+        if not any(changes.bodies for _, changes in batch):  # most: one statement commits itself
+            found = _append(connection, batch)
+            batch = [one for one in batch if one[0].key not in found]
+            if not batch:
+                return found
         with connection.transaction():
             ours = _lock_ours(connection, [one for one in batch if one[1].bodies])
             _keep(connection, [one for one in batch if one[0].key in ours])
-            found: dict[int, bool | None] = dict.fromkeys(ours, False)
+            found |= dict.fromkeys(ours, False)
             with_entries = [one for one in batch if one[1].entries]
             if with_entries:
                 appended = _append(connection, with_entries)
@@ -315,6 +321,12 @@ INSERT INTO longhold.holders (id, name, until)
 VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s))
 ON CONFLICT (id) DO UPDATE SET until = excluded.until
 """
+_WANTED = """
+SELECT w.session FROM longhold.wanted w
+JOIN longhold.sessions s ON s.key = w.session AND s.fence = w.fence WHERE s.holder = %s
+"""
+WANTED_SECONDS = 0.02
+"""One query answers for all sessions of a process that are asked about within this time."""
 _FORGET = "DELETE FROM longhold.holders WHERE until < clock_timestamp() - interval '1 day'"
 """Rows of dead processes. They no longer block anyone."""
 
@@ -327,6 +339,15 @@ class Holder:
         self._lease_seconds = lease_seconds
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._wanted: set[int] = set()
+        self._looked_at = 0.0
+
+    def find_wanted(self, database: PostgresDatabase) -> set[int]:
+        """Return the keys of this process's sessions that another process waits for."""
+        if time.monotonic() > self._looked_at + WANTED_SECONDS:
+            self._wanted = {key for (key,) in database.rows(_WANTED, (self.id,))}
+            self._looked_at = time.monotonic()
+        return self._wanted
 
     def begin(self, connection: Connection[Any]) -> None:
         """Register this process before it takes its first session."""

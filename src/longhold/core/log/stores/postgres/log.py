@@ -64,6 +64,10 @@ class PostgresLog(Closing):
     def is_open(self) -> bool:
         return self._is_open
 
+    @property
+    def is_wanted(self) -> bool:
+        return self._beside.is_wanted(self._lease.key)
+
     def append(self, entry: AnyEntry) -> AnyEntry:
         numbered, line = as_written(entry, self._next)
         self._check_writable()

@@ -105,6 +105,13 @@ COMMENT ON TABLE longhold.spending IS 'a row for each process and day, so that n
 CREATE INDEX sessions_by_prefix ON longhold.sessions (tenant, id text_pattern_ops);
 COMMENT ON INDEX longhold.sessions_by_prefix IS 'a gateway finds the conversations of a client';
 """,
+    """
+CREATE TABLE longhold.wanted (
+    session bigint PRIMARY KEY,
+    fence bigint NOT NULL
+);
+COMMENT ON TABLE longhold.wanted IS 'another process waits for the writer with this fence';
+""",
 )
 """Version n results from the first n migrations. A released migration never changes."""
 

@@ -107,19 +107,19 @@ def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
 
 
 def _redact_rows(table: str, keys: list[int], text: str, connection: Connection[Any]) -> int:
-    query = f"SELECT ctid::text, body FROM longhold.{table} WHERE session = ANY(%s)"
+    query = f"SELECT tableoid, ctid::text, body FROM longhold.{table} WHERE session = ANY(%s)"
     count = 0
     with connection.transaction():
-        for place, body in connection.execute(query, (keys,)).fetchall():
+        for partition, place, body in connection.execute(query, (keys,)).fetchall():
             kept = redact(bytes(body), text)
             if kept == bytes(body):
                 continue
             hashed = ", sha256 = %(sha)s, bytes = length(%(body)s)" if table == "bodies" else ""
-            given = {"body": kept, "place": place, "sha": hashlib.sha256(kept).hexdigest()}
+            sha = hashlib.sha256(kept).hexdigest()
             connection.execute(
                 f"UPDATE longhold.{table} SET body = %(body)s{hashed} "
-                "WHERE ctid = %(place)s::text::tid",
-                given,
+                "WHERE ctid = %(place)s::text::tid AND tableoid = %(partition)s",
+                {"body": kept, "place": place, "partition": partition, "sha": sha},
             )
             count += 1
     return count
@@ -140,9 +140,20 @@ _CREATE = """
 INSERT INTO longhold.sessions (tenant, id, project, header, created, fence, holder)
 VALUES (%s, %s, %s, %s, to_timestamp(%s), 1, %s) RETURNING key
 """
+_WANT = """
+INSERT INTO longhold.wanted (session, fence)
+SELECT key, fence FROM longhold.sessions WHERE tenant = %(tenant)s AND id = %(id)s
+ON CONFLICT (session) DO UPDATE SET fence = excluded.fence
+RETURNING (SELECT h.name FROM longhold.sessions s JOIN longhold.holders h ON h.id = s.holder
+    WHERE s.key = session)
+"""
 _RELEASE = """
-UPDATE longhold.sessions s SET holder = NULL
-FROM unnest(%b::bigint[], %b::bigint[]) AS g (key, fence) WHERE s.key = g.key AND s.fence = g.fence
+WITH released AS (
+    UPDATE longhold.sessions s SET holder = NULL
+    FROM unnest(%b::bigint[], %b::bigint[]) AS g (key, fence)
+    WHERE s.key = g.key AND s.fence = g.fence RETURNING s.key
+)
+DELETE FROM longhold.wanted w USING released r WHERE w.session = r.key
 """
 _LISTED = """
 SELECT id, extract(epoch FROM modified)::float8, bytes + length(header), header
@@ -231,18 +242,21 @@ class PostgresStore:
         return self._log(lease, Loaded(header=header), ())
 
     def open(self, session: str) -> PostgresLog:
-        found = self.find(session)
-        if found.id in self._open:
-            raise LogLocked(Path(found.id), self._holder.name)
+        if not all(map(is_id, session.split("/"))):
+            self.find(session)  # raises
+        if session in self._open:
+            raise LogLocked(Path(session), self._holder.name)
 
         def take(connection: Connection[Any]) -> tuple[Lease, Loaded, list[StoredBody]]:
             self._holder.begin(connection)
-            given = {"tenant": self.tenant, "id": found.id, "me": self._holder.id}
+            given = {"tenant": self.tenant, "id": session, "me": self._holder.id}
             row = connection.execute(_TAKE, given).fetchone()
             if row is None:
-                raise LogLocked(Path(found.id), self._writer_of(connection, found.id))
+                self.find(session)  # raises if there is none
+                [writer] = connection.execute(_WANT, given).fetchone() or [None]
+                raise LogLocked(Path(session), writer or "another process")
             key, fence, header, has_reports = row
-            lease = Lease(key=key, fence=fence, session=found.id, has_reports=has_reports)
+            lease = Lease(key=key, fence=fence, session=session, has_reports=has_reports)
             loaded = load_entries(connection, key, header, after=0)
             return lease, loaded, list_bodies(connection, key)
 
@@ -401,7 +415,7 @@ class PostgresStore:
                 with connection.transaction():
                     query = f"DELETE FROM longhold.sessions WHERE {_WITH_AGENTS} RETURNING key"
                     keys = [key for (key,) in connection.execute(query, given).fetchall()]
-                    for table in ("entries", "bodies", "reports", "boxes", "mail"):
+                    for table in ("entries", "bodies", "reports", "boxes", "mail", "wanted"):
                         query = f"DELETE FROM longhold.{table} WHERE session = ANY(%s)"
                         connection.execute(query, (keys,))
 
@@ -486,6 +500,9 @@ class PostgresStore:
         query = "INSERT INTO longhold.reports (session, body) VALUES (%s, %s)"
         self._database.run(lambda connection: connection.execute(query, (key, report)))
 
+    def is_wanted(self, key: int) -> bool:
+        return key in self._holder.find_wanted(self._database)
+
     def release(self, lease: Lease) -> None:
         """Release a session. If the database is down, the next release repeats this."""
         self._open.discard(lease.session)
@@ -524,14 +541,6 @@ class PostgresStore:
             raise SessionNotFound(f"there is no session {id!r}")
         key, header = rows[0]
         return int(key), bytes(header)
-
-    def _writer_of(self, connection: Connection[Any], id: str) -> str:
-        row = connection.execute(
-            "SELECT h.name FROM longhold.sessions s JOIN longhold.holders h ON h.id = s.holder "
-            "WHERE s.tenant = %s AND s.id = %s",
-            (self.tenant, id),
-        ).fetchone()
-        return str(row[0]) if row else "another process"
 
     def _list(self, query: str, given: Mapping[str, object]) -> list[StoredSession]:
         return [decode_session(*row) for row in self._database.rows(query, given)]
