@@ -302,9 +302,8 @@ def _shorten(s: Situation) -> Plan | str:
 
 def _refuse_refilled(s: Situation) -> Plan | str:
     """Stop the work, because the window keeps filling up."""
-    if "relieve" not in s.taken or s.history().streaks() < ENOUGH_STREAKS:
-        return ""
-    if not s.full.is_blocked:
+    is_again = "relieve" in s.taken and s.history().streaks() >= ENOUGH_STREAKS
+    if not is_again or not s.full.is_blocked:
         return ""
     why = f"{REFILLED}, and compacting does not help. {itemise(s.history().parts())}"
     return Refuse(f"{why}. Or use a model with a larger window")

@@ -363,12 +363,12 @@ def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = N
     """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
     history, tool, beside = engine.view.history, _history_tool(engine), plan.describe_beside()
     made = [(result, *placeholder_of(result, history, tool)) for result in plan.batch.results]
-    taken = [one for one in made if weight(one[2]) < one[0].weight]
+    taken = [(one, text, size) for one, text, size in made if weight(size) < one.weight]
     also = f"; also {beside}" if beside and taken else ""
     return Cleared(
-        ids=tuple(result.id for result, _, _ in taken),
+        ids=tuple(one.id for one, _, _ in taken),
         texts=tuple(text for _, text, _ in taken),
-        measures=tuple(measure for _, _, measure in taken),
+        measures=tuple(size for _, _, size in taken),
         inputs=tuple(one.short for one in plan.inputs),
         thinking=tuple(item.id for item in plan.thinking),
         how=plan.how,

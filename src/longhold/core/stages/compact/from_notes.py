@@ -12,7 +12,7 @@ from longhold.core.messages import Text
 from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
-from longhold.core.stages.compact.compose import Composed, Manner, Material, compose
+from longhold.core.stages.compact.compose import Composed, Manner, compose
 from longhold.core.stages.compact.draft import (
     FILLED_RATIO,
     Bounds,
@@ -86,10 +86,12 @@ class FromNotes:
             return None
         kept = covered.kept or (covered.last, covered.last)  # some message always follows the notes
         gather = make_gatherer(engine, replace(covered, kind="up_to", kept=kept), self._facts)
-        is_covering = judged_upto > 0
-        material, composed = await asyncio.to_thread(
-            _compose, gather, judgement, manner, is_covering=is_covering
-        )
+        material = await asyncio.to_thread(gather)
+        written = judgement if judged_upto else None
+        composed = await asyncio.to_thread(compose, material, written, manner)
+        if judgement is not None and written is None:  # notes that cover nothing only add
+            text = f"{composed.text}\n\n{mask_secrets(judgement.text)}"
+            composed = replace(composed, text=text)
         segment = self._segment(engine, covered.last, composed, bounds.aim)
         if segment is None:
             return None
@@ -182,18 +184,3 @@ def _skip_restored(items: Sequence[Item]) -> int:
 
 def _is_restored(item: Item) -> bool:
     return isinstance(item, Spoken) and item.kind == "restored"
-
-
-def _compose(
-    gather: Callable[[], Material],
-    judgement: Written | None,
-    manner: Manner,
-    *,
-    is_covering: bool,
-) -> tuple[Material, Composed]:
-    """Compose the text in a thread. Notes that cover no history only add to the digest."""
-    material = gather()
-    composed = compose(material, judgement if is_covering else None, manner)
-    if judgement is not None and not is_covering:
-        composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text)}")
-    return material, composed

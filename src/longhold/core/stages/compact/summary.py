@@ -121,8 +121,8 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
         return "empty"
     found = _SUMMARY.search(text)
     body = found[1] if found else _STATES.sub("", _ANALYSIS.sub("", text))
-    found_parts = (one for one in parts(body, _match_heading)[1] if one.number in HEADINGS)
-    sections = {one.number: _BLANK_LINES.sub("\n\n", one.text) for one in found_parts if one.text}
+    headed = [one for one in parts(body, _match_heading)[1] if one.number in HEADINGS and one.text]
+    sections = {one.number: _BLANK_LINES.sub("\n\n", one.text) for one in headed}
     if not sections.keys() >= NEEDED or len(sections) < ENOUGH_SECTIONS:
         return "sections"
     states = _STATES.search(text)
