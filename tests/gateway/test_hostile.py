@@ -105,6 +105,21 @@ def test_a_request_whose_end_is_in_doubt_is_not_passed_on(url, upstream, lines):
     assert others_work(url)
 
 
+def test_connections_without_a_request_do_not_use_up_the_files(quick):
+    held = []
+    with gateway_process(quick, open_files=256) as (url, _, _):
+        address = urlsplit(url)
+        try:
+            for _ in range(400):
+                held.append(socket.create_connection((address.hostname, address.port), timeout=20))
+                held[-1].sendall(b"POST /v1/messages HTTP/1.1\r\nhost:")
+            with httpx2.Client(headers=HEADERS, timeout=10) as client:
+                client.post(f"{url}/v1/messages", json=ASKED).raise_for_status()
+        finally:
+            for one in held:
+                one.close()
+
+
 def test_a_head_without_end_is_cut_off(url, upstream):
     answer = b""
     with suppress(ConnectionError):  # it may still be sending when it is cut off

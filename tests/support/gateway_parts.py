@@ -99,9 +99,11 @@ def gateway_to(url, settings: Settings | None = None, clock=None, **options):
 
 
 @contextmanager
-def gateway_process(url, *options):
+def gateway_process(url, *options, open_files=0):
     """Run `longhold gateway` as a process of its own; yield its address, the process, its pages."""
     command = [sys.executable, "-m", "longhold", "gateway", "--port", "0", "--upstream", url]
+    if open_files:
+        command = ["bash", "-c", f'ulimit -n {open_files}; exec "$@"', "bash", *command]
     process = subprocess.Popen([*command, "--json", *options], stdout=subprocess.PIPE, text=True)
     try:
         said = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")

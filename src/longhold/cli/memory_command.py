@@ -28,7 +28,13 @@ from longhold.core.memory.dream import DreamReport, dream
 from longhold.core.memory.inbox import Inbox, Proposal
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.paths import INDEX, check_memory_name, memory_place, team_directory
+from longhold.core.memory.paths import (
+    INDEX,
+    agents_home,
+    check_memory_name,
+    memory_place,
+    team_directory,
+)
 from longhold.core.memory.store import SHARED, MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.messages.text import ago, clean_text, list_some
@@ -67,12 +73,17 @@ def _open_store(agent: str, scope: Scope | None, stack: ExitStack, *, creates: b
         if not creates and not place.exists():
             place = Path(stack.enter_context(TemporaryDirectory()))
         return MemoryStore(place, limits, commits=commits)
-    scopes = scopes_of(agent, here, home())
+    above = _agents_home(here)
+    scopes = scopes_of(agent, here, above)
     if scope is None and len(scopes) > 1:
         raise click.UsageError(f"{agent} has memories in several scopes; choose --scope")
     if scope is not None and scope not in scopes:
         raise NoSuchMemory(f"agents named {agent!r} have no memories in the scope {scope}")
-    return open_store(agent, scope or scopes[0], here, home(), limits)
+    return open_store(agent, scope or scopes[0], here, above, limits)
+
+
+def _agents_home(here: Path) -> Path:
+    return agents_home(default_store().shared(here).memory, home())
 
 
 @click.group(epilog="Example: longhold memory log")
@@ -286,8 +297,9 @@ def _cite_evidence(stone: Tombstone) -> str:
 
 def _list_waiting_elsewhere() -> Iterator[str]:
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
-    for name, scope in agents_with_memories(here, home()):
-        with open_store(name, scope, here, home(), limits) as store:
+    above = _agents_home(here)
+    for name, scope in agents_with_memories(here, above):
+        with open_store(name, scope, here, above, limits) as store:
             if count := len(Inbox(store).waiting()):
                 how = f"longhold memory --agent {name} --scope {scope} inbox"
                 yield f"{count} more wait in the {scope} memories of {name}: {how}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from types import FrameType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import httpx2
 import uvicorn
@@ -44,6 +44,7 @@ from longhold.gateway.tenants import TenantBudgets
 
 HEAD_BYTES = 65_536
 """Maximum size of headers. Clients use a few thousand bytes."""
+MOST_FILES = 65_536
 CONNECT_SECONDS = 10.0
 ENDING_SECONDS = 600
 """How long streams may take to finish after a restart began."""
@@ -52,7 +53,7 @@ QUIET_SECONDS = 1.0
 
 
 class LimitedHeads(HttpToolsProtocol):
-    """Closes connections with too long or too slow headers, and drops trailers.
+    """Closes connections with too long or too slow headers, or too many, and drops trailers.
 
     The time limit runs from `connection_made` or `on_message_begin` to `on_headers_complete`. The
     size limit also covers chunk extensions and trailers, because the parser collects them in
@@ -60,16 +61,21 @@ class LimitedHeads(HttpToolsProtocol):
     """
 
     head_seconds = 60.0
+    most_receiving = 256
+    _receiving: ClassVar[dict["LimitedHeads", None]] = {}
+    """Connections without a complete request, the oldest first. Anybody can open them."""
     _due: asyncio.TimerHandle | None = None
     _head_bytes = 0
     """Bytes since the last part of a body, or since the last request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._receive()
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
+        self._receiving.pop(self, None)
         super().connection_lost(exc)
 
     def on_body(self, body: bytes) -> None:
@@ -78,7 +84,13 @@ class LimitedHeads(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._head_bytes = 0
+        self._receiving.pop(self, None)
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._receive()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -103,6 +115,14 @@ class LimitedHeads(HttpToolsProtocol):
         if is_long and self._head_bytes > HEAD_BYTES:  # no body was found in this data
             self.transport.close()
 
+    def _receive(self) -> None:
+        self._receiving.pop(self, None)
+        self._receiving[self] = None
+        if len(self._receiving) > self.most_receiving:
+            oldest = next(iter(self._receiving))
+            del self._receiving[oldest]
+            oldest.transport.abort()
+
     def _expect_head(self) -> None:
         if self._due is None:
             self._head_bytes = 0
@@ -112,6 +132,19 @@ class LimitedHeads(HttpToolsProtocol):
         if self._due is not None:
             self._due.cancel()
             self._due = None
+
+
+def _raise_open_files() -> int:
+    """Let this process open as many files as the system permits, and return how many."""
+    if sys.platform == "win32":
+        return 8_192
+    import resource  # not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return soft if soft > 0 else MOST_FILES
 
 
 @dataclass(slots=True)
@@ -368,7 +401,10 @@ def running(
 
 
 def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvicorn.Server:
-    given = {"head_seconds": settings.gateway.body_seconds}
+    given = {
+        "head_seconds": settings.gateway.body_seconds,
+        "most_receiving": min(_raise_open_files(), MOST_FILES) // 4,
+    }
     protocol = type("Protocol", (LimitedHeads,), given)
     return server_of(app, has_lifespan=True, ending_seconds=ending_seconds, protocol=protocol)
 

@@ -185,6 +185,14 @@ def test_zeroes_a_crash_left_do_not_make_a_transcript_binary(tmp_path):
     assert [number for number, _ in account.malformed] == [1]
 
 
+def test_a_directory_with_a_null_character_is_none(tmp_path):
+    line = {"type": "user", "cwd": "/home/dev\0", "sessionId": "s", "uuid": "u", "message": {}}
+    line["message"] = {"role": "user", "content": "hi"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line) + "\n")
+    with open_transcript(tmp_path / "a.jsonl") as transcript:
+        assert transcript.directory == ""
+
+
 def test_a_directory_a_missing_file_and_a_stream(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, says in [

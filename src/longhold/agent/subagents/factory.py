@@ -39,6 +39,7 @@ from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import Section
 from longhold.core.log.protocol import StoredMail
 from longhold.core.memory.memory import retry_while_busy
+from longhold.core.memory.paths import agents_home
 from longhold.core.memory.session_memory import memory_text
 from longhold.core.memory.untrusted_input import watch_session
 from longhold.core.messages import ToolUse
@@ -213,7 +214,8 @@ class AgentFactory:
     async def _own_memory(self, definition: Definition) -> OwnMemory | None:
         place, shared = self.parent.tool_context, self.shared
         limits = self.parent.engine.settings.memory
-        opening = partial(open_scope, definition, place.root, place.home, limits)
+        home = agents_home(self.parent.engine.log.shared.memory, place.home)
+        opening = partial(open_scope, definition, place.root, home, limits)
         store = await retry_while_busy(opening)
         if store is None:
             return None

@@ -4,6 +4,7 @@ A project's skill never takes the name of a user's skill: it is then called `pro
 `listing` has every name, and as much of the descriptions as fits a budget.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ SHORTEST_CHARS = 40
 BODY_BYTES = 256 << 10
 NAME_CHARS = 80
 SKILLS = 200
+_NOT_IN_NAMES = re.compile(r"[<>&]+")
+"""The system prompt has the names among its own tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +43,11 @@ class Skill:
 def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
     """Return the user's skills and those in a project's `.longhold`, sorted by name."""
     found = {skill.name: skill for skill in _find_in(users, None)}
+    users_names = {name.casefold() for name in found}
     if project is not None:
         for skill in _find_in(project / ".longhold" / "skills", project):
-            name = f"project:{skill.name}" if skill.name in found else skill.name
+            is_taken = skill.name.casefold() in users_names
+            name = f"project:{skill.name}" if is_taken else skill.name
             found.setdefault(name, replace(skill, name=name, is_projects=True))
     return tuple(found[name] for name in sorted(found))
 
@@ -60,7 +65,7 @@ def _load(file: Path, project: Path | None) -> Skill:
     fields, body = front_matter.parse(read_text(file, BODY_BYTES, within=within))
     name = front_matter.text_in(fields, "name") or file.parent.name
     return Skill(
-        name=clean_line(name, NAME_CHARS) or "unnamed",
+        name=_NOT_IN_NAMES.sub("-", clean_line(name, NAME_CHARS)) or "unnamed",
         description=front_matter.text_in(fields, "description") or _first_words(body),
         body=body.strip(),
         directory=file.parent,

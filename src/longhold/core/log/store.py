@@ -339,6 +339,8 @@ class FileStore:
             for root in (self.root, home()):
                 shutil.rmtree(root / "projects" / project / "memory", ignore_errors=True)
             shutil.rmtree(self._project(place), ignore_errors=True)
+        if everything:  # with the memories that agents have in all projects
+            shutil.rmtree(self.root / "agent-memory", ignore_errors=True)
         remove_indexes(self.root)
         return gone
 

@@ -45,6 +45,11 @@ def memory_place(
     return commits.place if commits else memory_directory(home, directory, chosen)
 
 
+def agents_home(commits: SharedCommits | None, home: Path) -> Path:
+    """Return the directory above agents' own memories; each tenant of a database has one."""
+    return commits.place.parents[1] if commits else home
+
+
 def team_directory(directory: Path) -> Path:
     directory = directory.resolve()
     places = (directory, *directory.parents)

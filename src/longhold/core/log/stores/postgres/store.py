@@ -438,6 +438,8 @@ class PostgresStore:
             self._database.run(lambda connection: connection.execute(query, given))
             memory = self.shared(directory).memory
             shutil.rmtree(memory.place if memory else copies.root, ignore_errors=True)
+            own = self._scratch / "projects" / slug(project_root(directory))  # agents' memories
+            shutil.rmtree(own, ignore_errors=True)
         if everything:
             for table in ("commits", "shared", "spending"):
                 query = f"DELETE FROM longhold.{table} WHERE tenant = %s"
