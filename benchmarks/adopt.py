@@ -1,11 +1,11 @@
-"""What it takes to adopt Longhold, way by way: a long conversation with tools in a small window.
+"""The effort of adopting Longhold in each way, on a long conversation with tools in a small window.
 
-A program of its own process talks to the simulator over HTTP through the official SDK: 150 turns
-with two tool calls each, in a window of 32K. It is killed with SIGKILL five times and started
-again. Each way to adopt Longhold is one `Way`; one whose framework is not installed is skipped.
-Lost: a turn that is not in the conversation at the end. Doubled: one that is there twice. False: a
-result that denies a run that happened. `lines` are those of the way's program that are there for
-Longhold. Then 200 sessions live in one process.
+A program in its own process uses the simulator over HTTP through the official SDK: 150 turns with
+two tool calls each, in a window of 32K. It is killed with SIGKILL five times and restarted. Each
+way to adopt Longhold is a `Way`. A way is skipped if its framework is not installed. A turn is lost
+if it is not in the conversation at the end, and doubled if it is there twice. A result is false if
+it denies a run that happened. `lines` counts the lines of a program that exist for Longhold.
+Finally, 200 sessions run in one process.
 
     python benchmarks/adopt.py [--turns 150] [--kills 5] [--ways session follow] [--json]
 """

@@ -1,9 +1,10 @@
 """Five programs in a window of 32K, with a summariser that works and with one that fails.
 
-240 turns each, at Longhold's default settings. Every request is judged by rules that share no code
-with Longhold. `calls_twice` are tool calls that the model made again because nothing in its prompt
-told of them; `stuck` are turns that did not end, `lost` those that are not in the log once. Money is
-at one price for all, next to LangChain's own summarisation with prompt caching on the same turns.
+Each program makes 240 turns at Longhold's default settings. Every request is checked by rules that
+share no code with Longhold. `calls_twice` counts tool calls that the model repeated because its
+prompt no longer mentioned them. `stuck` counts turns that did not end, `lost` turns that are not in
+the log exactly once. Costs use one price for all, and are compared with LangChain's own
+summarisation with prompt caching on the same turns.
 
     python benchmarks/adopt_programs.py [--turns 240] [--only langchain] [--json]
 """

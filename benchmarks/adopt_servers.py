@@ -1,11 +1,11 @@
 """Longhold in services: four workers without sticky routing, many conversations, no database.
 
-`workers`: `uvicorn --workers 4` for each way and store, 500 turns each, every one on any worker. An
-`error` is an answer other than 200, or another turn's; `lost` are turns that a log does not have
-once, `run_twice` tool calls that ran again.
-`crowd`: 140 conversations at once in each adapter at default settings, while the model takes half a
-second. `outage`: the database is away for 8 seconds while sessions open, resume, run tools, ask,
-record and close; `lag` is how late a clock on the same loop is woken. One of `--only` for each part.
+`workers`: `uvicorn --workers 4` for each way and store, 500 turns each, on any worker. An `error`
+is an answer other than 200 or the answer of another turn. `lost` counts turns that are not in a log
+exactly once, `run_twice` tool calls that ran again. `crowd`: 140 concurrent conversations in each
+adapter at default settings, while the model takes half a second. `outage`: the database is down for
+8 seconds while sessions open, resume, run tools, ask, record and close. `lag` is how late a timer
+on the same loop fires. `--only` selects a part.
 
     python benchmarks/adopt_servers.py [--turns 500] [--crowd 140] [--away 8] [--only outage] [--json]
 """

@@ -1,12 +1,12 @@
 """A hundred agents over a model that fails one call in five, while their parent is killed at random.
 
 One process is the parent: it starts agents in the background, ten at a time, some with commands,
-some in worktrees of their own, and is told when they end. Another kills it with SIGKILL again and
-again and resumes its session; interrupted agents are let go on with a message. At the end the log
-and the machine are looked at: `undelivered` ends were never told to the parent's model,
-`delivered_twice` more than once, `orphans` are processes, worktrees, branches and locks that are
-left, and agents without a final state. Faults are all of `chaos` but the stall, which only shows
-after minutes of patience.
+some in their own worktrees, and is informed when they end. Another process kills it with SIGKILL
+repeatedly and resumes its session. A message lets interrupted agents continue. At the end the log
+and the machine are checked: `undelivered` counts ends that were never reported to the parent's
+model, `delivered_twice` those reported more than once, `orphans` the remaining processes,
+worktrees, branches and locks, and agents without a final state. All faults of `chaos` are used
+except the stall, which takes minutes to detect.
 
     python benchmarks/agents.py [--agents 100] [--kills 8] [--seed 1] [--json]
 """

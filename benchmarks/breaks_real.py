@@ -1,14 +1,13 @@
-"""Why recorded calls were cold, whether quiet sessions alarm anybody, and what watching costs.
+"""Why recorded calls missed the cache, whether unchanged sessions raise alarms, and the cost.
 
-Recorded sessions come in (`FILES`, any format the package reads); one JSON object goes out as the
-last line. A call is cold when it read less than half of what the one before it had left in the
-cache; `explained_share` counts those with a cause that can be pointed at in the file, `by_cause`
-all of them. `dropped_reads` counts by the narrower rule: reads under half of the reads before.
-`request_*_ms` is what building the request and its fingerprint take in a turn at `--messages`
-messages, `fingerprint_*_ms` the fingerprint and the verdict alone; in CPU time too, which other
-processes do not disturb; `edited_*_ms` the same with edits of the provider's cache. With
-`--sessions N` that many random sessions without changes run against the simulator; every alarm
-is false.
+Reads recorded sessions (`FILES`, in any format that Longhold reads) and prints one JSON object as
+the last line. A call is cold if it read less than half of what the previous call had left in the
+cache. `explained_share` counts cold calls with a cause that the file shows, `by_cause` all of them.
+`dropped_reads` uses a narrower rule: reads of less than half of the previous reads. `request_*_ms`
+is the time to build the request and its fingerprint in a turn with `--messages` messages,
+`fingerprint_*_ms` that of the fingerprint and the verdict alone, also as CPU time. `edited_*_ms` is
+the same with cache edits. `--sessions N` runs that many random sessions without changes against the
+simulator, where every alarm is false.
 
     python benchmarks/breaks_real.py [FILES…] [--sessions 1000] [--messages 10000] [--json]
 """

@@ -1,9 +1,9 @@
-"""A long session with a model that keeps failing: does every turn come to its end?
+"""A long session with a model that keeps failing: does every turn end?
 
-The official SDK talks over HTTP to the simulator, which rejects any request that breaks a rule
-of the API; `chaos` spoils one call in five, all kinds of faults alike. Waiting takes no time. A
-run that the loop gives up is taken up again, as a user would. `hangs` counts runs that did not
-end in time, `rejected` requests that the simulator called malformed.
+The official SDK talks over HTTP to the simulator, which rejects any request that breaks a rule of
+the API; `chaos` breaks one call in five, with all kinds of faults equally often. Waiting takes no
+time. If the loop gives up a run, it is resumed, as a user would do. `hangs` counts runs that did
+not end in time, `rejected` requests that the simulator considered malformed.
 
     python benchmarks/chaos.py [--turns 500] [--rate 0.2] [--seed 1] [--json]
 """

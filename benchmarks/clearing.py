@@ -1,16 +1,16 @@
 """How much later a session must be compacted when old results are cleared, and at what price.
 
-Recorded sessions come in (`FILES`, any format the package reads); one JSON object goes out as
-the last line. Each session is played again (`longhold.insight.replay`): once with everything left
-in, once through layers 1 and 2 as they stand, once with all but the newest five results cleared at
-once and for nothing, which is the ceiling.
+Reads recorded sessions (`FILES`, in any format that Longhold reads) and prints one JSON object as
+the last line. Each session is replayed three times (`longhold.insight.replay`): without clearing,
+with layers 1 and 2, and with all but the newest five results cleared at no cost, which is the upper
+bound.
 
-Counted are sessions that were compacted and whose first call is under 70K tokens: others were
-taken up half way. `median_calls_to_line_ratio` is how many times as many calls come before the
-line; a session that ends before it counts with the calls it had made by then, which is the least
-it can have been. `cost_ratio` is ours over leaving everything in, for the same calls, however long
-the prompt. `regret_tokens` are sources that had left the view when the session needed them.
-`bytes_unrecoverable` is what the session's history does not give back exactly.
+Only sessions that were compacted and begin with a call under 70K tokens count; others were already
+in progress. `median_calls_to_line_ratio` is the factor by which the number of calls before the
+threshold grows. A session that ends earlier counts with its calls until then, which is a lower
+bound. `cost_ratio` is the cost with Longhold divided by the cost without clearing, for the same
+calls. `regret_tokens` counts sources that had left the view when the session needed them.
+`bytes_unrecoverable` counts bytes that the session's history does not return exactly.
 
     python benchmarks/clearing.py [FILES…] [--model NAME] [--lifetime 5m|1h] [--json]
 """

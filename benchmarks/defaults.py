@@ -1,12 +1,13 @@
 """What happens at default settings: models, ways to use Longhold and situations, over HTTP.
 
 Everything is measured from the requests that reach the simulator and from the usage that it bills.
-Results, messages and calls carry codes, and a code that a request lacks is lost. Only the threshold,
-the window and whether a change of the prefix was declared are read from the session. A summary counts
-as used if its code is in a later request; its price is that of the request at its place in the bill.
-Rewrites behind the gateway are not judged, and show in its money only. Only five files in the 8K window
-do not fit it. Elsewhere the protected content does, so a session that ends has ended with room.
-Each situation is also played with one rule switched off at a time (`usd_without`), for one model.
+Results, messages and calls carry codes, and a code that a request lacks is lost. Only the
+threshold, the window and whether a change of the prefix was declared are read from the session. A
+summary counts as used if its code is in a later request; its price is that of the request at its
+place in the bill. Rewrites behind the gateway are not judged and only affect its cost. Only five
+files in the 8K window do not fit. In all other situations the protected content fits, so a session
+must not end for lack of space. Each situation is also played with one rule switched off at a time
+(`usd_without`), for one model.
 
     python benchmarks/defaults.py [--only SITUATION] [--model NAME] [--json]
 """

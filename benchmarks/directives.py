@@ -1,13 +1,12 @@
-"""Whether what the user asked survives five compactions in a row, word for word.
+"""Whether the user's requests survive five compactions in a row, word for word.
 
-Sessions are generated here: requests, corrections, prohibitions, work between them, and three
-ways of taking something back: in plain words, in a paraphrase, and by implication. Each session
-is compacted by digest five times, each time over the summary before it. Afterwards every
-directive must stand verbatim in the digest and in the ledger, and none that was plainly
-cancelled may stand there as if it were open, nor any that only seems to be as if it were closed:
-some requests begin like a cancellation ("Cancel button should be red"). `paraphrased` and `implicit` count the other two
-apart: no rule without a model can know them; what is checked is that the words that take the
-request back stand after it, verbatim, for a model to read.
+Sessions are generated here: requests, corrections, prohibitions, work between them, and three kinds
+of cancellation: in plain words, in a paraphrase, and by implication. Each session is compacted by
+digest five times, each time over the previous summary. Afterwards the digest and the ledger must
+contain every directive verbatim. Plainly cancelled directives must not be shown as open. Requests
+that only begin like a cancellation ("Cancel button should be red") must not be shown as closed.
+`paraphrased` and `implicit` count the other two kinds, which no rule without a model can recognise.
+For these, the check is that the cancelling words follow the request verbatim, for a model to read.
 
     python benchmarks/directives.py [--sessions 200] [--compactions 5] [--seed 1] [--json]
 """

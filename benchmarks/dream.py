@@ -1,13 +1,12 @@
-"""Thirty generated sessions, six mechanical dreams: is a live fact lost, is an old one left unmarked?
+"""Thirty generated sessions, six dreams without a model: is a fact lost, or an old one not marked?
 
-Each session writes down what was said in it, one memory per statement, with its evidence:
-facts, updates, contradictions, cancellations, the same said again in the same or nearly the
-same words, and things that look alike and are all true. After every fifth session the store
-dreams. A planted fact is lost when no memory that holds says it; a superseded one is left
-unmarked when a memory still says it as if it held.
+Each session writes one memory per statement, with its evidence: facts, updates, contradictions,
+cancellations, repetitions in the same or nearly the same words, and statements that look alike but
+are all true. The store dreams after every fifth session. A planted fact is lost if no valid memory
+states it. A superseded fact is not marked if a memory still states it as valid.
 
-Updates name their subject in the words it had: that is all a dream without a model can know.
-Updates in other words are planted too and counted apart as `paraphrased_unmarked`.
+Updates name their subject in the original words, because a dream without a model can recognise only
+those. Updates in other words are counted separately as `paraphrased_unmarked`.
 
     python benchmarks/dream.py [--sessions 30] [--seed 5] [--json]
 """

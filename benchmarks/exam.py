@@ -1,12 +1,13 @@
-"""What a fresh reader can still answer after a compaction.
+"""Which questions a reader can still answer after a compaction.
 
-Questions with patterns as golds are asked about sessions made up here (`exam_sessions.py`) and about
-the recorded ones where they are there (`exam_questions.toml` names files and golds). A compactor is
-a function from messages to a text; `docs/measured.md` says how to put one through this.
+Questions, with patterns for the right answers, are asked about generated sessions
+(`exam_sessions.py`) and about recorded sessions if available (`exam_questions.toml` has files and
+patterns). A compactor is a function from messages to a text. `docs/measured.md` explains how to
+test a compactor.
 
-Without a reader the patterns are looked for in the compacted text, close to each other: what is not
-there, nobody can answer. With `--reader NAME` that model answers each question from the text alone,
-and the patterns, or with `--judge NAME` that model, decide whether the answer is right.
+Without a reader, the patterns must occur close to each other in the compacted text. With `--reader
+NAME`, that model answers each question from the text alone, and the patterns, or the model given
+with `--judge NAME`, decide whether the answer is right.
 
 For each compactor (`digest`; `digest_at_recorded_size`, cut to the size of the recorded summary or
 to 3 %; `recorded`; `recorded_with_engine`, the recorded summary with what the engine adds to a

@@ -1,9 +1,9 @@
-"""Sessions made up for the examination, with something planted for every kind of question.
+"""Generated sessions for the exam, with planted content for every kind of question.
 
 Each plays the same plot with other names: the user points at a document, the agent compares
 commits, gives an explanation and a better one, changes a function that has neighbours, decides
 something in thinking only, is told something while it works, and is left with a failing command.
-Between these stands ordinary work, so that a compactor has to choose.
+Ordinary work is between these events, so that a compactor has to choose.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Many processes, one database: what an append costs, and what kills, pauses and crashes lose.
+"""Many processes on one database: the cost of an append, and losses by kills, pauses and crashes.
 
 A PostgreSQL server of its own is started, with all that makes it durable on. First four processes
 hold 50 sessions each: `append_p50_ms` is an entry of 5 KB at 250 a second and process, until it is

@@ -1,4 +1,4 @@
-"""How much of what could be read from the prompt cache is read: by a session, by its forks, locally.
+"""The share of readable tokens that is read from the cache: by a session, by forks, and locally.
 
 All calls go over HTTP with the official SDK to the simulator, whose cache follows the published
 rules; its answers take a moment to begin, so calls sent meanwhile read nothing, as in life.

@@ -1,10 +1,10 @@
-"""Bytes that nobody meant for us, at every door: does anything but an error of ours come out?
+"""Random bytes for every reader of outside data: does anything fail except with a typed error?
 
 Importers, the log's loader, hooks' output, settings, definitions, skills, memories, mail, front
-matter, streams, tool inputs and gateway requests read mutated samples. With atheris, which follows
-the code, each door gets a process of its own; without it samples are mutated by chance, from a
-seed. `crashes` counts inputs that raised something their callers do not expect, gave a view that
-an API would refuse, or took longer than a second of CPU time.
+matter, streams, tool inputs and gateway requests read mutated samples. With atheris, which measures
+coverage, each reader gets its own process. Without it, samples are mutated at random from a seed.
+`crashes` counts inputs that raised something their callers do not expect, gave a view that an API
+would refuse, or took longer than a second of CPU time.
 
     python benchmarks/fuzz.py [--runs 20000] [--door NAME] [--seed 1] [--no-atheris] [--json]
 """

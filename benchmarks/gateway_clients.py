@@ -1,4 +1,4 @@
-"""Real agents through the gateway: unmodified clients, a simulated provider, and what came of it.
+"""Real, unmodified agents through the gateway, with a simulated provider.
 
 Each client is run as its user would, with a home of its own: turns with tools, a sub-agent, its own
 compaction, broken streams, a session that is continued. A second run goes to the provider directly.

@@ -1,7 +1,7 @@
-"""What the benchmarks share: options, results, temporary homes, recorded sessions, a gateway.
+"""Helpers of the benchmarks: options, results, temporary homes, recorded sessions, a gateway.
 
 A benchmark takes `--json` and prints its figures, then one JSON object as the last line; with
-`--json` that line is all. Generated sessions and damaged logs are shared with the tests;
+`--json`, it prints only that line. Generated sessions and damaged logs are shared with the tests;
 benchmarks import them from here.
 """
 

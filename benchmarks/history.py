@@ -1,4 +1,4 @@
-"""Whether `longhold history` finds the session that a person means.
+"""Whether `longhold history` finds the session that a user means.
 
 Asks each labelled query (`benchmarks/data/history_queries.toml`) of all recorded sessions. `first`
 is the share whose session comes first, `first_three` the share among the first three. A sub-agent's

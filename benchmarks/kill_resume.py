@@ -1,4 +1,4 @@
-"""Kill the agent at random points and resume it: is anything lost, is anything done twice?
+"""Kill the agent at random points and resume it: is anything lost or done twice?
 
 The real command (`longhold run`) works as a process of its own, with real tools, against the
 simulator over HTTP. It is killed with SIGKILL again and again at random moments and resumed each

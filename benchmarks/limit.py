@@ -1,10 +1,11 @@
-"""The least that any policy could have paid for the recorded sessions, and where ours pays more.
+"""A lower bound for the cost of the recorded sessions, and where Longhold's policy pays more.
 
-`at_best` counts, with hindsight, new tokens once, and of the rest what a call or a later one needed.
-`gap` is what our defaults pay beyond it, by cause: `text` and `results` read from the cache although
-nothing needed them, `new` tokens written to the cache instead of only sent, `moved` tokens written
-again after a change of ours, `expired` ones after a pause, our own calls, and `missed`: fetching what
-was needed and gone. Part of `text` is the work in progress, which no real policy can leave out.
+With hindsight, `at_best` counts new tokens once, and other tokens only if this call or a later call
+needed them. `gap` is what Longhold's defaults pay beyond that, by cause: `text` and `results` that
+were read from the cache but not needed, `new` tokens written to the cache instead of only sent,
+`moved` tokens written again after a change by Longhold, `expired` tokens after a pause, overhead
+calls, and `missed`: fetching content that was needed but removed. Part of `text` is the work in
+progress, which no real policy can leave out.
 
     python benchmarks/limit.py [FILES…] [--policy ours] [--json]
 """

@@ -1,4 +1,4 @@
-"""How long it takes to load a large log, against the quickest plain reading of the same bytes.
+"""How long it takes to load a large log, compared with the fastest plain parser.
 
 The log is an imported session that the package generates itself. `ratio_to_orjson` is the
 time of `load` and `fold` over that of `orjson.loads` on every line with the objects kept,

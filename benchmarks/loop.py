@@ -1,9 +1,9 @@
-"""What the agent's loop adds to a turn, beside the model's time and the SDK's own.
+"""The time that the agent's loop adds to a turn, without the model and the SDK.
 
-A session of 1,000 messages is built; then turns of one tool call each are played with a model
-that answers at once, so that all the time is ours: preparing, recording, running the tool,
-settling. `sdk_ms_p50` is what the official SDK needs for the same request over a transport
-that answers at once: building, encoding, parsing the answer.
+A session of 1,000 messages is built. Then turns of one tool call each run with a model that answers
+immediately, so that all the time is Longhold's: preparing, recording, running the tool, settling.
+`sdk_ms_p50` is the time of the official SDK for the same request over a transport that answers
+immediately: building, encoding, parsing the answer.
 
     python benchmarks/loop.py [--messages 1000] [--turns 200] [--json]
 """

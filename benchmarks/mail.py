@@ -1,10 +1,10 @@
-"""Two processes write to each other while they are killed at random: is any mail lost or doubled?
+"""Two processes exchange mail while they are killed at random: is any mail lost or doubled?
 
-Each process has a real log and a real mailbox. It sends its mails in order, noting each in its
-log before and after, and delivers what it receives into the same log. Both are killed with
-SIGKILL again and again, at any moment, and started anew; a mail whose sending was cut short is
-sent again, as a resumed sender would. At the end each log is read: lost is what was sent and
-never delivered, doubled what was delivered twice, out of order what overtook an earlier mail.
+Each process has a real log and a real mailbox. It sends its mails in order, noting each in its log
+before and after, and delivers what it receives into the same log. Both are killed with SIGKILL
+repeatedly, at any moment, and restarted. Mail whose sending was interrupted is sent again, as a
+resumed sender would do. At the end each log is read: mail is lost if it was sent but never
+delivered, doubled if it was delivered twice, and out of order if it overtook an earlier mail.
 
     python benchmarks/mail.py [--mails 10000] [--kills 40] [--seed 1] [--json]
 """

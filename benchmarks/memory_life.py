@@ -1,4 +1,4 @@
-"""Four simulated weeks of a developer at the default settings: what does memory keep, and at what cost?
+"""Four simulated weeks of a developer at default settings: what memory keeps, and its cost.
 
 Short chats, long sessions, resumed ones, a worker's jobs and an untrusted clone with hostile text, over
 HTTP against the simulator. The scripted model writes down every sentence that begins with *remember that*,

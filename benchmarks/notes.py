@@ -1,4 +1,4 @@
-"""Notes on recorded sessions: what they cost, and what is left when they stand for history.
+"""Notes on recorded sessions: their cost, and what is left when they replace history.
 
 Recorded sessions come in (`FILES`, any format the package reads; by default those beside the
 project). Each is played again, call by call, through the stages as they stand, without the

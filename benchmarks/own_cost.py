@@ -1,4 +1,4 @@
-"""What the engine spends on calls of its own, by layer, and what it saves.
+"""The cost of overhead calls by layer, and what they save.
 
 Sessions are played as `policy.py` does. `own_usd` is what summaries, notes and memories cost on the
 sessions as they were recorded; `own_share` their part of all spending; `saved_usd` what the

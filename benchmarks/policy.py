@@ -1,4 +1,4 @@
-"""Money and regret of our cost policy, and of it with one rule off.
+"""Cost and regret of Longhold's cost policy, also with one rule switched off at a time.
 
 Recorded sessions come in (`FILES`; by default those beside the project, else generated ones) and are
 played as `longhold replay` plays them, priced as one model, with the cache's lifetime that they had.

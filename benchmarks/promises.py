@@ -1,4 +1,4 @@
-"""Whether the layers do what they promise, end to end: one figure for each promise.
+"""Whether the layers keep their promises, end to end: one figure for each promise.
 
 Agents, programs and commands work over HTTP, with the official SDK, against the simulator.
 

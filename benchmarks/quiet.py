@@ -1,7 +1,7 @@
 """Random sessions in which nothing changes, against the simulator: every alarm is false.
 
-Shared by the benchmarks that print `false_alarms`. A number of sessions comes in, counts go out:
-sessions, calls, and breaks that nobody announced.
+Shared by the benchmarks that print `false_alarms`. Takes a number of sessions and returns the
+counts of sessions, calls and unannounced breaks.
 """
 
 import random

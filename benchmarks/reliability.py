@@ -1,11 +1,11 @@
-"""Killed, starved, misinformed, attacked: is anything lost, untrue, stuck, slow or let through?
+"""Kills, full disks, wrong clocks, attacks: is anything lost, untrue, stuck, slow or allowed?
 
-Damaged logs are opened and gone on with (`inputs`); a disk fails at each of its operations, a
-clock jumps at each of its readings, and a provider fails in each way the simulator knows at each
-step of a run (`faults`). `data_lost` counts what
-was acknowledged, or stands on an intact line, and is not in the log afterwards; `false_statements`
-runs that claim an answer that is not there; `hangs` runs that did not end in time; `crashes`
-exceptions that are not ours, and views that the API would refuse.
+Damaged logs are opened and continued (`inputs`); a disk fails at each of its operations, a clock
+jumps at each of its readings, and a provider fails in each way the simulator knows at each step of
+a run (`faults`). `data_lost` counts entries that were acknowledged or are on an intact line, but
+are not in the log afterwards; `false_statements` runs that claim an answer that is not there;
+`hangs` runs that did not end in time; `crashes` exceptions that are not Longhold's, and views that
+the API would refuse.
 
 `attacks` commands that were judged free of risk were executed, and `succeeded` of them did harm
 (`shell_attacks.py`); `slow_inputs` are texts that a reader takes too long over (`slow_inputs.py`).

@@ -1,4 +1,4 @@
-"""What other policies cost on the recorded sessions: `longhold replay` over all of them.
+"""The cost of other policies on all recorded sessions, by `longhold replay`.
 
 The figures of every policy, and `cheapest_other_usd`: the cheapest of the others that stays under
 the window. `ours_regret_losses` counts the others with a context of the same size that miss

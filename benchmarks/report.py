@@ -1,4 +1,4 @@
-"""How long `longhold report` takes over many sessions, how much memory, and whether its sums are right.
+"""Time and memory of `longhold report` over many sessions, and whether its sums are right.
 
 Sessions are made by repeating the recorded ones (or, where there are none, made-up ones) under new
 names and ids in a temporary directory, which is removed. The command runs as a user runs it:

@@ -1,4 +1,4 @@
-"""What of a recorded segment is still there after a compaction, by digest and as recorded.
+"""What remains of a recorded segment after a compaction, by digest and as recorded.
 
 Recorded sessions that were compacted come in (`FILES`, any format the package reads; by default
 those beside the project). For each compaction the segment it covered is compacted again by

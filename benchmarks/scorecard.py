@@ -1,4 +1,4 @@
-"""The scorecard: every claim's benchmark run again, its figure beside its goal and the last figure.
+"""The scorecard: reruns every claim's benchmark, and compares its figure with goal and history.
 
 Runs each command of `scoring/lines.py` with its limit of time, and writes `benchmarks/results.json` and
 `benchmarks/results/scorecard.md`. A figure that got worse by more than its noise since the last run is marked. A line

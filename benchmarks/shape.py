@@ -1,4 +1,4 @@
-"""The shape of the source tree in numbers; `tests/test_shape.py` holds them to its limits.
+"""The shape of the source tree in numbers. `tests/test_shape.py` checks them against limits.
 
 - `top_level`: folders and files directly under `src/longhold`, except `__init__.py`, `__main__.py`
   and `py.typed`.

@@ -1,4 +1,4 @@
-"""The read-only judgement against the real shell: what is judged free is executed.
+"""The read-only check against the real shell: commands judged harmless are executed.
 
 Commands are made up from a seed (`attacks/commands.py`) and judged as the gate judges them where
 there are no rules. Each one that is allowed without asking runs in a tree of canaries (`attacks/world.py`),

@@ -1,4 +1,4 @@
-"""Where a command runs: what the permissions claim against what strace saw.
+"""Where a command runs: the directories that permissions expect, compared with strace.
 
 Worlds and command lines are made up from a seed (`attacks/moving.py`). Each line that a mode allows
 without asking runs in one bash under strace, in a subshell with the directory, environment and

@@ -3,7 +3,7 @@
 Growing: sessions that have reached 100 KB, each request the last one plus 2 KB, so
 all but the new part is known. Cold: 100 KB requests never seen before. The server
 runs in this process on one thread; the load comes from another process over plain
-sockets, with bodies built beforehand, so that the client is not what is measured.
+sockets, with bodies built beforehand, so that the client does not affect the figure.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Texts made to be slow: how many readers take more than their share of time over one.
+"""Texts built to be slow: how many of them take a reader too long.
 
 Every reader of text from outside gets every shape at one size and at four times that size. An
 input is slow if the larger takes longer than `LIMIT_SECONDS` and more than `MOST_TIMES` as long as

@@ -1,4 +1,4 @@
-"""A very long session whose provider fails and whose process is killed again and again.
+"""A very long session with a failing provider and a process that is killed repeatedly.
 
 An agent with all layers works in a 32K window on real files, in a process of its own. One call in
 ten is spoilt; the process is killed with SIGKILL at random points of its log and the session is

@@ -1,4 +1,4 @@
-"""The chat on its live screen, in a real pseudo-terminal: how soon, how promptly, how large.
+"""The chat in a real pseudo-terminal: start time, key latency and memory.
 
 `start_s`: from the start of the program to a prompt that takes keys, resuming a session of 10 MB;
 `ready_s`: to the state of that session in sight. `key_lag_p99_ms`: from a key to its letter on the

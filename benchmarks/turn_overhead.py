@@ -1,4 +1,4 @@
-"""What the spine costs per appended message, and whether that grows with the history.
+"""The cost of log and view per appended message, and whether it grows with the history.
 
 For each size a session of that many messages is built; then messages of real shape (5 KB in
 the mean) are appended one by one: measured, written to the log, folded into the view, and

@@ -1,1 +1,1 @@
-"""Ways to adopt Longhold, each a program of its own, and many sessions in one process."""
+"""Ways to adopt Longhold, each as a separate program, and many sessions in one process."""

@@ -1,7 +1,7 @@
-"""Many sessions in one process: what they cost at rest, and how long they keep the loop from others.
+"""Many sessions in one process: their cost at rest, and how long they block the event loop.
 
-Each is a conversation with a tool; a model takes a second or two to answer, as one would, and no
-provider or HTTP is in the way. A clock in the same loop says how late it is woken.
+Each is a conversation with a tool. The model takes a second or two to answer, without a provider or
+HTTP. A timer in the same loop measures how late it fires.
 """
 
 import asyncio

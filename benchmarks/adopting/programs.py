@@ -1,7 +1,8 @@
-"""Five programs as adopters write them, and one without Longhold to compare their cost with.
+"""Five programs as adopters write them, and one without Longhold as a cost baseline.
 
 Each holds one conversation with parallel tools, failing tools, images, one long result, and every
-second turn streamed. A turn that does not end as it should ends the conversation: it is stuck.
+second turn streamed. A turn that does not end as expected ends the conversation, which then counts
+as stuck.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """A provider for programs that adopt Longhold: a window of 32K, and a judge of every request.
 
-The simulator answers. What reaches it is recorded first and judged by rules that are written down
-here from the providers' documentation and share no code with Longhold. The model looks a turn's
-rows up and goes only by what it reads: calls that are nowhere in its prompt are made again.
+The simulator answers. Its requests are recorded and checked by rules that are derived from the
+providers' documentation and share no code with Longhold. The model looks up a turn's rows and
+relies only on its prompt: it repeats calls that are not there.
 """
 
 import json

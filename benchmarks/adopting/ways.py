@@ -1,7 +1,7 @@
 """Programs that hold a long conversation with tools, each with Longhold adopted in one way.
 
-The program is killed at any moment and started again: it saves what a program of its kind saves,
-and goes on from there. `spent_seconds` is what it waited for Longhold.
+The program is killed at any moment and restarted. It saves what such a program usually saves, and
+continues from there. `spent_seconds` is the time it waited for Longhold.
 """
 
 import inspect

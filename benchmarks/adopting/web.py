@@ -1,7 +1,8 @@
 """A web service over Longhold, for `uvicorn --workers 4`: one turn for each request, on any worker.
 
-`ADOPT_WAY` names how it talks to the model, `ADOPT_PROVIDER` where. A framework's messages are kept
-in a file for each conversation, as a service keeps them in its database. A plain session needs none.
+`ADOPT_WAY` selects how it calls the model, `ADOPT_PROVIDER` the address. A framework's messages are
+kept in a file per conversation, as a service keeps them in its database. A plain session needs no
+such file.
 """
 
 import json

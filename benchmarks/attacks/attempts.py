@@ -1,7 +1,8 @@
-"""Commands that write, run or connect and look as if they only read, by every road we know.
+"""Commands that write, run or connect but look as if they only read, in all known ways.
 
-Options that run or write, redirections, substitutions, separators, wrappers, interpreters, git's
-own hooks and aliases, the environment, links. Line ends inside an attempt are written as ␤.
+They use options that run or write, redirections, substitutions, separators, wrappers, interpreters,
+git's own hooks and aliases, the environment, and links. Line ends inside an attempt are written as
+␤.
 """
 
 DIRECT = r"""

@@ -1,4 +1,4 @@
-"""Makes commands up: families for each known class of tricks, and mutations of ordinary ones.
+"""Generates commands: families for each known class of tricks, and mutations of ordinary commands.
 
 Everything comes from one seeded generator, so that a run can be repeated.
 """

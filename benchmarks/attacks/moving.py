@@ -1,6 +1,6 @@
-"""Makes up worlds and command lines that move about in them with several `cd`.
+"""Generates directory trees and command lines that move around in them with several `cd`.
 
-A world has a project, a home and a neighbour. The project is full of links, odd names, hidden
+A tree has a project, a home and a neighbour. The project is full of links, odd names, hidden
 files and nested repositories that would run a program. The same names occur inside and outside, so
 that a command which runs in another directory than expected finds something there.
 """

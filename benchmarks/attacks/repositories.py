@@ -1,4 +1,4 @@
-"""Repositories that would run a program or open another one, as an archive could bring them."""
+"""Repositories from an archive that would run a program or open another repository."""
 
 import hashlib
 import os

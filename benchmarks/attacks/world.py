@@ -1,8 +1,8 @@
-"""A throw-away tree with canaries: files that no command may change, and secrets none may print.
+"""A temporary tree with canaries: files that no command may change, secrets that none may print.
 
-Inside lie the working directory and everything that could make a harmless looking command do
-harm: links out, files called like streams, options or quotes, and repositories that would run a
-program. Beside it lie what is outside: a neighbour's files, a home, another repository.
+It contains the working directory and everything that could make a harmless looking command do harm:
+links out, files named like streams, options or quotes, and repositories that would run a program.
+Outside are a neighbour's files, a home, and another repository.
 """
 
 import os

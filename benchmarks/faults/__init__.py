@@ -1,1 +1,1 @@
-"""Faults, injected one by one: each module breaks one thing and says what came of it."""
+"""Injected faults: each module breaks one thing and reports the result."""

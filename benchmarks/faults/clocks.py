@@ -1,4 +1,4 @@
-"""Clocks that jump, back and forth, at each of their readings, under a session that goes on."""
+"""A clock that jumps back or forth at each of its readings while a session runs."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Logs of a made-up session, damaged in every way and opened again."""
+"""Logs of a generated session, damaged in every way and reopened."""
 
 import random
 import tempfile

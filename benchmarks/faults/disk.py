@@ -1,4 +1,4 @@
-"""A disk that fails at its k-th operation, under a session that is written, closed and reopened."""
+"""A disk that fails at its k-th operation while a session is written, closed and reopened."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The figures of a run against what is promised: as a page, and what was not met."""
+"""The figures of a run compared with the promises, as a page, and the promises not met."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

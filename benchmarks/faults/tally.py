@@ -1,4 +1,4 @@
-"""What came of injected faults, counted; tallies add up."""
+"""Counts of the results of injected faults, which can be added."""
 
 from dataclasses import asdict, dataclass, field
 

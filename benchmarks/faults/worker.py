@@ -1,7 +1,7 @@
-"""A model in this process that works through a made-up project with real tools, for ever.
+"""A model in this process that works on an invented project with real tools, endlessly.
 
-It reads, searches, edits and runs commands by turns, reports after a while, and answers what is
-asked beside the conversation: summaries from what it was shown, memories from what the user said.
+It reads, searches, edits and runs commands in turn, reports after a while, and answers overhead
+calls: summaries of its prompt, and memories from the user's words.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Other libraries, each driven through its public API in an environment of its own."""
+"""Other libraries, each driven through its public API in its own environment."""

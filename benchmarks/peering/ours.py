@@ -1,4 +1,4 @@
-"""Ours under the same measures: time per turn through the public session, and what is kept."""
+"""Longhold by the same measures: time per turn through the public session, and what is kept."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The page of the peers: each beside ours, and where it is better."""
+"""The page of the peers: each compared with Longhold, and where it is better."""
 
 import inspect
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A recording played to a peer call by call, and what the peer would send billed and scored."""
+"""Replays a recording to a peer call by call, and bills and scores the peer's requests."""
 
 import json
 import statistics

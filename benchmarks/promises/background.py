@@ -1,4 +1,4 @@
-"""Whether work beside a conversation goes on when the user stops a turn."""
+"""Whether background work continues when the user stops a turn."""
 
 import asyncio
 import threading

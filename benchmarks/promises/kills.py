@@ -1,10 +1,10 @@
 """Whether a model is told the truth about tools that were running when the process was killed.
 
-Three programs work against the simulator, are killed with SIGKILL at random moments and started
-again: the command `longhold run`, a loop of one's own that records when a tool begins, and one that
-does not. Every call leaves a mark of its own in a file. A statement is false if the model read that a
-tool was not run and its mark is there, that it ran and the mark is not there, or nothing at all about
-a call that left a mark.
+Three programs use the simulator, are killed with SIGKILL at random moments, and restarted: the
+command `longhold run`, a custom loop that records when a tool begins, and one that does not. Every
+call leaves a mark in a file. A statement is false if the model read that a tool was not run
+although its mark exists, that it ran although the mark is missing, or nothing about a call with a
+mark.
 """
 
 import asyncio

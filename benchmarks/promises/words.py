@@ -1,9 +1,9 @@
-"""Whether what the user said is still read by the model, whole, after five compactions.
+"""Whether the model still reads all of the user's words after five compactions.
 
 Messages of 10 to 50,000 characters are typed, pasted, queued while another agent worked (and
-imported with its transcript), and given as the reason of a refusal. The summaries are once a
-model's, once a digest's. A line of a message counts as kept if it stands, letter for letter, in
-what would be sent next.
+imported with its transcript), and given as the reason of a refusal. The summaries are written once
+by a model and once by a digest. A line of a message counts as kept if the next request contains it
+verbatim.
 """
 
 import asyncio

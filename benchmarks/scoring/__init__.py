@@ -1,1 +1,1 @@
-"""What the scorecard runs, and how its page is written."""
+"""The commands of the scorecard, and its page."""

@@ -1,4 +1,4 @@
-"""Serve an ASGI application on a local socket, from a thread or until interrupted."""
+"""Serve an ASGI application on a local socket, in a thread or in the foreground."""
 
 import asyncio
 import ipaddress

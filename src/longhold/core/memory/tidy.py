@@ -232,7 +232,7 @@ def plan_tidying(
     replaced: Mapping[str, str] | None = None,
     most: int | None = None,
 ) -> TidyPlan:
-    """Plan what to merge, mark, unlink and doubt. Files in `leave` are neither merged nor marked.
+    """Plan the tidying. Files in `leave` are neither merged nor marked.
 
     `replaced` maps files that are already removed to their replacements. `most` is how many more
     may be removed.

@@ -255,7 +255,7 @@ class Signals:
         return {}
 
     def _complete(self, attributes: Attributes) -> Attributes:
-        """Add the conversation. A compaction is only reported as true, by the conventions."""
+        """Add the conversation. As the conventions require, a compaction is just true."""
         told = {"gen_ai.conversation.id": self.session, **attributes}
         if self.is_compacted:
             told["gen_ai.conversation.compacted"] = True

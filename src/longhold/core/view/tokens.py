@@ -63,7 +63,7 @@ BOUND = 0.95  # share of growths to keep below estimate plus margin
 BOUND_DEVIATIONS = 1.65  # the same bound in standard deviations, for a normal error
 FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
 SPREAD_STEP = 0.1  # one growth beyond the margin widens it by 10 %; twenty within it undo that
-SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that no session spoils the next
+SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # bounds, so that one session cannot distort the next
 
 
 def default_weights(model: str) -> Weights:

@@ -142,7 +142,7 @@ NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes during a conversation ar
 
 
 def adopt_compactions(pieces: Sequence[PromptPiece], signer: Signer) -> list[PromptPiece]:
-    """Replace everything before a compaction block by the block. Failed blocks are dropped."""
+    """Replace everything before a compaction block with the block. Failed blocks are dropped."""
     if not any(piece.type == "compaction" for piece in pieces):
         return list(pieces)
     filled = [p for p in pieces if p.type == "compaction" and p.block.get("content") is not None]
