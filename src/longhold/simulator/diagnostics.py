@@ -42,7 +42,7 @@ class Diagnostics:
             self._known.popitem(last=False)
 
     def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
-        """Answer a request's `diagnostics`; None if it names no id or nothing differs."""
+        """Answer a request's `diagnostics`. None if it names no id or nothing differs."""
         previous_id = (prepared.request.diagnostics or {}).get("previous_message_id")
         if previous_id is None:
             return None

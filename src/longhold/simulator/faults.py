@@ -18,8 +18,8 @@ from longhold.core.request.billing.api_request import (
 
 StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
 STREAM_FAULTS: tuple[StreamFault, ...] = get_args(StreamFault)
-DEFAULT_RETRY_AFTER_SECONDS = 1.0  # the default advice of a 429
-DEFAULT_AFTER_EVENTS = 3  # past message_start and the first delta: midway
+DEFAULT_RETRY_AFTER_SECONDS = 1.0  # the default retry-after of a 429
+DEFAULT_AFTER_EVENTS = 3  # after message_start and the first delta
 MESSAGES = {
     429: "This request would exceed your organization's rate limit. Please try again later.",
     500: "Internal server error",

@@ -74,7 +74,7 @@ class FittedAnswer:
 
 
 def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> FittedAnswer:
-    """Take blocks up to the limit. Cut a text that exceeds it; drop a tool call that does."""
+    """Take blocks up to the limit. A text that exceeds it is cut, a tool call is dropped."""
     taken: list[JsonObject] = []
     tokens = thinking_tokens = 0
     is_cut = False
@@ -139,7 +139,7 @@ def _complete_blocks(
 
 
 def _tool_id(link: bytes, index: int) -> str:
-    """Derive an id from the conversation: reproducible, and unique within a session."""
+    """Derive an id from the conversation that is reproducible and unique within a session."""
     return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
 
 

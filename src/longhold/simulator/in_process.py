@@ -42,11 +42,11 @@ class SimulatedModel:
             return int(self._simulation.count(*_parse(request))["input_tokens"])
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 class _Answer(dict[str, Any]):
-    """A dictionary with its keys as attributes, too, as the SDK's answers have them."""
+    """A dictionary whose keys are also attributes, like the SDK's answers."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -56,9 +56,8 @@ class _Answer(dict[str, Any]):
 
 
 class OfflineClient:
-    """Stands in for `anthropic.AsyncAnthropic` in examples.
-
-    `brain` answers; by default it repeats the last message.
+    """Replaces `anthropic.AsyncAnthropic` in examples. `brain` answers. By default it repeats the
+    last message.
     """
 
     def __init__(self, brain: Brain | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The model list, in one shape for both SDKs: each ignores the other's fields."""
+"""The model list, in one shape for both SDKs. Each ignores the other's fields."""
 
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.request.billing.api_request import ApiError, JsonObject

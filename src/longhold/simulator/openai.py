@@ -80,7 +80,7 @@ class ChatEndpoint:
         *,
         stop: Sequence[str] = (),
     ) -> "ServedAnswer":
-        """Call the brain with at most `room` output tokens, or what the window has left."""
+        """Call the brain with at most `room` output tokens, or the rest of the window."""
         started = self._simulation.clock.now()
         owner = f"{caller.workspace}|{able.model}"
         lives = self._simulation.settings.openai_cache_seconds or able.cache_seconds

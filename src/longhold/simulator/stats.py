@@ -1,6 +1,6 @@
 """Statistics of served requests, for `GET /simulator/stats`.
 
-Recent requests are listed individually; totals cover everything since the last reset.
+Recent requests are listed individually. Totals cover everything since the last reset.
 """
 
 from collections import Counter, deque

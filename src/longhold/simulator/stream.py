@@ -1,4 +1,4 @@
-"""A response as server-sent events, in the API's order and shapes; `wire` applies faults."""
+"""A response as server-sent events, in the API's order and shapes. `wire` applies faults."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -326,7 +326,7 @@ def _check_pairs(messages: Sequence[ApiMessage]) -> None:
     seen: set[str] = set()
     for index, message in enumerate(messages):
         if isinstance(message.content, str):
-            continue  # plain text neither asks for a tool nor answers
+            continue  # because plain text has neither tool calls nor results
         if message.role == "assistant":
             asked = _ids(message.blocks(), "tool_use", "id")
             if repeated := [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]:
@@ -342,7 +342,7 @@ def _check_pairs(messages: Sequence[ApiMessage]) -> None:
 
 def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[str]) -> None:
     if index + 1 < len(messages) and messages[index + 1].role == "assistant":
-        return  # consecutive assistant messages are one turn; the next one is checked
+        return  # because consecutive assistant messages are one turn, and the next one is checked
     answered = set(_leading_results(messages, index + 1))
     missing = [i for i in asked if i not in answered]
     if missing:

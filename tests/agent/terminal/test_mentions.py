@@ -74,7 +74,7 @@ def test_what_is_no_file_or_may_not_be_read_stays_a_name(project, tmp_path):
     mentions, _, _ = asyncio.run(talk(project, words))
     assert mentions.content == words
     assert mentions.attached == ()
-    assert "secret.txt is not sent: reading it has to be allowed first" in mentions.said
+    assert "secret.txt is not sent: allow reading it first" in mentions.said
     assert any("blob.bin is not sent" in line and "binary" in line for line in mentions.said)
 
 

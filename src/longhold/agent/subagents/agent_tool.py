@@ -38,7 +38,7 @@ class AgentStopInput(Input, frozen=True, kw_only=True):
 
 
 def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool = False) -> Tool:
-    """Make the Agent tool; with `only_back`, agents run only in the background."""
+    """Make the Agent tool. With `only_back`, agents run only in the background."""
 
     async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
         order = _make_order(given, supervisor, only_back=only_back)
@@ -53,7 +53,7 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
         AgentInput,
         start,
         kind="other",
-        is_read_only=True,  # several may run in parallel; each has its own permission checks
+        is_read_only=True,  # several may run in parallel, each with its own permission checks
         limit_chars=supervisor.limits.output_chars,
         description=description or f"{prompt_text('Agent')}\n\nAgents:\n{known}",
     )

@@ -1,8 +1,7 @@
-"""Agent definitions, read from Markdown files; they only narrow their parent's tools and mode.
-
-A project's override the user's, and those the built-in ones. In a project's file, hooks, servers, a
-model, the user's memory and replacing a definition need the user's trust; until then they are
-ignored and the rest is used. Unusable files are skipped with a reason.
+"""Agent definitions, read from Markdown files. They only narrow their parent's tools and mode. A
+project's definitions override the user's, which override the built-in ones. In a project's file,
+hooks, servers, a model, the user's memory and replacing a definition need the user's trust. Until
+then they are ignored and the rest is used. Unusable files are skipped with a reason.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,10 +34,10 @@ from longhold.core.settings.setting import STAGED
 from longhold.errors import ConfigError
 
 DESCRIPTION_CHARS = 1_536
-"""The parent's model reads it to choose an agent."""
+"""Maximum length of a description, which the parent's model reads to choose an agent."""
 
 FORK = "fork"
-"""The agent that continues the conversation itself; it has no file."""
+"""The agent that continues the conversation itself. It has no file."""
 
 DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
 MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
@@ -52,7 +51,7 @@ class Definition:
     source: DefinitionSource = "built in"
     file: Path | None = None
     tools: tuple[str, ...] | None = None
-    """Names or patterns; None means all of the parent's."""
+    """Names or patterns. None means all of the parent's."""
     disallowed: tuple[str, ...] = ()
     model: str = ""
     """"" means the parent's."""
@@ -61,7 +60,7 @@ class Definition:
     """0 means the session's limit."""
     skills: tuple[str, ...] = ()
     servers: tuple[str, ...] | None = None
-    """Configured server names; None means all of the parent's."""
+    """Configured server names. None means all of the parent's."""
     own_servers: tuple[McpServer, ...] = ()
     hooks: tuple[Hook, ...] = ()
     memory: MemoryScope = ""
@@ -78,7 +77,7 @@ class DefinitionDraft:
     own_servers: JsonObject
     demands: JsonObject
     sha256: str
-    """Of the whole file; trust covers exactly this content."""
+    """The hash of the whole file, because trust covers exactly this content."""
 
 
 def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
@@ -99,12 +98,12 @@ def _covers(patterns: tuple[str, ...], name: str) -> bool:
 
 
 def _touches(patterns: tuple[str, ...], name: str) -> bool:
-    """Return whether a tool is forbidden; forbidding some of its calls forbids the tool."""
+    """Return whether a tool is forbidden. Forbidding some of its calls forbids the tool."""
     return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
 
 
 def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
-    """Read a definition; raise `UnreadableFrontMatter` or `ConfigError` if it is invalid."""
+    """Read a definition. Raise `UnreadableFrontMatter` or `ConfigError` if it is invalid."""
     fields, prompt = read_front(text)
     name = check_agent_name(text_in(fields, "name") or file.stem, "an agent")
     if name.casefold() == FORK:
@@ -177,7 +176,7 @@ def _demands(
         wants["hooks"] = hooks
     if own_servers:
         wants["mcpServers"] = own_servers
-    if definition.model:  # the model decides who sees the work and who is paid
+    if definition.model:  # because the model decides who sees the work and who is paid
         wants["model"] = definition.model
     if definition.memory == "user":
         wants["memory"] = "user"
@@ -203,14 +202,14 @@ def grant(draft: DefinitionDraft, section: SettingsSection | None) -> tuple[Defi
 FILE_BYTES = 256 << 10
 FILES = 200
 PROJECT_PLACES = (".claude/agents", ".longhold/agents")
-"""In a project; later directories take precedence."""
+"""Directories in a project. Later ones take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
     known: tuple[Definition, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """Sections that need the user's trust; see `permissions.trust`."""
+    """Sections that need the user's trust. See `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
     def find(self, name: str) -> Definition | None:
@@ -255,7 +254,7 @@ def listing(definitions: Iterable[Definition]) -> str:
 
 
 def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:
-    """Return the demands of a project's definition with their trust; None if there are none."""
+    """Return the parts of a project's definition that need trust, or None."""
     definition = draft.definition
     demands = dict(draft.demands)
     if taken_by:

@@ -1,4 +1,4 @@
-"""Equips the main agent with sub-agents, and creates those with at most their parent's permissions.
+"""Equips the main agent with sub-agents. A sub-agent has at most its parent's permissions.
 
 A sub-agent has its own log, a subset of the parent's tools, and the parent's user and budget. A
 fork continues the parent's conversation.
@@ -118,9 +118,9 @@ OWN_TOOLS = frozenset(
         "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "memory",
     }
 )  # fmt: skip
-"""Tools bound to one agent; each agent gets its own."""
+"""Tools that are bound to one agent. Each agent gets its own."""
 NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
-"""A fork's prefix lists them, but it may not act in the parent's name."""
+"""Tools in a fork's prefix that the fork may not use, because it would act in the parent's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class SubagentContext:
     assemble: Assemble
     is_outside: Callable[[], bool]
     stored_mail: StoredMail | None = None
-    """Mail between sessions in one store; None means mailboxes on this machine."""
+    """Mail between sessions in one store. None means mailboxes on this machine."""
 
 
 def attach_subagents(
@@ -148,7 +148,7 @@ def attach_subagents(
     *,
     only_back: bool = False,
 ) -> Equipment:
-    """Give an agent its supervisor, mail and tools; without an order it is the main agent."""
+    """Give an agent its supervisor, mail and tools. Without an order it is the main agent."""
     settings = parts.engine.settings.agents
     id, name = (order.id, order.called) if order else (MAIN, MAIN)
     supervisor = Supervisor(
@@ -304,7 +304,7 @@ class AgentFactory:
         return engine
 
     def _model(self, definition: Definition) -> Model:
-        """Open the definition's model; fall back to the parent's."""
+        """Open the definition's model, or fall back to the parent's."""
         parents = self.parent.models.current()
         if definition.model and definition.model != parents.name:
             try:
@@ -373,7 +373,7 @@ def _has_used(reach: ToolReach, server: str) -> bool:
 
 
 def _choose_tools(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Choose an agent's tools, sorted by name; its own memory adds the memory tool."""
+    """Choose an agent's tools, sorted by name. Its own memory adds the memory tool."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}
     definition = order.definition
@@ -442,7 +442,7 @@ async def equip_main(
 def _definitions(parts: AgentParts) -> Definitions:
     found = load_definitions(parts.tool_context.root)
     parts.notices.extend(
-        f"{section.file} is not trusted yet and only used in part; `longhold trust` shows it"
+        f"{section.file} is used only in part until you trust it; `longhold trust` shows it"
         for section in found.untrusted
     )
     parts.notices.extend(found.skipped)
@@ -480,7 +480,7 @@ async def _recover(parts: AgentParts, attached: Equipment) -> None:
     """Clean up after a killed process."""
     assert attached.supervisor is not None
     attached.supervisor.reconcile()
-    with suppress(StoreError):  # no repository, no worktrees
+    with suppress(StoreError):  # because without a repository there are no worktrees
         for kept in await asyncio.to_thread(sweep, parts.tool_context.root):
             parts.notices.add(
                 f"an agent's work is in {kept.path} on the branch {kept.branch}: {kept.why}"

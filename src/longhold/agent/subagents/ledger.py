@@ -30,9 +30,9 @@ from longhold.core.turn.engine import Engine
 from longhold.errors import ConfigError, StoreError
 
 LIMIT_BYTES = 64 << 20
-"""A longer ledger is a runaway loop."""
+"""A longer ledger means a runaway loop."""
 LOCK_SECONDS = 10.0
-"""A holder writes one line, so a longer wait means its process is suspended."""
+"""A lock is held to write one line, so a longer wait means a suspended process."""
 PAUSE_SECONDS = 0.004
 CHUNK_BYTES = 4_096
 
@@ -51,7 +51,7 @@ class LedgerLine(Generic[T]):
     value: T | None
     """None if the line could not be decoded."""
     cursor: str
-    """The position after this line; see `read_cursor`."""
+    """The position after this line. See `read_cursor`."""
     reason: str = ""
 
 
@@ -59,7 +59,7 @@ Append: TypeAlias = Callable[[Sequence[T]], None]
 
 
 class SharedLedger(Generic[T]):
-    """A ledger and this reader's position; `after` maps ledger ids to start offsets."""
+    """A ledger and this reader's position. `after` maps ledger ids to start offsets."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class SharedLedger(Generic[T]):
     ) -> None:
         self.path = path
         self.id = ""
-        """From the first line; set by the first read."""
+        """From the first line. Set by the first read."""
         self._after = after or {}
         self._place = 0
         self._limit_bytes = limit_bytes
@@ -97,7 +97,7 @@ class SharedLedger(Generic[T]):
 
     @contextmanager
     def lock(self) -> Iterator[Append[T]]:
-        """Hold the lock; yield a function that appends all values or none."""
+        """Hold the lock. Yield a function that appends all values or none."""
         with self._mine:
             try:
                 descriptor = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -123,7 +123,7 @@ class SharedLedger(Generic[T]):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         except OSError as error:
-            with suppress(OSError):  # readers must not find what was not acknowledged
+            with suppress(OSError):  # readers must not find unacknowledged lines
                 os.ftruncate(descriptor, size)
             raise StoreError(
                 f"{self.path}: {error.strerror or error}; nothing was added"
@@ -197,7 +197,7 @@ def _take_lock(descriptor: int, path: Path) -> None:
 
 
 def _repair(descriptor: int) -> None:
-    """Remove a killed writer's unfinished line; the lock must be held."""
+    """Remove a killed writer's unfinished line. The lock must be held."""
     size = end = os.fstat(descriptor).st_size
     while end:
         start = max(0, end - CHUNK_BYTES)
@@ -226,7 +226,7 @@ class Mailbox:
         self._there: set[tuple[str, str, str]] = set()
 
     def send(self, mail: Mail) -> bool:
-        """Append a mail; return False if it is a duplicate. Raises `StoreError` on failure."""
+        """Append a mail. Return False if it is a duplicate. Raises `StoreError` on failure."""
         with self._ledger.lock() as append:
             self._there.update(map(_key, self._ledger.values()))
             if _key(mail) in self._there:
@@ -245,7 +245,7 @@ class UnreadMail:
         self._waiting: list[Letter] = []
 
     def letters(self) -> list[Letter]:
-        """Return unread letters, oldest first; each remains until it is marked as delivered."""
+        """Return unread letters, oldest first. Each remains until it is marked as delivered."""
         self._waiting += self._news()
         return list(self._waiting)
 
@@ -293,11 +293,11 @@ def _letter(cursor: str, body: bytes) -> Letter:
 
 
 class _BoxError(Exception):
-    """A mailbox could not be read; unlike a log error, this does not stop the agent."""
+    """A mailbox could not be read. Unlike a log error, this does not stop the agent."""
 
 
 MAIL_ROUND_CHARS = 64_000
-"""Mail delivered per round; the rest waits, so that it cannot flood the window."""
+"""Mail delivered per round. The rest waits, so that it cannot flood the window."""
 
 
 class Delivery:
@@ -316,7 +316,7 @@ class Delivery:
         self._problem = ""
 
     async def __call__(self, engine: Engine) -> None:
-        """Deliver waiting mail; an unreadable mailbox is recorded once and retried."""
+        """Deliver waiting mail. An unreadable mailbox is recorded once and retried."""
         try:
             self._deliver(engine)
             self._problem = ""
@@ -341,7 +341,7 @@ class Delivery:
             entry = _make_mail_entry(letter, takes_sessions=self._takes_sessions)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < MAIL_ROUND_CHARS:
-                return  # the first mail may have any length, further ones must fit
+                return  # because the first mail may have any length, and further ones must fit
             engine.record(entry)
             inbox.mark_delivered(letter)
             room_chars -= size_chars
@@ -369,7 +369,7 @@ def _make_mail_entry(letter: Letter, *, takes_sessions: bool) -> Said | Failed:
         content=(Text(text=render(mail)),),
         hidden=True,
         mail=letter.cursor,
-        is_outside=bool(mail.session) and mail.is_outside,  # agents of a session have logs in it
+        is_outside=bool(mail.session) and mail.is_outside,  # other agents have logs here
     )
 
 

@@ -1,8 +1,8 @@
 """Mail between agents, and how a model sees it.
 
-Mail is untrusted: the rendered text states that it is not the user's. A bar before every line of
-content keeps it from closing the envelope or opening another. A seal under a key of the home
-directory keeps out programs that can write to a mailbox but not read the key.
+Mail is untrusted, and the rendered text states that it is not the user's. A bar before every line
+of content keeps the content from closing the envelope or opening another. A seal under a key of the
+home directory keeps out programs that can write to a mailbox but not read the key.
 """
 
 import hmac
@@ -20,7 +20,7 @@ from longhold.errors import StoreError
 
 SUMMARY_CHARS = 200
 BODY_CHARS = 200_000
-"""The reader's limit, independent of the sender's."""
+"""The limit for readers, independent of the limit for senders."""
 
 Name = Annotated[str, Meta(pattern=PATTERN)]
 Id = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}\Z")]
@@ -72,14 +72,14 @@ MailBody: TypeAlias = (
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: Id
-    """Chosen by the sender; a second mail with the same id is a duplicate."""
+    """Chosen by the sender. A second mail with the same id is a duplicate."""
     sender: Name
     to: Name
     body: MailBody
     session: Annotated[str, Meta(pattern=rf"({SESSION_PATTERN})|\A\Z")] = ""
     at: float = 0.0
     is_outside: bool = True
-    """The sender read untrusted text, or did not report whether it did."""
+    """True if the sender read untrusted text, or did not report whether it did."""
     seal: Annotated[str, Meta(max_length=64)] = ""
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ def seal(mail: Mail) -> Mail:
 
 
 def unseal(mail: Mail) -> Mail:
-    """Return a mail without its seal; raise `ValueError` if it is not sealed with the key."""
+    """Return a mail without its seal. Raise `ValueError` if it is not sealed with the key."""
     if not hmac.compare_digest(mail.seal.encode(), _seal_of(mail).encode()):
         raise ValueError("it is not sealed with the key in Longhold's home directory")
     return structs.replace(mail, seal="")

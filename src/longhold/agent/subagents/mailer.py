@@ -58,13 +58,13 @@ class Around:
     peers: tuple[Peer, ...] = ()
     """Agents of this session except the sender, newest last."""
     has_main: bool = False
-    """The sender is a sub-agent, so it may write to the main agent."""
+    """True if the sender is a sub-agent, which may write to the main agent."""
     is_teammate: bool = False
-    """The sender is a teammate, so it may answer the main agent's requests."""
+    """True if the sender is a teammate, which may answer the main agent's requests."""
 
 
 class Unsent(Exception):
-    """The message was not sent; the text is the reason."""
+    """The message was not sent. The text is the reason."""
 
 
 def route(to: str, body: MailBody, around: Around) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def route(to: str, body: MailBody, around: Around) -> tuple[str, ...]:
 
 
 def _find_peer(to: str, around: Around) -> Peer:
-    """Find an agent by id, then by name: a running one, else the newest stopped one."""
+    """Find an agent by id, then by name. Running agents come first, then the newest stopped one."""
     if not is_name(to):
         raise Unsent(f"{to!r} is not an address.{_list_known(around)}")
     found = [peer for peer in around.peers if peer.id == to]
@@ -111,8 +111,8 @@ def _find_peer(to: str, around: Around) -> Peer:
 def _check_structured(body: MailBody, *, is_request: bool, is_answer: bool) -> None:
     """Refuse a structured message unless the main agent and a teammate exchange it.
 
-    The main agent requests shutdowns and answers plans (`is_request`); a teammate does the converse
-    (`is_answer`).
+    The main agent requests shutdowns and answers plans (`is_request`). A teammate answers shutdowns
+    and sends plans (`is_answer`).
     """
     match body:
         case Note():
@@ -190,7 +190,7 @@ class Mailer:
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
-        """Send a message and return a line on the outcome; a repeated id is sent only once."""
+        """Send a message and return a line about the outcome. A repeated id is sent only once."""
         around = self.around()
         self._check_length(body)
         recipients = route(to, body, around)

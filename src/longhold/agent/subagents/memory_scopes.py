@@ -2,7 +2,7 @@
 
 `user` is for all projects, `project` is in the repository, `local` is this project on this machine.
 Writing follows the rules of the project's memory (consent, provenance). The project scope may not
-be behind a symlink, which a repository can contain; its history is in the home directory.
+be behind a symlink of the repository. Its history is in the home directory.
 """
 
 from collections.abc import Callable, Iterator
@@ -140,5 +140,5 @@ class OwnMemory:
         return memory_tool(memories)
 
     def close(self) -> None:
-        with closing(self.store), suppress(LongholdError):  # the agent's log still has it
+        with closing(self.store), suppress(LongholdError):  # because the agent's log still has it
             self._claim()

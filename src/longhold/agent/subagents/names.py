@@ -1,4 +1,4 @@
-"""Names of agents, teams and worktrees; ids of agents and requests have the same form.
+"""Names of agents, teams and worktrees. Ids of agents and requests have the same form.
 
 A name becomes a file name, a branch and a mail sender, so it must be safe as each of them.
 """
@@ -11,7 +11,7 @@ NAME_CHARS = 64
 PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
 SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
 MAIN = "main"
-"""The agent the user talks to; it leads the teammates."""
+"""The agent that the user talks to. It leads the teammates."""
 RESERVED = frozenset(
     {"all", "assistant", "longhold", "human", "lead", MAIN, "system", "tool", "user"}
 )

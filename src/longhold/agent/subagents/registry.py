@@ -1,8 +1,8 @@
-"""The agents of a session according to its log, which ends were reported, and with which words.
+"""The agents of a session according to its log, their ends, and the reports about these.
 
-An end is reported by a hidden message, or by the result of the starting call if it came later and
-is not just an interruption. Only the supervisor knows whether an agent is really running. Messages
-quote an agent's words with bars, so that they cannot pass for anyone else's.
+An end is reported by a hidden message, or by the result of the starting call if the result came
+after the end and is not just an interruption. Only the supervisor knows whether an agent is really
+running. Messages quote an agent's words with bars, so that they cannot pass for anyone else's.
 """
 
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ class AgentRegistry:
                         self.known[one.id] = replace(one, is_told=True)
             case Ran(tool_use_id=call) if call in self._calls and not is_repair(entry):
                 one = self.known[self._calls[call]]
-                if one.ended is not None:  # before the end the result is only a receipt
+                if one.ended is not None:  # because before the end the result is only a receipt
                     self.known[one.id] = replace(one, is_told=True)
 
     def list_unreported(self) -> list[Known]:

@@ -1,6 +1,7 @@
 """Runs one agent: it works, waits for mail, stops and cleans up.
 
-The factory makes a `Worker` from an `Order`. It always ends with a `Finish`: an error ends the agent, never its parent.
+The factory makes a `Worker` from an `Order`. It always ends with a `Finish`, and errors never end
+its parent.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ STATES: dict[End | ForkEnd, Literal["completed", "failed", "stopped"]] = {
     "max_turns": "stopped",
     "budget_spent": "stopped",
 }
-"""How the end of a loop or fork is reported; any other end is a failure."""
+"""How the end of a loop or fork is reported. Any other end is a failure."""
 _CUT_SHORT = frozenset({"", "aborted", "broken", "max_tokens"})
 
 
@@ -46,7 +47,7 @@ class ToolReach:
     """An agent's maximum permissions, fixed when it was first started."""
 
     tools: tuple[str, ...] | None = None
-    """Tool names; None means all of the parent's."""
+    """Tool names. None means all of the parent's."""
     mode: Mode | None = None
     """None means the parent's."""
 
@@ -71,7 +72,7 @@ class Order:
     is_fork: bool = False
     is_teammate: bool = False
     tree: Worktree | None = None
-    """Its worktree; None means the parent's directory."""
+    """Its worktree. None means the parent's directory."""
     reach: ToolReach = ToolReach()
 
     @property
@@ -111,7 +112,7 @@ class Worker(Protocol):
     def stop(self) -> None: ...
 
     def approve_plan(self) -> None:
-        """End plan mode, if it was started in it."""
+        """End plan mode, if the agent was started in it."""
         ...
 
     async def progress(self) -> str:
@@ -203,7 +204,7 @@ def _word(text: str) -> str:
 
 
 STOP_SECONDS = 5.0
-"""After a stop request; then the agent is cancelled."""
+"""How long an agent may take after a stop request before it is cancelled."""
 
 AgentEnd: TypeAlias = Literal["stopped", "interrupted"]
 
@@ -232,7 +233,7 @@ class RunningAgent:
         self.is_background = True
 
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
-        """Work to the end and clean up; `ended` always records the end."""
+        """Work to the end and clean up. `ended` always records the end."""
         try:
             done = await self._work()
         except asyncio.CancelledError:
@@ -284,7 +285,7 @@ class RunningAgent:
                 self._is_leaving = self._is_leaving or _agrees_to_stop(use)
 
     async def first(self, seconds: float) -> Finish | None:
-        """Wait for the end; None on timeout."""
+        """Wait for the end. Return None on timeout."""
         assert self.life is not None, "it has begun"
         await asyncio.wait({self.life}, timeout=seconds or None)
         return self.life.result() if self.life.done() else None

@@ -88,7 +88,7 @@ class Supervisor:
     """Shared by all agents of the session."""
     tell: Callable[[str], None]
     depth: int = 0
-    """The parent's depth; the main agent's is 0."""
+    """The parent's depth. The main agent has depth 0."""
     running: dict[str, RunningAgent] = field(default_factory=dict)
     _register: AgentRegistry = field(default_factory=AgentRegistry)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,7 +109,7 @@ class Supervisor:
         return self.scratch / f"agent-{id}.md"
 
     def _definition(self, spawned: Spawned) -> Definition:
-        """Find an agent's definition; a missing one is not replaced by another."""
+        """Find an agent's definition. A missing definition is not replaced by another."""
         found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
         if found is None:
             raise StoreError(
@@ -137,7 +137,7 @@ class Supervisor:
             return Outcome(content=render_receipt(order, output), note=f"{order.id} started")
         try:
             done = await one.first(self.limits.background_seconds)
-        except asyncio.CancelledError:  # the caller was stopped
+        except asyncio.CancelledError:  # because the caller was stopped
             await one.stop()
             raise
         if done is None:
@@ -152,7 +152,7 @@ class Supervisor:
         )
 
     async def resume(self, id: str) -> None:
-        """Restart a stopped agent from its log; it reads its mail from its mailbox."""
+        """Restart a stopped agent from its log. It reads its mail from its mailbox."""
         known = self.registry.known.get(id)
         if known is None or id in self.running:
             raise StoreError(f"there is no stopped agent {id!r} here")
@@ -214,7 +214,7 @@ class Supervisor:
         )
 
     def _report_idle(self, order: Order, done: Finish) -> None:
-        """Tell the main agent by mail that a teammate waits for work."""
+        """Send the main agent a mail that a teammate waits for work."""
         notice = IdleNotice(
             reason="available",
             summary=one_line(done.text)[:SUMMARY_CHARS],
@@ -233,7 +233,7 @@ class Supervisor:
             self._release_tasks(one.order.called)
         file = self._leave(id, render_result(one.order, done, one.kept))
         text = cut_answer(done, self.limits.output_chars, self.output_of(id), one.kept)
-        with suppress(StoreError):  # otherwise `reconcile` records the end on resume
+        with suppress(StoreError):  # because otherwise `reconcile` records the end on resume
             self.engine.report(
                 Ended(
                     agent=id,
@@ -248,7 +248,7 @@ class Supervisor:
         return done
 
     def _release_tasks(self, name: str) -> None:
-        with suppress(StoreError):  # then the task stays with the agent until it is resumed
+        with suppress(StoreError):  # because the task stays with the agent until it is resumed
             self.tasks.release(name)
 
     def approve_plan(self, id: str) -> None:
@@ -256,7 +256,7 @@ class Supervisor:
             self.running[id].worker.approve_plan()
 
     async def stop(self, which: str, *, by_user: bool = False) -> bool:
-        """Stop an agent by its id or its name; return False if it is not running."""
+        """Stop an agent by its id or name. Return False if it is not running."""
         named = (one for one in self.running.values() if one.order.called == which)
         one = self.running.get(which) or next(named, None)
         if one is None:
@@ -271,7 +271,7 @@ class Supervisor:
             engine.record(Said(content=(notice,), hidden=True, mail=mark_of(one.ended)))
 
     async def next_news(self) -> bool:
-        """Wait until an agent ends or becomes idle; return False if none is busy."""
+        """Wait until an agent ends or becomes idle. Return False if none is busy."""
         if self.registry.list_unreported():
             return True
         if all(one.is_idle and not one.worker.has_mail() for one in self.running.values()):
@@ -335,7 +335,7 @@ class Supervisor:
             self.tell(f"{one.order.called}: {doing}")
 
     async def close(self) -> None:
-        """Stop all agents; unfinished ones can be resumed with the session."""
+        """Stop all agents. Unfinished ones can be resumed with the session."""
         await asyncio.gather(*(one.stop("interrupted") for one in tuple(self.running.values())))
         if self._watching is not None:
             self._watching.cancel()

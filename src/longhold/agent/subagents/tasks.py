@@ -1,6 +1,6 @@
 """Shared tasks with owners and dependencies, and the tools for them.
 
-In the ledger the latest line of an id counts. Changes are decided under the lock, so two agents
+In the ledger, the latest line with an id counts. Changes are decided under the lock, so two agents
 never claim the same task.
 """
 
@@ -58,7 +58,7 @@ class TaskChange(Input, frozen=True, kw_only=True):
 
 
 class Unchanged(Exception):
-    """The change is not allowed; the message is the reason."""
+    """The change is not allowed. The message is the reason."""
 
 
 Tasks: TypeAlias = Mapping[str, Task]
@@ -79,7 +79,7 @@ def find_blocked(tasks: Tasks, id: str) -> tuple[str, ...]:
 
 
 def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
-    """Return the task as claimed; it must be pending, unblocked and not owned by another agent."""
+    """Return the claimed task, which must be pending, unblocked and not owned by another agent."""
     task = _find(tasks, id)
     if task.status != "pending":
         owner = f" with {task.owner}" if task.owner else ""
@@ -94,7 +94,7 @@ def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
 def apply_change(
     tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
 ) -> list[Task]:
-    """Apply a change; return every task it alters."""
+    """Apply a change. Return every task it alters."""
     task = _find(tasks, id)
     if task.owner not in ("", by) and not is_lead:
         raise Unchanged(

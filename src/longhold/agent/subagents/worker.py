@@ -1,7 +1,6 @@
-"""Workers: a sub-agent with its own session, or a fork of the parent's conversation.
-
-Payments are made from the parent's budget and recorded in its log, so limits cover all agents and
-costs survive a kill.
+"""Workers: a sub-agent with its own session, or a fork of the parent's conversation. Calls are paid
+from the parent's budget and recorded in its log, so limits cover all agents and costs survive a
+kill.
 """
 
 import asyncio
@@ -70,7 +69,7 @@ class AgentWorker:
         self.agent.abort.set()
 
     def approve_plan(self) -> None:
-        """End plan mode; it then has at most its parent's mode."""
+        """End plan mode. The agent then has at most its parent's mode."""
         if self.agent.gate.mode == "plan":
             self.agent.gate.switch_mode(self.mode_after_plan())
 
@@ -99,7 +98,7 @@ class ChildBudget(Budget):
     def pay(self, model: str, usage: Usage) -> Tally:
         spent = self.above.pay(model, usage)
         self.session = self.session + spent
-        with suppress(StoreError):  # a full disk must not stop the agent
+        with suppress(StoreError):  # because a full disk must not stop the agent
             self.engine.report(Forked(source=self.source, model=model, usage=usage))
         return spent
 
@@ -199,14 +198,14 @@ class ForkWorker:
             self._task.cancel()
 
     def approve_plan(self) -> None:
-        """Do nothing: a fork has its parent's mode."""
+        """Do nothing, because a fork has its parent's mode."""
 
     async def progress(self) -> str:
-        """Return "": a fork cannot fork, so the last tool call is reported instead."""
+        """Return "". A fork cannot fork, so the last tool call is reported instead."""
         return ""
 
     async def close(self) -> None:
-        """Do nothing: a fork holds no resources between calls."""
+        """Do nothing, because a fork holds no resources between calls."""
 
 
 def prefix_of(engine: Engine, fork: str) -> Prefix:

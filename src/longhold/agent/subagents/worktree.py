@@ -1,7 +1,7 @@
 """A git worktree for one agent, kept after it ends only if something changed.
 
 A record and a lock let `sweep` clean up after killed processes without losing work. Git runs no
-hooks, file watchers or filters that the repository names; filters from the user's own settings,
+hooks, file watchers or filters that the repository names. Filters from the user's own settings,
 such as LFS, still run.
 """
 
@@ -24,17 +24,17 @@ from longhold.errors import StoreError
 
 BRANCH_PREFIX = "longhold-"
 _STATUS = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty")
-"""Checking submodule files would run git there with their settings."""
+"""Without submodules, because checking their files would run git there with their settings."""
 
 
 class WorktreeRecord(Struct, frozen=True, kw_only=True):
-    """Written before the worktree is made."""
+    """A record that is written before the worktree is created."""
 
     repository: str
     branch: str
     base: str
     is_ready: bool = False
-    """Git has created it; before that it contains no work."""
+    """True once git has created the worktree. Before that it contains no work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def make_worktree(directory: Path, name: str) -> Worktree:
 
 
 def reopen_worktree(path: Path) -> Worktree | None:
-    """Reopen a kept worktree for a resumed agent; None if it is gone."""
+    """Reopen a kept worktree for a resumed agent. None if it is gone."""
     record = _read(path)
     if record is None:
         return None
@@ -89,19 +89,19 @@ def reopen_worktree(path: Path) -> Worktree | None:
     if not path.is_dir():
         _release(path, lock, forget=False)
         return None
-    ready = msgspec.structs.replace(record, is_ready=True)  # it may hold work
+    ready = msgspec.structs.replace(record, is_ready=True)  # because it may contain work
     return Worktree(path=path, record=ready, lock=lock)
 
 
 def finish(tree: Worktree) -> KeptWorktree | None:
-    """Remove an unchanged worktree; otherwise keep it and return where it is."""
+    """Remove an unchanged worktree. Otherwise keep it and return where it is."""
     kept = _remove_or_keep(tree.path, tree.record)
     _release(tree.path, tree.lock, forget=kept is None)
     return kept
 
 
 def sweep(directory: Path) -> list[KeptWorktree]:
-    """Remove unchanged worktrees of dead processes; return those kept."""
+    """Remove unchanged worktrees of dead processes. Return those that were kept."""
     if not _place(project_root(directory)).is_dir():
         return []
     repository = _repository(directory)
@@ -111,7 +111,7 @@ def sweep(directory: Path) -> list[KeptWorktree]:
         record = _read(path)
         lock = _lock(path) if record else None
         if record is None or lock is None:
-            continue  # not a worktree's, or in use
+            continue  # because it is not a worktree's, or in use
         found = _remove_or_keep(path, record)
         _release(path, lock, forget=found is None)
         kept += [found] if found else []
@@ -216,7 +216,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _release(path: Path, lock: int, *, forget: bool = True) -> None:
-    """Release the lock and delete a removed worktree's record; the lock file remains."""
+    """Release the lock and delete a removed worktree's record. The lock file remains."""
     if forget:
         _record_file(path).unlink(missing_ok=True)
     os.close(lock)

@@ -1,4 +1,4 @@
-"""A conversation on any screen; rewinding, clearing and resuming switch sessions."""
+"""A conversation on any screen. Rewinding, clearing and resuming switch sessions."""
 
 import asyncio
 import importlib
@@ -33,7 +33,7 @@ def _choices_for(question: Question, *, is_cut: bool) -> dict[str, str]:
 
 
 def _answer_from(text: str, choices: Mapping[str, str]) -> Answer | None:
-    """Read the answer: nothing is a no, a sentence a no with a reason, another word unclear."""
+    """Read the answer. Nothing means no, a sentence no with a reason, another word is unclear."""
     text = text.strip()
     first, _, rest = text.partition(" ")
     match first.lower():
@@ -102,7 +102,7 @@ class Chat:
             move = await self._talk(move)
 
     async def _talk(self, move: SessionMove) -> SessionMove | None:
-        """Talk in one session; return the next one, or None to leave."""
+        """Talk in one session. Return the next session, or None to leave."""
         await asyncio.to_thread(importlib.import_module, "longhold.agent.build")
         from longhold.core.turn.abort import stop
 
@@ -145,7 +145,7 @@ class Turns:
         self.screen = screen
         self.commands = commands
         self._stages = StageLines()
-        self._stages.follow(agent.engine.view.history)  # skip what happened before
+        self._stages.follow(agent.engine.view.history)  # to skip what happened before
         self._suggesting: asyncio.Task[None] | None = None
         self.looking: set[asyncio.Task[None]] = set()
         self._own_output: list[Text] = []
@@ -162,7 +162,7 @@ class Turns:
             screen.draft(move.draft)
 
     async def remind(self, move: SessionMove) -> None:
-        if move.resume and not move.draft:  # after a rewind the conversation is still on the screen
+        if move.resume and not move.draft:  # after a rewind the conversation is still visible
             for text, tone in last_messages(self.agent.session.view.history):
                 self.screen.say(clean_document(text), tone)
             lines = await asyncio.to_thread(where_lines, self.agent)
@@ -196,7 +196,7 @@ class Turns:
                 self.screen.say(clean_text(str(error)), "error")
 
     async def _next_words(self, *, may_wake: bool) -> str | None:
-        """Wait for a line; None if news came first and the model should answer it.
+        """Wait for a line. None if news came first and the model should answer it.
 
         News is only shown while the user types, or if the model was woken too often.
         """
@@ -218,7 +218,7 @@ class Turns:
             await stop(news)
 
     def _run_at_once(self, said: str) -> bool:
-        """Run a command that need not wait for the model; False if it must wait or is unknown."""
+        """Run a command that need not wait for the model. False if it must wait or is unknown."""
         name, _, rest = said.strip().partition(" ")
         command = self.commands.get(name)
         if command is None or not command.at_once(rest.strip()):
@@ -244,7 +244,7 @@ class Turns:
         return await command.run(context, rest.strip())
 
     async def _shell(self, command: str) -> None:
-        """Run the user's own command: rules and hooks can deny it, and it needs no permission prompt."""
+        """Run the user's own command without a permission prompt. Rules and hooks can deny it."""
         from longhold.agent.permissions import Gate
         from longhold.agent.tools.bash import BASH
         from longhold.core.turn.abort import run_unless_aborted
@@ -309,7 +309,7 @@ class Turns:
             await stop(suggesting)
 
     async def _leave(self, reason: str) -> None:
-        """Close the agent; print the pending jobs, which Ctrl-C cuts short."""
+        """Close the agent, and print the pending jobs. Ctrl-C stops these."""
         agent = self.agent
         busy = ", ".join(job.name for job in agent.background.busy)
         with self.screen.working(agent.abort.set, what="leaving"):

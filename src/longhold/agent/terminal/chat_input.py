@@ -44,7 +44,7 @@ class ProjectFiles:
     _at: float = 0.0
 
     def find_matching(self, part: str) -> list[str]:
-        """Return paths that contain `part`: matching name prefixes first, then shorter paths."""
+        """Return paths that contain `part`, first matching name prefixes, then shorter paths."""
         if time.monotonic() - self._at > FRESH_SECONDS or not self._at:
             self._listed, self._at = list(self._list())[:LISTED], time.monotonic()
         part = part.lower()
@@ -156,7 +156,7 @@ class MenuChoice:
     title: str
     rows: Sequence[str]
     draft: str
-    """The input before, restored afterwards."""
+    """The earlier input, which is restored after the question."""
     picked: "asyncio.Future[int | None]"
     at: int = 0
 
@@ -207,13 +207,13 @@ class PendingQuestion:
 class OngoingWork:
     stop: Callable[[], None]
     at_once: Callable[[str], bool]
-    """Handles input that need not wait for the work; False if it must wait."""
+    """Handles input that need not wait for the work. Returns False if it must wait."""
     what: str = ""
     since: float = field(default_factory=time.monotonic)
 
 
 class ChatInput:
-    """The input's state; `redraw` is called on changes that no key caused."""
+    """The input's state. `redraw` is called on changes that no key caused."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class ChatInput:
         try:
             return str(await answer)
         finally:
-            if self.asking is asked:  # cancelled without an answer
+            if self.asking is asked:  # because it was cancelled without an answer
                 self.answer("")
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
@@ -282,7 +282,7 @@ class ChatInput:
 
     @property
     def work(self) -> OngoingWork | None:
-        """The work to interrupt next: the newest."""
+        """The newest work, which is interrupted next."""
         return self._works[-1] if self._works else None
 
     def begin_work(self, work: OngoingWork) -> None:
@@ -346,7 +346,7 @@ class ChatInput:
             self.replace_text(asked.draft)
 
     def can_answer(self, key: str) -> bool:
-        """Return whether a key answers the question: not if it was meant for the input."""
+        """Return whether a key answers the question. It does not if it was meant for the input."""
         asked = self.asking
         if asked is None or key not in asked.keys or self.buffer.text:
             return False
@@ -414,7 +414,7 @@ class ChatInput:
         return self._is_completing() and not self.has_suggestion()
 
     def complete(self) -> None:
-        """Complete without waiting for the menu; the only candidate stays when asked again."""
+        """Complete without waiting for the menu. A repeated request keeps a single candidate."""
         buffer, state = self.buffer, self.buffer.complete_state
         if state is not None and len(state.completions) > 1:
             buffer.complete_next()

@@ -1,4 +1,4 @@
-"""A chat on a live screen: finished text scrolls away, only the last lines are redrawn.
+"""A chat on a live screen. Finished text scrolls away, and only the last lines are redrawn.
 
 The terminal remains in raw mode while text is printed, so no typed or pasted text is lost.
 """
@@ -73,7 +73,7 @@ STYLE = Style.from_dict(
 def _part(
     text: Callable[[], AnyFormattedText], content: Callable[[], object]
 ) -> ConditionalContainer:
-    """Return a part of the screen that is there while it has content."""
+    """Return a part of the screen that is visible while it has content."""
     window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=True)
     return ConditionalContainer(window, Condition(lambda: bool(content())))
 
@@ -138,9 +138,9 @@ def _bind_editing(keys: KeyBindings, target: ChatInput, choosing: Condition) -> 
 
 T = TypeVar("T")
 DRAW_SECONDS = 0.08
-"""Between redraws of a streaming answer; keys are drawn immediately."""
+"""Time between redraws of a streaming answer. Keys are drawn immediately."""
 STATUS_SECONDS = 0.5
-"""The status line's maximum age; measuring the context for each key would be slow."""
+"""The status line's maximum age, because measuring the context for each key would be slow."""
 ESCAPE_SECONDS = 0.25
 """How long a second Esc, or Enter after Esc (Alt-Enter), may take."""
 LIVE_SHARE = 3
@@ -169,7 +169,7 @@ class LiveScreen:
         has_colours: bool = True,
         shows_suggestions: bool = True,
     ) -> None:
-        """`commands` maps names to help; `history` is the file of sent messages."""
+        """`commands` maps names to help. `history` is the file of sent messages."""
         self._input = ChatInput(
             commands=commands,
             directory=directory,
@@ -241,7 +241,7 @@ class LiveScreen:
             asyncio.to_thread(importlib.import_module, "longhold.agent.terminal.turn_drawing")
         )
         main = self._leaving.begin(chat)
-        loop.add_signal_handler(signal.SIGHUP, main.cancel)  # the terminal was closed
+        loop.add_signal_handler(signal.SIGHUP, main.cancel)  # because the terminal was closed
         try:
             await asyncio.wait({main, drawing}, return_when=asyncio.FIRST_COMPLETED)
             if not main.done():
@@ -277,7 +277,7 @@ class LiveScreen:
         return words
 
     def _echo(self, words: str) -> None:
-        if words == NEXT_MODE:  # a key, not words
+        if words == NEXT_MODE:  # because it is a key, not words
             return
         shown = f"{words[:SHOWN_CHARS]}{_note_more(words)}"
         drawn = self._paint.draw_text(shown, "user", indent=len(PROMPT))
@@ -299,7 +299,7 @@ class LiveScreen:
         return self._input.buffer.text
 
     def draft(self, text: str) -> None:
-        if self.half_typed():  # the user is already typing
+        if self.half_typed():  # because the user is already typing
             self.say(f"You had said: {text}", "dim")
         else:
             self._input.replace_text(text)

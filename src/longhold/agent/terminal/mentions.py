@@ -1,4 +1,4 @@
-"""Resolves `@path` in a message: images are included, text files attached as Read shows them."""
+"""Resolves `@path` in a message. Images are included, and text files are attached."""
 
 import re
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ HEAD_BYTES = 32
 class Mentions:
     content: str | Content
     attached: Content = ()
-    """Mentioned files, for the model; they do not count as the user's words."""
+    """Mentioned files, for the model. They do not count as the user's words."""
     said: tuple[str, ...] = ()
 
 
 async def with_mentions(text: str, agent: Agent) -> Mentions:
-    """Read mentioned files; missing or unreadable ones remain plain text."""
+    """Read mentioned files. Missing or unreadable ones remain plain text."""
     images: list[Block] = []
     attached: list[Block] = []
     said: list[str] = []
@@ -39,7 +39,7 @@ async def with_mentions(text: str, agent: Agent) -> Mentions:
             else:
                 images.append(image_block(found))
         elif not agent.parts.guard.may_read(READ, path):
-            said.append(f"{path.name} is not sent: reading it has to be allowed first")
+            said.append(f"{path.name} is not sent: allow reading it first")
         else:
             line, block = await _attach(path, agent, room)
             said.append(line)
@@ -69,7 +69,7 @@ def _is_image(path: Path) -> bool:
 
 
 async def _attach(path: Path, agent: Agent, room: int) -> tuple[str, Text | None]:
-    """Read a file with the Read tool; it counts as read if it is sent."""
+    """Read a file with the Read tool. It counts as read if it is sent."""
     context = agent.tool_context
     place, name = context.fork(), context.show_path(path)
     outcome = await READ.run({"file_path": str(path)}, place)

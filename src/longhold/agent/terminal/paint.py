@@ -1,4 +1,4 @@
-"""Renders Markdown, diffs and tones for the terminal; the only user of rich.
+"""Renders Markdown, diffs and tones for the terminal. Only this module uses rich.
 
 Text is cleaned first, so that only Longhold's escape sequences reach the terminal.
 """
@@ -37,7 +37,7 @@ def whole_blocks(text: str) -> int:
 
 
 def split_long(text: str) -> tuple[str, str]:
-    """Split an incomplete block after a line or word; a code fence is closed and reopened."""
+    """Split an incomplete block after a line or word. A code fence is closed and reopened."""
     at = text.rfind("\n") + 1 or text.rfind(" ") + 1 or len(text)
     head, rest = text[:at], text[at:]
     *_, (_, _, opening) = _lines(head)
@@ -141,7 +141,7 @@ class Paint:
             emoji=False,
             markup=False,
         )
-        if isinstance(what, Text):  # wrapped lines keep the indentation too
+        if isinstance(what, Text):  # because wrapped lines keep the indentation too
             lines = _folded_lines(what, console, console.width - indent)
             margin = Text(" " * indent)
             text = Text("\n").join(margin + line if line else line for line in lines)
@@ -156,13 +156,13 @@ class Paint:
         return self.render(Text(clean_document(text), style=STYLES[tone]), indent=indent)
 
     def cut(self, text: str, columns: int) -> str:
-        """Shorten a line to a number of columns; wide characters count as two."""
+        """Shorten a line to a number of columns. Wide characters count as two."""
         line = Text(text)
         line.truncate(max(columns, 1), overflow="ellipsis")
         return line.plain
 
     def draw_markdown(self, text: str) -> str:
-        """Render Markdown; links show their targets."""
+        """Render Markdown. Links show their targets."""
         rendered = self.render(
             _Document(
                 _with_breaks(clean_document(text)),
@@ -188,7 +188,7 @@ class Paint:
 
 
 def _folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
-    """Wrap long lines; continuations align with the text or its second column."""
+    """Wrap long lines. Continuations align with the text or its second column."""
     text = text.copy()
     text.expand_tabs()
     for line in text.split(allow_blank=True):

@@ -1,4 +1,4 @@
-"""A chat line by line: for pipes, dumb terminals, screen readers, or without the extra `terminal`."""
+"""A line-by-line chat for pipes, dumb terminals, screen readers and missing extras."""
 
 import asyncio
 import atexit
@@ -20,7 +20,7 @@ from longhold.core.messages.text import clean_document, clean_text
 
 try:
     import readline
-except ImportError:  # no line editing then
+except ImportError:  # without line editing
     readline = None  # type: ignore[assignment]
 try:
     import termios
@@ -49,7 +49,7 @@ class LineInput:
         print(f"{self._prompt}{self.half_typed()}", end="", flush=True)  # noqa: T201
 
     async def read(self, prompt: str) -> str:
-        """Show the prompt and wait for a line; raise `EOFError` at the end of input."""
+        """Show the prompt and wait for a line. Raise `EOFError` at the end of input."""
         prompt = clean_document(prompt)
         async with self._turn:
             self._prompt = prompt.lstrip("\n")
@@ -134,7 +134,7 @@ class PlainScreen:
         self._show(event)
 
     def tool_output(self, line: str) -> None:
-        """Show nothing: printed lines cannot be removed, and the result contains them all."""
+        """Show nothing, because printed lines cannot be removed and the result has them all."""
 
     def show_question(self, question: "Question", *, whole: bool = False) -> bool:
         is_cut = False
@@ -173,7 +173,7 @@ class PlainScreen:
         self.say(f"You had said: {text}", "dim")
 
     def suggest(self, text: str) -> None:
-        """Do nothing: a suggestion would look like the user's input."""
+        """Do nothing, because a suggestion would look like the user's input."""
 
     @contextmanager
     def working(
@@ -183,7 +183,7 @@ class PlainScreen:
         what: str = "",
         at_once: Callable[[str], bool] = lambda words: False,
     ) -> Iterator[None]:
-        """Make Ctrl-C stop the work instead of the program; input is read afterwards."""
+        """Make Ctrl-C stop the work instead of the program. Input is read afterwards."""
         self._stops.append(stop)
         try:
             yield

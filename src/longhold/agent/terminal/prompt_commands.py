@@ -24,7 +24,7 @@ SHIPPED = Path(__file__).parent / "prompts"
 
 
 def load_prompts(project: Path) -> dict[str, SlashCommand]:
-    """Return the commands by name; a command that is not trusted reports that when it is used."""
+    """Return the commands by name. An untrusted command reports this when it is used."""
     found: dict[str, SlashCommand] = {}
     for section in _sections(project):
         command = _as_command(section)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 LEAVE_SECONDS = 2.0
 AGAIN = "Ctrl-C again leaves."
 Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user", "document"]
-"""The style of a text; a document is Markdown."""
+"""The style of a text. A document is Markdown."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class LeaveKey:
         self._pressed_at = time.monotonic()
 
     async def wait(self, main: "asyncio.Task[T]") -> T:
-        """Wait for the end of the chat; raise `KeyboardInterrupt` if the user left it."""
+        """Wait for the end of the chat. Raise `KeyboardInterrupt` if the user left it."""
         try:
             return await main
         except asyncio.CancelledError:
@@ -71,11 +71,11 @@ class Screen(Protocol):
         ...
 
     def show_question(self, question: "Question", *, whole: bool = False) -> bool:
-        """Show what a call would do; return whether a part was left out, unless `whole`."""
+        """Show what a call would do. Return whether a part was left out, unless `whole`."""
         ...
 
     async def words(self) -> str:
-        """Wait for the user's next message; raise `EOFError` when they leave."""
+        """Wait for the user's next message. Raise `EOFError` when they leave."""
         ...
 
     async def answer(self, question: str, keys: str = "") -> str:
@@ -90,7 +90,7 @@ class Screen(Protocol):
         ...
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        """Let the user pick a row; None if they decline."""
+        """Let the user pick a row. None if they decline."""
         ...
 
     def half_typed(self) -> str: ...
@@ -100,7 +100,7 @@ class Screen(Protocol):
         ...
 
     def suggest(self, text: str) -> None:
-        """Suggest the user's next message; "" withdraws the suggestion."""
+        """Suggest the user's next message. "" withdraws the suggestion."""
         ...
 
     def working(
@@ -110,14 +110,13 @@ class Screen(Protocol):
         what: str = "",
         at_once: Callable[[str], bool] = lambda words: False,
     ) -> AbstractContextManager[None]:
-        """Show a busy indicator labelled `what` (default: answering); `stop` interrupts it.
-
-        Input sent meanwhile goes to `at_once`; if that returns False, it waits for the end.
+        """Show a busy indicator labelled `what` (default: answering). `stop` interrupts the work.
+        Input sent meanwhile goes to `at_once`. If that returns False, the input waits for the end.
         """
         ...
 
     async def hand_over(self, work: Callable[[], None]) -> None:
-        """Give the terminal to a program that prints itself, or to an editor."""
+        """Give the terminal to an editor or another program that prints directly."""
         ...
 
     def follow(self, status: "Callable[[], Status] | None") -> None:

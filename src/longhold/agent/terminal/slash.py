@@ -30,7 +30,7 @@ KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMove:
-    """The next session: one to resume, or a new one."""
+    """The next session: one to resume, or a new session."""
 
     resume: str = ""
     mode: "Mode | None" = None
@@ -42,7 +42,7 @@ class SlashContext:
     agent: "Agent"
     screen: "Screen"
     take_turn: Callable[[str], Awaitable[None]]
-    """Says something to the model, as if the user had typed it."""
+    """Sends a message to the model, as if the user had typed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class SlashCommand:
     usage: str
     help: str
     run: Callable[[SlashContext, str], Awaitable[SessionMove | None]]
-    """Runs the command; returns the next session, if there is one."""
+    """Runs the command, and returns the next session if there is one."""
     at_once: Callable[[str], bool] = lambda rest: False
     """Whether the command can run while the model works."""
 

@@ -1,4 +1,4 @@
-"""Blank lines between blocks, lines on what stages did, and a reminder on resume."""
+"""Blank lines between blocks, lines about the actions of stages, and a reminder on resume."""
 
 import importlib.util
 import os
@@ -33,7 +33,7 @@ class Spacing:
 
     write: Callable[[str], None]
     _is_apart: bool = True
-    """Whether nothing or a blank line precedes."""
+    """True at the beginning and after a blank line."""
 
     def __call__(self, text: str) -> None:
         text = text.lstrip("\n") if self._is_apart else text
@@ -94,6 +94,6 @@ def where_lines(agent: "Agent") -> list[str]:
         file = agent.session._layers.notes.file(agent.engine)
         page = load_page(file, agent.session.view.history)
     except LongholdError:
-        return []  # unreadable notes do not prevent resuming
+        return []  # because unreadable notes do not prevent resuming
     lines = summarise_state(page)
     return ["Where you were:", *lines] if lines else []

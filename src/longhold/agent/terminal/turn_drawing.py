@@ -1,4 +1,4 @@
-"""Draws a turn: finished blocks are printed once, the rest is redrawn until complete."""
+"""Draws a turn. Finished blocks are printed once, and the rest is redrawn until complete."""
 
 import sys
 import time
@@ -16,10 +16,10 @@ from longhold.core.turn.round import ToolBegan, ToolRan
 
 INPUT_CHARS = 90
 TIME_COLUMNS = 10
-"""Reserved next to a call's title for its symbol and duration."""
+"""Columns reserved next to a call's title for its symbol and duration."""
 FOLDED_LINES = 3
 ERROR_CHARS = 400
-"""For a line of an error, which is wrapped and not cut."""
+"""Maximum length of a line of an error, which is wrapped and not cut."""
 DIFF_LINES = 40
 OPENED_LINES = 400
 DIFF_INPUTS = {"Edit": ("old_string", "new_string"), "Write": ("content",)}
@@ -57,13 +57,13 @@ def _changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = False) -> str:
-    """Draw a finished call; `key` opens what is folded.
+    """Draw a finished call. `key` opens the folded lines.
 
     `has_shown` means that the permission prompt already showed the change.
     """
     took = (
         "" if has_shown or call.seconds < 1 else f"  {call.seconds:.1f} s"
-    )  # the time would include the prompt
+    )  # because the time would include the prompt
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
     drawn = paint.draw_text(f"{mark} {_call_title(call.use, paint)}{took}", tone)
@@ -110,7 +110,7 @@ STOPPED = {
 
 @dataclass(slots=True, kw_only=True)
 class TurnDrawing:
-    """Draws the events of turns; `emit` receives finished text."""
+    """Draws the events of turns. `emit` receives finished text."""
 
     emit: Callable[[str], None]
     paint: Paint
@@ -123,7 +123,7 @@ class TurnDrawing:
     _asked_about: JsonObject | None = None
     _is_after_tool: bool = False
     _is_going_on: bool = False
-    """The first part of an unfinished block has been printed."""
+    """True if the first part of an unfinished block has been printed."""
     _drawn: tuple[str, int, str] = ("", 0, "")
 
     def take(self, event: LoopEvent) -> None:
@@ -178,7 +178,7 @@ class TurnDrawing:
         self._say(f"{said} {clean_text(end.detail)}".rstrip(), "error")
 
     def ask(self, tool: str, reason: str, given: JsonObject, *, whole: bool = False) -> bool:
-        """Print what a call would do, before the permission prompt; return whether it was cut."""
+        """Print what a call would do, before the permission prompt. Return whether it was cut."""
         self._emit_rest()
         self._say(f"\n{clean_text(tool)}: {clean_text(reason)}", "notice")
         hidden = DIFF_INPUTS.get(tool, ())
@@ -232,7 +232,7 @@ class TurnDrawing:
         self.emit(f"{before}{self.paint.draw_markdown(text)}{'' if goes_on else chr(10)}")
 
     def live(self, rows: int) -> str:
-        """Draw unfinished output in at most `rows` rows: the answer's end and running tools."""
+        """Draw the end of the answer and running tools in at most `rows` rows."""
         lines = self._draw_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
         if lines and self._is_after_tool:
             lines.insert(0, "")

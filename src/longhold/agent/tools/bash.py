@@ -1,6 +1,6 @@
 """The Bash, BashOutput and KillShell tools.
 
-The working directory persists between commands; variables and functions do not.
+The working directory persists between commands. Variables and functions do not.
 """
 
 import asyncio
@@ -121,7 +121,7 @@ async def _run_to_end(
 async def _wait_reporting(
     running: RunningCommand, limit_seconds: float, tool_context: ToolContext
 ) -> bool:
-    """Wait for the end and report the last output line regularly; False on timeout."""
+    """Wait for the end and report the last output line regularly. False on timeout."""
     waited = 0.0
     while waited < limit_seconds:
         step = min(REPORT_SECONDS, limit_seconds - waited)

@@ -1,7 +1,5 @@
-"""The Edit and Write tools; a file must be unchanged since the agent last saw it.
-
-Encoding, byte order mark, line ends and mode are kept. Answers are short: the model knows what it
-wrote.
+"""The Edit and Write tools. A file must be unchanged since the agent last saw it. Encoding, byte
+order mark, line ends and mode are kept. Answers are short, because the model knows what it wrote.
 """
 
 import os
@@ -49,7 +47,7 @@ class EditTarget:
 
 
 def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
-    """Read a file to change; raise `Refused` if it must not be changed."""
+    """Read a file to change. Raise `Refused` if it must not be changed."""
     real = tool_context.resolve_links(path)
     try:
         status = real.stat()
@@ -117,7 +115,7 @@ def _create_file(target: EditTarget, text: str, tool_context: ToolContext) -> Ou
 
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
-    """Find the matches; refuse none, and several without `replace_all`."""
+    """Find the matches. Refuse if there are none, or several without `replace_all`."""
     ends = accumulate(len(part) + len(old) for part in text.split(old)[:-1])
     spans = [(end - len(old), end) for end in ends]
     if not spans:

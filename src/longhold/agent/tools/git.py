@@ -2,7 +2,7 @@
 
 `git_variables`, also used for read-only shell commands, disables hooks, file watchers, signature
 programs, transports and embedded bare repositories. Filters, text conversions and external diffs
-have names that only the repository knows: `own_filters` finds the filters, and the permissions
+have names that only the repository knows. `own_filters` finds the filters, and the permissions
 check the rest.
 """
 
@@ -16,7 +16,7 @@ from longhold.core.tools.environment import absolute_path, find_program
 from longhold.errors import StoreError
 
 GIT_SECONDS = 120.0
-"""Enough to check out a very large repository; longer means that git waits for input."""
+"""Enough to check out a very large repository. After that, git probably waits for input."""
 
 _CONFIG = {
     "core.askPass": "false",
@@ -43,7 +43,7 @@ _VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
 }
 _USERS_CONFIG = re.compile(r"GIT_CONFIG_(GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_[0-9]+|VALUE_[0-9]+)")
-"""Variables for the user's own settings; other `GIT_` variables are dropped."""
+"""Variables for the user's own settings. Other `GIT_` variables are dropped."""
 
 
 def git_variables(

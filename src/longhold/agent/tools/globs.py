@@ -27,7 +27,7 @@ _NAMED_SETS = {
 _STAR, _DEEP = "[^/]*", "(?:[^/]+/)*"
 
 MAX_ALTERNATIVES = 256
-"""Nested braces multiply."""
+"""Limit for alternatives, because nested braces multiply."""
 MAX_CHARS = 1_024
 """A longer pattern matches nothing."""
 _NOTHING = "(?!)"
@@ -36,8 +36,8 @@ _NOTHING = "(?!)"
 def _path_expression(pattern: str) -> str:
     """Translate an anchored pattern into an expression for a whole path.
 
-    Only the last of several stars may backtrack, because the first end of the others is as good as
-    any. So the time grows with the path alone.
+    Only the last of several stars may backtrack, because for the others the first match is as good
+    as any. So the time grows only with the length of the path.
     """
     if len(pattern) > MAX_CHARS:
         return _NOTHING
@@ -75,7 +75,7 @@ def _split(pieces: list[str], mark: str) -> list[list[str]]:
 
 
 def anchored_expression(pattern: str) -> str:
-    """Anchor a pattern with a slash at the top; any other matches at any depth."""
+    """Anchor a pattern with a slash at the top. Any other matches at any depth."""
     anywhere = "" if "/" in pattern else "(?:.*/)?"
     return anywhere + _path_expression(pattern.removeprefix("/"))
 
@@ -178,7 +178,7 @@ class IgnoreRules:
 
 
 def parse_rule(line: str) -> IgnoreRule | None:
-    """Parse one line; None for blank lines, comments and malformed patterns."""
+    """Parse one line. None for blank lines, comments and malformed patterns."""
     line = re.sub(r"(?<!\\)[ \t]+$", "", line.rstrip("\r\n"))
     if not line or line.startswith("#"):
         return None
@@ -229,7 +229,7 @@ def _walk(top: str, below: str, above: tuple[IgnoreRules, ...]) -> Iterator[str]
         with os.scandir(here) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)
     except OSError:
-        return  # unreadable or just removed: there is nothing to list
+        return  # because it is unreadable or just removed
     for entry in listed:
         is_directory = entry.is_dir(follow_symlinks=False)
         if entry.name in VERSION_CONTROL or is_ignored(entry.path, is_directory, rules):

@@ -25,7 +25,7 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 
 SEARCH_SECONDS = 30.0
 FOUND_BYTES = 64 << 20
-"""Of the search's answer; the paths of 500,000 files."""
+"""Limit for the answer of a search: the paths of 500,000 files."""
 
 _LOADER = """
 import sys, types
@@ -39,7 +39,7 @@ scan.main()
 
 
 async def search(query: Query) -> list[Any]:
-    """Return what `scan.search` finds; a wrong pattern or a long search is refused."""
+    """Return what `scan.search` finds. A wrong pattern or a long search is refused."""
     package = Path(__file__).parents[2]
     ended = await process.run(
         (sys.executable, "-P", "-c", _LOADER, str(package)),
@@ -167,7 +167,7 @@ def _path_filter(pattern: str) -> str:
 def _query(given: GrepInput, top: Path) -> Query:
     if given.type and given.type not in _TYPES:
         raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
-    # Both must match: the kind is a lookahead before the path pattern.
+    # Both must match, so the kind is a lookahead before the path pattern.
     kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
     wanted = _path_filter(given.glob) if given.glob else ".*" if kind else ""
     return Query(
@@ -194,7 +194,7 @@ def _names(given: GrepInput, found: list[Path], tool_context: ToolContext) -> Ou
 def _content(
     given: GrepInput, query: Query, found: list[Any], tool_context: ToolContext
 ) -> Outcome:
-    """Group lines under their file's name; a single file needs no name."""
+    """Group lines under their file's name. A single file needs no name."""
     end = given.offset + given.head_limit
     rows = found[given.offset : end]
     shown: list[str] = []
@@ -228,7 +228,7 @@ def _sort_newest(query: Query, names: Iterable[str]) -> list[Path]:
     dated: list[tuple[int, str, Path]] = []
     for name in names:
         path = query.file(name)
-        with contextlib.suppress(OSError):  # deleted since it was found
+        with contextlib.suppress(OSError):  # because it was deleted after it was found
             dated.append((-path.stat().st_mtime_ns, str(path), path))
     return [path for _, _, path in sorted(dated)]
 

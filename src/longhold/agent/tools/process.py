@@ -1,4 +1,4 @@
-"""Runs a program to its end and leaves no process behind; `shells` runs the session's commands.
+"""Runs a program to its end and leaves no process behind. `shells` runs the session's commands.
 
 The process group is killed on timeout, on cancellation, and when the program ends but leaves
 children. A child that starts its own session escapes.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT_BYTES = 1 << 20
-"""Per stream; further output is read and dropped, so that the program does not block."""
+"""Limit per stream. Further output is read and dropped, so that the program does not block."""
 GRACE_SECONDS = 0.5
 DRAIN_SECONDS = 1.0
 """How long to wait for the last output once every process is gone."""
@@ -128,7 +128,7 @@ def group_members(group: int) -> tuple[int, ...]:
     try:
         numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     except FileNotFoundError:
-        return (group,)  # without /proc only the group is known
+        return (group,)  # because without /proc only the group is known
     return tuple(int(number) for number in numbers if _is_member(number, group))
 
 
@@ -137,6 +137,6 @@ def _is_member(number: str, group: int) -> bool:
         fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    # The name in parentheses may contain anything; state, parent and group follow it.
+    # The name in parentheses may contain anything. State, parent and group follow it.
     state, _parent, its_group = fields.rpartition(")")[2].split()[:3]
     return int(its_group) == group and state not in "ZX"

@@ -61,7 +61,7 @@ def explain_rejection(content: bytes) -> str:
 
 
 def size_of(content: bytes) -> tuple[int, int]:
-    """Return width and height from an image's header; zeros if unknown."""
+    """Return width and height from an image's header, or zeros if unknown."""
     try:
         match media_type_of(content):
             case "image/png":
@@ -89,7 +89,7 @@ def _jpeg_size(content: bytes) -> tuple[int, int]:
 
 MAX_LINES = 2_000
 MAX_TOKENS = 25_000
-"""Per call: one eighth of a window up to 200K."""
+"""Limit per call: one eighth of a window up to 200K."""
 LINE_CHARS = 2_000
 
 
@@ -150,7 +150,7 @@ def _read(
 
 
 def _check_regular(path: Path, real: Path, tool_context: ToolContext) -> None:
-    """Refuse anything but a file before it is opened: opening a device can have side effects."""
+    """Refuse anything but a file unopened, because opening a device can have side effects."""
     try:
         status = real.stat()
     except (FileNotFoundError, NotADirectoryError):

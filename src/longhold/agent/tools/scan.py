@@ -21,7 +21,7 @@ SEARCHED_BYTES = 64 << 20
 """Larger files are not searched."""
 LINE_CHARS = 500
 LAST_SECONDS = 40
-"""The process ends after this; its caller is less patient."""
+"""The process ends itself after this time. Its caller stops it earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Query:
     """A regular expression for the path relative to `path`; "" accepts all."""
     mode: Literal["files_with_matches", "content", "count"] = "files_with_matches"
     limit: int = 0
-    """Find at most this many; 0 means all."""
+    """Find at most this many. 0 means all."""
     ignore_case: bool = False
     is_multiline: bool = False
     before: int = 0
@@ -117,7 +117,7 @@ def _match_lines(
     if query.is_multiline:
         return _match_spans(text, pattern, query.mode == "files_with_matches")
     if _is_local(pattern.pattern) and not pattern.search(text):
-        return {}  # one search over the whole text is faster than one per line
+        return {}  # because one search over the whole text is faster than one per line
     found: dict[int, None] = {}
     for number, line in enumerate(lines, start=1):
         if pattern.search(line):
@@ -137,7 +137,7 @@ def _match_spans(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[
     place, number = 0, 1
     for match in pattern.finditer(text):
         if match.start() == len(text) and not text[-1:].strip("\n"):
-            break  # an empty match past the last newline is in no line
+            break  # because an empty match past the last newline is in no line
         number += text.count("\n", place, match.start())
         place = match.start()
         last = max(match.start(), match.end() - 1)

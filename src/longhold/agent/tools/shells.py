@@ -1,6 +1,6 @@
 """The shell commands of one session, in the foreground and background.
 
-Closing the session ends them all. If this process dies first, a watcher process kills them: it
+Closing the session ends them all. If this process dies first, a watcher process kills them. It
 reads the live process groups from a pipe that only this process holds open.
 """
 
@@ -24,7 +24,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.environment import find_program
 
 GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL; servers close their files in less."""
+"""Time between SIGTERM and SIGKILL, in which servers can close their files."""
 LINGER_SECONDS = 0.3
 """Processes that outlive their command by less, such as the end of a pipe, are not reported."""
 POLL_SECONDS = 0.02
@@ -53,7 +53,7 @@ leads where the permissions expect."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLimits:
     head_bytes: int = 512 << 10
-    """Head and tail together fit a log entry; the model's view is cut later."""
+    """Head and tail together fit a log entry. The model's view is cut later."""
     tail_bytes: int = 512 << 10
     file_bytes: int = 64 << 20
 
@@ -124,7 +124,7 @@ class Capture:
         self.file.chmod(0o600)
 
     def _file(self, data: bytes) -> None:
-        """Write to the file up to its limit; a full disk loses output but not the command."""
+        """Write to the file up to its limit. A full disk loses output but not the command."""
         data = data[: self._limits.file_bytes - self._filed_bytes]
         if self._sink is None or not data:
             return
@@ -168,7 +168,7 @@ class RunningCommand:
 
     @property
     def status(self) -> int | None:
-        """The exit status, negative for a signal; None while running."""
+        """The exit status, negative for a signal, or None while running."""
         return self._process.returncode
 
     async def wait(self, timeout_seconds: float | None) -> bool:
@@ -184,7 +184,7 @@ class RunningCommand:
         await self.stop()
 
     async def stop(self) -> None:
-        """End the whole group, SIGTERM first; nothing remains even if this is cancelled."""
+        """End the whole group, with SIGTERM first. Nothing remains even if this is cancelled."""
         try:
             try:
                 if group_members(self.group):
@@ -219,7 +219,7 @@ class RunningCommand:
 
         deadline = time.monotonic() + patience_seconds
         while group_members(self.group) and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)  # nothing announces a group's end
+            await asyncio.sleep(POLL_SECONDS)  # because nothing announces a group's end
 
     def _read(self) -> None:
         """Read one piece at a time, so that a flood does not starve other tasks."""
@@ -335,7 +335,7 @@ def _let_go(pipe: int, watcher: "subprocess.Popen[bytes]") -> None:
 
 
 GIVEN_BYTES = 1 << 20
-"""Per BashOutput call; older output remains in the file."""
+"""Limit per BashOutput call. Older output remains in the file."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The Skill tool: instructions from directories with a `SKILL.md`.
 
-A project's skill never takes the name of a user's skill: it is then called `project:NAME`.
-`listing` has every name, and as much of the descriptions as fits a budget.
+A project's skill with the name of a user's skill is called `project:NAME`. `listing` has every
+name, and as much of the descriptions as fits a budget.
 """
 
 import re
@@ -21,7 +21,7 @@ from longhold.core.tools.recovered import SKILL_NAME
 
 DESCRIPTION_CHARS = 1_536
 LISTING_CHARS = 8_000
-"""For all descriptions together: about 1/100 of a 200K window."""
+"""Limit for all descriptions together: about 1/100 of a 200K window."""
 SHORTEST_CHARS = 40
 """If descriptions would be shorter, only names are listed."""
 BODY_BYTES = 256 << 10

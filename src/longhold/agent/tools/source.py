@@ -1,6 +1,6 @@
 """A text file as a model sees it and as it is stored.
 
-The model sees plain newlines; encoding, byte order mark and line ends are remembered. Edits map
+The model sees plain newlines. Encoding, byte order mark and line ends are remembered. Edits map
 positions back to the stored text, so untouched text stays byte for byte, including mixed line ends.
 """
 
@@ -109,7 +109,7 @@ class SourceText:
 
 
 def decode(content: bytes) -> SourceText:
-    """Decode a file's bytes; raise `NotText` if they are binary."""
+    """Decode a file's bytes. Raise `NotText` if they are binary."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             try:

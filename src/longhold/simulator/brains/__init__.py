@@ -1,4 +1,4 @@
-"""Brains supply the content of answers; the simulator does the rest.
+"""Brains supply the content of answers. The simulator does the rest.
 
 A brain is any object with an `answer` method. It reads the conversation as the model would, and
 returns plain blocks without ids and signatures.
@@ -21,7 +21,7 @@ class BrainRequest:
     system: tuple[JsonObject, ...]
     tools: tuple[JsonObject, ...]
     messages: tuple[JsonObject, ...]
-    """Dictionaries with `role` and `content`; the content is always a list of blocks."""
+    """Dictionaries with `role` and `content`. The content is always a list of blocks."""
     max_tokens: int
     purpose: Purpose = "message"
     """`summary` if the server needs a summary of the conversation."""
@@ -35,7 +35,7 @@ class BrainAnswer:
     blocks: tuple[JsonObject, ...] = ()
     """Blocks of type text, thinking or tool_use. The simulator adds ids and signatures."""
     stop_reason: str | None = None
-    """None means `tool_use` if a tool is called, else `end_turn`."""
+    """None means `tool_use` if a tool is called, and otherwise `end_turn`."""
 
 
 class Brain(Protocol):

@@ -1,4 +1,4 @@
-"""Creates brains by name; the server takes a brain that needs a local model as an object."""
+"""Creates brains by name. A brain that needs a local model is passed to the server as an object."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -48,7 +48,7 @@ class ReplayBrain:
 
 
 def _keep_replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
-    """Keep the blocks that a model writes; drop those that a server writes."""
+    """Keep the blocks that a model writes, and drop those that a server writes."""
     for block in blocks:
         match block.get("type"):
             case "thinking":
@@ -78,7 +78,7 @@ BRAIN_NAMES = (*sorted(_PLAIN), "scripted")
 
 
 def brain_by_name(name: str, script: str | None = None) -> Brain:
-    """Create a brain; `scripted` needs a script."""
+    """Create a brain. `scripted` needs a script."""
     if name == "scripted":
         if script is None:
             raise ValueError("the scripted brain needs a script")

@@ -73,7 +73,7 @@ KINDS: dict[str, str] = {
     "read": r"read|view|^cat$|open",
     "shell": r"bash|shell|exec|terminal|command|^run",
 }
-"""Purpose of a tool by its name; the first match wins."""
+"""Purpose of a tool by its name. The first match wins."""
 QUOTED = r"[\"'`]([^\"'`]+)[\"'`]"
 PATH = r"[\w./-]*\w\.\w{1,5}"
 REPLACE = re.compile(
@@ -159,7 +159,7 @@ def report(done: Sequence[StepsTaken]) -> str:
 
 
 def _summarise_headings(asked: str, messages: Sequence[JsonObject]) -> str:
-    """Summarise under the numbered headings of the prompt; "" if it has none."""
+    """Summarise under the numbered headings of the prompt, or return "" if it has none."""
     calls = calls_in(messages)
     requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := said_by(m, "user"))]
     answers = [words for m in messages if (words := said_by(m, "assistant"))]
