@@ -143,11 +143,25 @@ def test_a_clearing_reads_what_was_cleared_before_it(gateway, upstream, marked_b
     read = [next(a for a in answers if a.n > n).usage.cache_read_tokens for n in cleared]
     sent = [marks_in(request) for request in upstream.requests]
     assert len(read) >= 3
-    assert max(map(len, sent)) == (4 if marked_blocks == 3 else 3)
+    assert max(map(len, sent)) == 4
     if marked_blocks == 3:
         assert len(set(read)) == 1
     else:
         assert read[0] < read[1] < read[2]
+
+
+def test_a_clearing_reads_all_that_it_leaves_unchanged(gateway, upstream):
+    agent = Agent(gateway(SMALL).url)
+    upstream.simulation.brain.files = 50
+    agent.ask("Read many files.")
+    raw = [request["messages"] for request in upstream.requests]
+    sent = [without_marks(messages) for messages in raw]
+    moved = [i for i in range(1, len(sent)) if sent[i][: len(sent[i - 1])] != sent[i - 1]]
+    assert moved
+    for i in moved:
+        pairs = zip(sent[i], sent[i - 1], strict=False)
+        unchanged = next(at for at, (new, old) in enumerate(pairs) if new != old)
+        assert marks_in(raw[i][unchanged - 1]), "the provider looks back only a few blocks"
 
 
 def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):

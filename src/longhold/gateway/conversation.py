@@ -18,7 +18,7 @@ from longhold.core.models.protocol import Reply, Request
 from longhold.core.request.cache.fingerprint import blocks_of
 from longhold.core.request.frame import frame
 from longhold.core.request.lifetime import Lifetime
-from longhold.core.request.markers import LOOK_BACK_BLOCKS, SLOTS, add_markers, distance, last_place
+from longhold.core.request.markers import SLOTS, MarkerPlace, add_markers, last_place
 from longhold.core.settings import Settings
 from longhold.core.stages.layers import build_layers
 from longhold.core.stages.spill.spill import Spill
@@ -217,8 +217,10 @@ class Conversation:
         self.used_at = clock()
         self._last: list[JsonObject] = []
         """Messages of the last request, reused so that equal ones are not hashed again."""
-        self._marked_end = 0
-        """Number of messages in the last request up to the last cleared result."""
+        self._answered: list[JsonObject] = []
+        """Messages of the last answered request."""
+        self._is_moved = False
+        """Something was cleared since then."""
         self._adds, self._ended = settings.gateway.breakpoints == "add", 0
         self._cursor, self._has_cleared = LogCursor(), False
         self._in_flight = 0
@@ -320,6 +322,7 @@ class Conversation:
         latest = self._engine.view.asked
         if latest is not None and latest.n == asked:
             self._engine.record_reply(reply)
+            self._answered, self._is_moved = self._last, False
             if is_simulated and not self._program.configuration.simulated:
                 self._program.configure(Wishes(simulated=True), "the simulator answers")
 
@@ -345,24 +348,24 @@ class Conversation:
         return project(messages, head, view, known, call.endpoint.dialect)
 
     def _mark_cleared(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
-        """Add a cache breakpoint after the last cleared result if the client uses fewer than four.
+        """Add cache breakpoints for the provider to read what it has, if the client left any.
 
-        The provider reads only up to a breakpoint, and the next clearing starts there. The previous
-        breakpoint is set again if it is beyond the provider's look-back.
+        A provider looks back only a few blocks from a breakpoint. After a clearing, one goes to the
+        last unchanged message. The other goes after the last cleared result, where the next begins.
         """
         marks, end = [*_marks(call.body)], self._cleared_end()
         if not 0 < len(marks) < SLOTS or end == 0:
             return messages
-        shown, before = to_blocks(messages), self._marked_end
-        self._marked_end = end = system_head(messages) + end
-        place, older = last_place(shown[:end]), last_place(shown[: min(before, end)])
-        if older and place and distance(shown, older, place) >= LOOK_BACK_BLOCKS:
-            place = older
-        if place is None:
-            return messages
-        at = place.message
-        [message] = add_markers(shown[at : at + 1], [place._replace(message=0)], marks[-1])
-        return [*messages[:at], message, *messages[at + 1 :]]
+        shown, ends = to_blocks(messages), [system_head(messages) + end]
+        if self._is_moved:
+            ends.insert(0, len(_find_unchanged(shown, self._answered)))
+        places = dict.fromkeys(place for one in ends if (place := last_place(shown[:one])))
+        sent = list(messages)
+        for at, block in list(places)[: SLOTS - len(marks)]:
+            [sent[at]] = add_markers(
+                to_blocks(sent[at : at + 1]), [MarkerPlace(0, block)], marks[-1]
+            )
+        return sent
 
     def _mark_ends(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
         """Add cache breakpoints at the end and where the last request ended, four in all."""
@@ -376,7 +379,8 @@ class Conversation:
     def _cleared_end(self) -> int:
         view, ends = self._engine.view, self._program.followed.ends
         new = self._cursor.advance(view.history)
-        self._has_cleared = self._has_cleared or any(isinstance(one, Cleared) for one in new)
+        if any(isinstance(one, Cleared) for one in new):
+            self._has_cleared = self._is_moved = True
         # Most sessions never clear, and a search of all messages before each call takes time.
         if not self._has_cleared:
             return 0
@@ -415,6 +419,11 @@ def _reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list
 
     Fingerprints compare identities. A moved cache breakpoint does not count as a change.
     """
+    kept = _find_unchanged(messages, before)
+    return [*kept, *messages[len(kept) :]]
+
+
+def _find_unchanged(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
     kept: list[JsonObject] = []
     for new, old in zip(messages, before, strict=False):
         if new == old:
@@ -423,7 +432,7 @@ def _reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list
             kept.append(new)
         else:
             break
-    return [*kept, *messages[len(kept) :]]
+    return kept
 
 
 def to_blocks(messages: Sequence[JsonObject]) -> list[JsonObject]:

@@ -1,12 +1,15 @@
 """The table of rules: its order, its reasons, and its copy in the documentation."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from longhold.core.models.capabilities import capabilities
+from longhold.core.policy.clearing import ReadableCache
 from longhold.core.policy.decide import (
     BROKEN,
+    COLD,
     REFILLED,
     RULES,
     Compact,
@@ -29,10 +32,25 @@ PAST = WINDOW.auto_tokens + 1_000
 COMPACTION = ("wait", "shorten", "relieve", "compact")
 
 
-def situation(used=PAST, *, settings=None, taken=(), trigger="auto", bound=False, **facts):
+COLD_WINDOW = replace(WINDOW, cold_tokens=60_000)
+EXPIRED = ReadableCache("the cache expired", is_expired=True)
+
+
+def situation(
+    used=PAST,
+    *,
+    settings=None,
+    taken=(),
+    trigger="auto",
+    bound=False,
+    window=WINDOW,
+    cache=ReadableCache(),  # noqa: B008
+    **facts,
+):
     known = {"limit_tokens": WINDOW.full_tokens} | facts
     return Situation(
-        full=Fullness(used_tokens=used, margin=lambda: 0, window=WINDOW),
+        full=Fullness(used_tokens=used, margin=lambda: 0, window=window),
+        cache=lambda: cache,
         settings=settings or Settings(),
         trigger=trigger,
         is_wanted=trigger != "auto",
@@ -81,6 +99,27 @@ def test_below_the_threshold_nothing_is_done_and_the_reason_is_told():
 def test_the_first_way_that_works_writes_the_summary(facts, rule):
     found = ruled(**facts)
     assert (found.rule, type(found.plan)) == (rule, Compact)
+
+
+def test_once_the_cache_has_expired_a_digest_pays_below_the_threshold():
+    cold = {"window": COLD_WINDOW, "cache": EXPIRED}
+    found = ruled(60_000, **cold)
+    assert found.rule == "compact-digest"
+    assert COLD in [one.why for one in found.lost]
+    assert ruled(60_000, **cold, notes=lambda: "").rule == "compact-notes"
+    assert ruled(60_000, **cold, trigger="manual").rule == "compact-fork", "the user may pay"
+    assert ruled(**cold).rule == "compact-fork", "past the threshold a model writes it"
+    never = Settings(compact=CompactSettings(on=False))
+    for facts in (
+        {"used": 59_999},
+        {"cache": ReadableCache()},
+        {"cache": ReadableCache("another model answers")},
+        {"window": WINDOW},
+        {"bound": True},
+        {"undone_tokens": lambda: 60_000},
+        {"settings": never},
+    ):
+        assert isinstance(ruled(**{"used": 60_000} | cold | facts).plan, Send), facts
 
 
 def test_a_user_who_asks_is_heard_in_spite_of_the_breaker():

@@ -106,3 +106,19 @@ def test_room_for_the_work_at_hand_comes_before_money(monkeypatch):
     monkeypatch.setattr(threshold, "WORK_TOKENS", 200_000)
     wide = CostSettings(need_weight=0.0)
     assert window_at_cost("claude-opus-5", Settings(cost=wide)).auto_tokens == 250_000
+
+
+def test_after_a_pause_compacting_pays_earlier_than_while_the_cache_is_alive():
+    def window(weight=8.0, lifetime="5m", **placed):
+        cost = CostSettings(need_weight=weight)
+        settings = Settings(cost=cost, window=WindowSettings(**placed))
+        return window_at_cost("claude-opus-4-6", settings, Framed(lifetime=lifetime))
+
+    found = window()
+    assert threshold.COMPACTED_TOKENS < found.cold_tokens < 0.7 * found.auto_tokens
+    assert window(16.0).cold_tokens > found.cold_tokens, "what is lost counts more"
+    assert window(0.0).cold_tokens == threshold.COMPACTED_TOKENS, "nothing is lost"
+    assert window(lifetime="1h").cold_tokens < found.cold_tokens, "a write costs more"
+    assert window(auto_line="150000").cold_tokens == 0, "the user has set the threshold"
+    unknown = window_at_cost("some-model", Settings(), Framed())
+    assert unknown.cold_tokens == 0

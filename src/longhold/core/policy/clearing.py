@@ -65,6 +65,8 @@ class ReadableCache(NamedTuple):
     """Why the provider can read no messages from its cache, or ""."""
     live_end: int = 0
     """The order of the first item that is not cached; 0 if everything sent is cached."""
+    is_expired: bool = False
+    """The provider can read nothing because too much time has passed."""
 
 
 class OldInput(NamedTuple):

@@ -39,6 +39,7 @@ ENOUGH_STREAKS = 3
 """After this many streaks, the user has to act."""
 BROKEN = "several summaries by a model failed in a row, so no model is asked now"
 BOUND = "thinking is bound to the sent messages"
+COLD = "the cache has expired, so a model would read everything at the full price"
 REFILLED = "the window was refilled again and again"
 
 
@@ -216,12 +217,20 @@ def _find_gate(s: Situation, step: Step) -> str | None:
             is_open = is_on and is_past and not s.full.is_blocked and not s.is_wanted
         case "relieve" | "shorten":
             is_open = is_on and is_past
-        case "compact" if not s.is_wanted and not (is_on and is_past):
+        case "compact" if not s.is_wanted and not (is_on and (is_past or _pays_cold(s))):
             below = f"{used:,} tokens are below the threshold, {window.auto_tokens:,}"
             return below if is_on else "automatic compaction is off"
         case _:
             is_open = True
     return None if is_open else ""
+
+
+def _pays_cold(s: Situation) -> bool:
+    """True below the threshold if the cache has expired and a digest saves more than it loses."""
+    full = s.full
+    if not 0 < full.window.cold_tokens <= full.used_tokens < full.window.auto_tokens:
+        return False
+    return s.cache().is_expired and not s.is_thinking() and not s.history().undone_tokens()
 
 
 def _find_clear_gate(s: Situation) -> str | None:
@@ -360,6 +369,8 @@ def _find_model_obstacle(s: Situation, history: HistoryFacts) -> str:
     """Return why no model may write a summary now. A user's request is never refused."""
     if history.no_answer or s.trigger == "manual":
         return history.no_answer
+    if _pays_cold(s):
+        return COLD
     if "relieve" in s.taken or history.streaks() >= WITHOUT_MODELS:
         return REFILLED
     return BROKEN if history.is_broken() else ""

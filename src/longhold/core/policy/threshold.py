@@ -72,11 +72,9 @@ def cheapest_line(
         return window.auto_tokens
     costs = CostModel(listed=listed, forecast=forecast, lifetime=lifetime)
     rewritten = costs.call_usd(compacted_tokens, min(frame_tokens, compacted_tokens))
-    reread = COMPACTION_NEED_TOKENS
-    again = need_usd(costs, compacted_tokens, reread / max(1.0, COMPACTION_NEEDS))
-    rewritten += COMPACTION_NEEDS * cost.need_weight * again
+    rewritten += _lost_usd(costs, compacted_tokens, cost)
     best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
-    prompt = float(compacted_tokens + reread)
+    prompt = float(compacted_tokens + COMPACTION_NEED_TOKENS)
     while prompt + forecast.growth_tokens <= window.auto_tokens:
         paid += _mean_usd(costs, prompt)
         prompt += forecast.growth_tokens
@@ -87,6 +85,30 @@ def cheapest_line(
         if per_call < best_usd:
             best_usd, best = per_call, int(prompt)
     return best
+
+
+def _lost_usd(costs: CostModel, compacted_tokens: int, cost: CostSettings) -> float:
+    """Return the expected cost of what a compaction loses."""
+    tokens = COMPACTION_NEED_TOKENS / max(1.0, COMPACTION_NEEDS)
+    return COMPACTION_NEEDS * cost.need_weight * need_usd(costs, compacted_tokens, tokens)
+
+
+def _find_cold_line(
+    model: str, lifetime: Lifetime, compacted_tokens: int, cost: CostSettings
+) -> int:
+    """Find the size from which compacting pays once the cache has expired; 0 without a price.
+
+    The whole prompt is written again then. What a digest removes saves that write, and the reads of
+    the calls until the next pause.
+    """
+    listed = prices(model)
+    if listed is None:
+        return 0
+    costs = CostModel(listed=listed, forecast=expect(calls=0, lifetime=lifetime), lifetime=lifetime)
+    flat = step_at(listed, compacted_tokens)
+    saved = flat.write(lifetime) + costs.forecast.warm_calls * flat.prices.read
+    lost = _lost_usd(costs, compacted_tokens, cost) * TOKENS_PER_PRICE
+    return compacted_tokens + math.ceil(lost / saved) if saved else 0
 
 
 def window_at_cost(
@@ -137,7 +159,8 @@ def _find_window(
         cost=cost,
     )
     line = max(line, compacted + WORK_TOKENS)
-    return window_for(model, replace(settings, auto_line=str(line)))
+    cold = _find_cold_line(model, lifetime, compacted, cost)
+    return replace(window_for(model, replace(settings, auto_line=str(line))), cold_tokens=cold)
 
 
 def _mean_usd(costs: CostModel, prompt_tokens: float) -> float:

@@ -48,6 +48,8 @@ class Window:
     full_tokens: int
     """The largest threshold that this window allows, regardless of cost and settings."""
     auto: bool = True
+    cold_tokens: int = 0
+    """From here compacting pays once the cache has expired; 0 means that this is not known."""
 
     @property
     def base_tokens(self) -> int:

@@ -420,3 +420,23 @@ async def test_a_failing_log_leaves_the_session_as_it_was(talk):
     assert is_sound(one)
     assert isinstance(one.compacted[-1], Compacted)
     assert not [e for e in one.of(Failed) if "Traceback" in e.error]
+
+
+async def test_after_a_pause_a_digest_is_sent_instead_of_everything_again(talk):
+    one = talk(SUMMARY, window=0, auto_line="cost")
+    one.fill(tokens=one.engine.fullness().window.cold_tokens + 1_000)
+    await one.prepare()
+    assert one.compacted == [], "below the threshold, while the cache is alive"
+    one.answered(input_tokens=one.used)
+    one.engine.say("back again")
+    now = one.engine.monitor.clock()
+    one.engine.monitor.clock = lambda: now + 301
+    before = one.used
+    await one.prepare()
+    (entry,) = one.compacted
+    assert (entry.by, entry.rule, one.model.requests) == ("digest", "compact-digest", [])
+    assert entry.after_tokens < before / 2
+    assert is_sound(one)
+    undo(one.engine, entry.n)
+    await one.prepare()
+    assert len(one.compacted) == 1, "what was undone is not done again"

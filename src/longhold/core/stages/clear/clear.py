@@ -180,7 +180,8 @@ def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
     if stats.began == 0:
         return ReadableCache("nothing was sent yet")
     if engine.monitor.clock() - stats.began >= lifetime_seconds(model, lifetime):
-        return ReadableCache(f"the cache expired after {describe_lifetime(model, lifetime)}")
+        cold = f"the cache expired after {describe_lifetime(model, lifetime)}"
+        return ReadableCache(cold, is_expired=True)
     if _adds_first_image(engine):
         return ReadableCache("prompts with and without images are cached separately")
     if not stats.may_be_void():
