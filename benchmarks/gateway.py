@@ -14,8 +14,13 @@ before left there, without an entry that says why (for another target, which has
 many more there are than directly, where the client's own compactions move the prefix as well).
 `rss_mb`: of the target's process, if it was started here. `regrets`, `regret_tokens`: results that
 had left the view when a later call needed them, warm and paused; `policy.py` counts the cost policy's.
+`uncached_*`: the share saved for an SDK loop of 40 calls and 144K tokens that sets no breakpoints,
+by clearing alone and with breakpoints added.
 
-    python benchmarks/gateway.py [FILES…] [--target URL --upstream PORT] [--sessions N] [--json]
+With `--folds` the sessions are split by project as in `replay.py`. For each fold the stake is chosen
+that costs least on the other folds with no session there above 1.01; the fold is then played with it.
+
+    python benchmarks/gateway.py [FILES…] [--target URL --upstream PORT] [--sessions N] [--folds N] [--json]
 """
 
 import os
@@ -23,7 +28,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,6 +51,7 @@ from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, Simula
 from longhold.simulator.server import application as simulator_application
 from longhold.simulator.simulation import Simulation
 from needs import regret
+from replay import find_directory, split_sessions
 
 MODEL = "claude-opus-4-8"
 FRAME_TOKENS = 15_000
@@ -54,6 +60,10 @@ WINDOW_TOKENS = 200_000
 """The window that the recorded sessions had."""
 FEWEST_CALLS = 20
 MARK = {"cache_control": {"type": "ephemeral"}}
+STAKES = (0.02, 0.05, 0.1)
+"""Chosen from by fold."""
+MOST_RATIO = 1.01
+PLAIN_LINES = 309
 LOST_TOKENS = 2_000
 """A call that reads less by more than this has lost its prefix."""
 CONTENT = re.compile(rb"^data: (\{.*\"content_block.*\})$", re.MULTILINE)
@@ -70,6 +80,9 @@ class RecordedCall:
 class RecordedSession:
     name: str
     calls: list[RecordedCall]
+    directory: str = ""
+    is_marked: bool = True
+    """The client sets cache breakpoints."""
 
 
 @dataclass(kw_only=True)
@@ -136,8 +149,38 @@ def recorded(files: Sequence[Path], most: int) -> list[RecordedSession]:
             continue
         calls = calls_of(history)
         if len(calls) >= FEWEST_CALLS:
-            found.append(RecordedSession(name=file.name, calls=calls))
+            place = find_directory(file)
+            found.append(RecordedSession(name=file.name, calls=calls, directory=place))
     return sorted(found, key=lambda one: len(one.calls))[-most:]
+
+
+def plain_session() -> RecordedSession:
+    """Make a loop of 40 calls in 8 turns that ends with 144K tokens and sets no breakpoints."""
+    messages: list[JsonObject] = []
+    calls = []
+    for number in range(40):
+        turn, step = divmod(number, 5)
+        if step == 0:
+            messages.append(
+                _say("user", {"type": "text", "text": f"Read four more files: {turn}."})
+            )
+        if step == 4:
+            answer = {"type": "text", "text": f"These are the files of turn {turn}."}
+            messages_after = [_say("assistant", answer)]
+        else:
+            id = f"toolu_{number}"
+            given = {"value": f"src/file_{number}.py"}
+            answer = {"type": "tool_use", "id": id, "name": "Read", "input": given}
+            text = "".join(f"{n} line {n * number} of file {number}\n" for n in range(PLAIN_LINES))
+            result = {"type": "tool_result", "tool_use_id": id, "content": text}
+            messages_after = [_say("assistant", answer), _say("user", result)]
+        calls.append(RecordedCall(messages=list(messages), answer=(answer,), at=float(number)))
+        messages += messages_after
+    return RecordedSession(name="plain", calls=calls, is_marked=False)
+
+
+def _say(role: str, block: JsonObject) -> JsonObject:
+    return {"role": role, "content": [block]}
 
 
 def frame() -> JsonObject:
@@ -167,6 +210,14 @@ def marked(messages: Sequence[JsonObject]) -> list[JsonObject]:
     return [*first, {**last, "content": [*blocks, {**end, **MARK}]}]
 
 
+def body_of(session: RecordedSession, call: RecordedCall) -> JsonObject:
+    if session.is_marked:
+        return {**frame(), "messages": marked(call.messages)}
+    made = frame()
+    system = [{k: v for k, v in block.items() if k != "cache_control"} for block in made["system"]]
+    return {**made, "system": system, "messages": call.messages}
+
+
 def play(
     url: str, sessions: Sequence[RecordedSession], upstream: "Upstream", *, paused: bool
 ) -> list[Played]:
@@ -188,7 +239,7 @@ def play_one(
             upstream.clock.advance(max(0.0, call.at - before))
         before = call.at
         upstream.brain.answer_next = call.answer
-        body = msgspec.json.encode({**frame(), "messages": marked(call.messages)})
+        body = msgspec.json.encode(body_of(session, call))
         headers = {
             "x-api-key": "a key of nobody's",
             "anthropic-version": "2023-06-01",
@@ -292,21 +343,114 @@ def measured_ours(
             memory = rss_mb(pid)
         warm = compared(direct[0], through) | regret_in(home)
         moves = undeclared_breaks(through, home)
+    through, paused, claimed = play_inside(sessions, upstream, direct[1], paused=True)
+    moves += paused.pop("moves")
+    return report(warm, paused, moves, memory) | {"claimed": claimed}
+
+
+def play_inside(
+    sessions: Sequence[RecordedSession],
+    upstream: Upstream,
+    direct: Sequence[Played],
+    *,
+    paused: bool,
+    **changes: object,
+) -> tuple[list[Played], JsonObject, JsonObject]:
+    """Play through a gateway in this process, whose clock can be moved; `changes` are settings of it."""
     with tempfile.TemporaryDirectory(prefix="longhold-") as home:
         os.environ["LONGHOLD_HOME"] = home
         upstreams = {"anthropic": upstream.url, "openai": upstream.url}
         settings = load_settings()
-        settings = replace(settings, window=replace(settings.window, limit_tokens=WINDOW_TOKENS))
+        settings = replace(
+            settings,
+            window=replace(settings.window, limit_tokens=WINDOW_TOKENS),
+            gateway=replace(settings.gateway, **changes),
+        )
         conversations = Conversations(settings, clock=upstream.clock.now)
         with running(
             GatewayOptions(upstreams=upstreams), settings=settings, conversations=conversations
         ) as gateway:
-            upstream.run = "paused"
-            through = play(gateway.url, sessions, upstream, paused=True)
-            stats = gateway.planner.stats()
-        paused = compared(direct[1], through) | regret_in(home)
-        moves += undeclared_breaks(through, home)
-    return report(warm, paused, moves, memory) | {"claimed": stats["totals"]}
+            upstream.run = "paused" if paused else "warm"
+            through = play(gateway.url, sessions, upstream, paused=paused)
+            claimed = gateway.planner.stats()["totals"]
+        found = compared(direct, through) | regret_in(home)
+        return through, found | {"moves": undeclared_breaks(through, home)}, claimed
+
+
+def measured_plain(upstream: Upstream) -> JsonObject:
+    """Return what is saved for a client without breakpoints."""
+    sessions = [plain_session()]
+    direct = play(upstream.url, sessions, upstream, paused=False)
+    prompt = upstream.last()
+    found: JsonObject = {"uncached_calls": len(sessions[0].calls), "uncached_usd": direct[0].usd}
+    found["uncached_tokens"] = sum(
+        prompt[key] for key in ("read_tokens", "write_5m_tokens", "uncached_tokens")
+    )
+    for name, breakpoints in (("cleared", "client"), ("with_breakpoints", "add")):
+        through, _, _ = play_inside(
+            sessions, upstream, direct, paused=False, breakpoints=breakpoints
+        )
+        found[f"uncached_saved_{name}"] = 1 - through[0].usd / direct[0].usd
+    return found
+
+
+def measured_by_fold(
+    sessions: Sequence[RecordedSession],
+    upstream: Upstream,
+    direct: Sequence[Sequence[Played]],
+    folds: int,
+) -> JsonObject:
+    """Choose the stake on the other folds, and add up the folds played with their choices."""
+    bills = {
+        stake: [
+            play_inside(sessions, upstream, direct[paused], paused=bool(paused), stake_share=stake)[
+                0
+            ]
+            for paused in (0, 1)
+        ]
+        for stake in STAKES
+    }
+    known = [
+        {"directory": one.directory, "calls": len(one.calls), "at": at}
+        for at, one in enumerate(sessions)
+    ]
+    parts = [[int(one["at"]) for one in part] for part in split_sessions(known, folds) if part]
+    chosen, out = [], []
+    for part in parts:
+        rest = [at for other in parts if other is not part for at in other]
+        stake = choose_stake(bills, direct, rest)
+        chosen.append(
+            {"stake_share": stake, "sessions": len(part)} | ratios(bills[stake], direct, part)
+        )
+        out += [(at, stake) for at in part]
+    mixed = [[bills[stake][run][at] for at, stake in sorted(out)] for run in (0, 1)]
+    places = [at for at, _ in sorted(out)]
+    plain = [[direct[run][at] for at in places] for run in (0, 1)]
+    return {
+        "folds": chosen,
+        "out_of_fold": ratios(mixed, plain, range(len(places))),
+        "by_stake": {str(stake): ratios(bills[stake], direct, places) for stake in STAKES},
+    }
+
+
+def choose_stake(
+    bills: Mapping[float, Sequence[Sequence[Played]]],
+    direct: Sequence[Sequence[Played]],
+    places: Sequence[int],
+) -> float:
+    """Return the cheapest stake with which no session costs much more, else the smallest."""
+    found = {stake: ratios(bills[stake], direct, places) for stake in STAKES}
+    safe = [stake for stake in STAKES if found[stake]["worst_session_ratio"] <= MOST_RATIO]
+    return min(safe, key=lambda stake: found[stake]["cost_ratio_warm"]) if safe else min(STAKES)
+
+
+def ratios(
+    through: Sequence[Sequence[Played]], direct: Sequence[Sequence[Played]], places: Sequence[int]
+) -> JsonObject:
+    pairs = [[(through[run][at].usd, direct[run][at].usd) for at in places] for run in (0, 1)]
+    warm, paused = (sum(a for a, _ in run) / sum(b for _, b in run) for run in pairs)
+    worst = max(a / b for run in pairs for a, b in run)
+    return {"cost_ratio_warm": warm, "cost_ratio_paused": paused, "worst_session_ratio": worst}
 
 
 def measured_other(
@@ -339,7 +483,7 @@ def report(
 
 
 def main() -> None:
-    parser = make_parser(__doc__, takes_files=True, sessions=5)
+    parser = make_parser(__doc__, takes_files=True, sessions=5, folds=0)
     parser.add_argument("--target", default="", help="another gateway's address")
     parser.add_argument("--upstream", type=int, default=0, help="the simulator's port")
     options = parser.parse_args()
@@ -353,7 +497,12 @@ def main() -> None:
             targets = {options.target: measured_other(options.target, sessions, upstream, warm)}
         else:
             paused = play(upstream.url, sessions, upstream, paused=True)
-            targets = {"longhold": measured_ours(sessions, upstream, (warm, paused))}
+            if options.folds:
+                found = measured_by_fold(sessions, upstream, (warm, paused), options.folds)
+                print_result(found, options.json)
+                return
+            ours = measured_ours(sessions, upstream, (warm, paused))
+            targets = {"longhold": ours | measured_plain(upstream)}
     calls = sum(len(session.calls) for session in sessions)
     found = {"sessions": len(sessions), "calls": calls, "targets": targets}
     print_result(found, options.json)

@@ -36,8 +36,8 @@ RESTORED_TOKENS = 30_000
 """Files, plan and skills. With frame and summary, 50,000: the median of 26 recorded compactions."""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
 NEEDS = CostSettings()
-COMPACTION_NEEDS = 0.6
-"""Mean number of results that are needed again after a compaction and were not restored."""
+COMPACTION_NEEDS = 0.9
+"""Mean number of results that are requested again after a compaction: 27 after 29 in replays."""
 COMPACTION_NEED_TOKENS = 3_500
 WORK_TOKENS = 30_000
 """Space for the current work after a compaction: 95 % of 417 turns needed less."""
