@@ -167,7 +167,7 @@ class CollapseLimits:
 
 
 def commit_counted(engine: Engine) -> None:
-    _commit(engine, _plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
+    _collapse_runs(engine, _limits(engine))
 
 
 def drain(engine: Engine) -> bool:
@@ -175,8 +175,13 @@ def drain(engine: Engine) -> bool:
     if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
-    plan = _plan_collapse(engine.view, limits, engine.make_weigher())
-    _commit(engine, plan)
+    return _collapse_runs(engine, limits)
+
+
+def _collapse_runs(engine: Engine, limits: CollapseLimits) -> bool:
+    plan = _plan_collapse(engine.view, runs(engine.view), limits, engine.make_weigher())
+    for span in plan:
+        engine.record(_line(span, _counted_line(span), "counted", limits))
     return bool(plan)
 
 
@@ -194,36 +199,21 @@ def open_span(engine: Engine, n: int) -> str:
 
 
 def _plan_collapse(
-    view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
-) -> tuple[Collapsed, ...]:
-    plan: list[Collapsed] = []
-    freed = 0.0
-    for span in runs(view):
-        if freed >= limits.free_tokens:
-            break
-        line = _line(span, _counted_line(span), "counted", limits)
-        saved = weight(span.measure) - weight(line.measure)
-        is_worth_it = saved > max(limits.least_tokens, weight(line.measure))
-        if is_worth_it and not _is_vetoed(view, span, limits):
-            plan.append(line)
-            freed += saved
-    return tuple(plan)
-
-
-def _plan_written(
-    view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
-) -> tuple[Span, ...]:
-    plan: list[Span] = []
+    view: View, spans: Iterable[Span], limits: CollapseLimits, weight: Callable[[Measure], float]
+) -> list[Span]:
+    """Choose the oldest spans that free enough together. The user's undo is a veto."""
+    plan, freed = list[Span](), 0.0
     line_tokens = weight(measure_content("word " * (LINE_CHARS // 5)))
-    freed = 0.0
-    for span in stretches(view):
+    vetoes = view.in_force.vetoes if limits.respects_undo else frozenset[int | str]()
+    for span in spans:
         if freed >= limits.free_tokens:
             break
         saved = weight(span.measure) - line_tokens
-        if saved > limits.least_tokens and not span.is_line and not _is_vetoed(view, span, limits):
+        is_worth_it = saved > max(limits.least_tokens, line_tokens) and not span.is_line
+        if is_worth_it and not span.holds_any(vetoes):
             plan.append(span)
             freed += saved
-    return tuple(plan)
+    return plan
 
 
 def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
@@ -237,10 +227,6 @@ def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
     )
 
 
-def _is_vetoed(view: View, span: Span, limits: CollapseLimits) -> bool:
-    return limits.respects_undo and span.holds_any(view.in_force.vetoes)
-
-
 def _line(span: Span, text: str, how: str, limits: CollapseLimits) -> Collapsed:
     return Collapsed(
         first=span.first,
@@ -252,14 +238,9 @@ def _line(span: Span, text: str, how: str, limits: CollapseLimits) -> Collapsed:
     )
 
 
-def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
-    for line in plan:
-        engine.record(line)
-
-
 async def write_lines(engine: Engine, ask: AskFork) -> None:
     limits, weight = _limits(engine), engine.make_weigher()
-    spans = _plan_written(engine.view, limits, weight)
+    spans = _plan_collapse(engine.view, stretches(engine.view), limits, weight)
     if not spans or _has_failed(engine.view.history):
         return
     try:
@@ -276,7 +257,8 @@ async def write_lines(engine: Engine, ask: AskFork) -> None:
     shorter = [line for span, line in lines if weight(line.measure) < weight(span.measure)]
     if not shorter:
         engine.record(Failed(what=WHAT, error="the answer held no line in the form asked for"))
-    _commit(engine, shorter)
+    for line in shorter:
+        engine.record(line)
 
 
 def _ask_for_lines(spans: Iterable[Span]) -> str:
