@@ -1,4 +1,4 @@
-"""The entries of a log: events and decisions, each a frozen value.
+"""The entries of a log: immutable records of events and decisions.
 
 Names are past participles, because entries are written after the fact. Content comes first, then
 changes to the view, then bookkeeping. `n` numbers the entry and identifies its message. Entries

@@ -89,7 +89,7 @@ class OpenLog(Protocol):
     def is_open(self) -> bool: ...
     @property
     def is_wanted(self) -> bool:
-        """Whether another process waits for it. Asking may read a file or a database."""
+        """Whether another process waits for it. This may read a file or a database."""
 
     @property
     def results(self) -> Results:

@@ -64,7 +64,7 @@ class FoundSession(StoredSession):
 class Store(Protocol):
     """Interface of a session store. Ids are complete, and unique in the store.
 
-    SESSION/AGENT names the log of an agent, for `find` and the reading methods.
+    `find` and the reading methods also accept SESSION/AGENT for the log of an agent.
     """
 
     def create(self, *, directory: Path, session: str | None = None) -> OpenLog:

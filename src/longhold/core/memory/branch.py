@@ -18,7 +18,7 @@ from longhold.core.messages.words import words_of
 
 
 class Pages(Protocol):
-    """The store or a branch, as the memory tool reads and writes it."""
+    """The store or a branch, as the memory tool uses it."""
 
     def versions(self) -> dict[str, str]: ...
     def read(self, file: str) -> str: ...

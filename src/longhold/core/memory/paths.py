@@ -81,7 +81,7 @@ def name_looks(name: str) -> set[str]:
 
 
 def check_place(root: Path, name: str) -> Path:
-    """Return the path of a name below the root. Raise if it passes a symlink."""
+    """Return the path of a name below the root. Raise if the path contains a symlink."""
     place = root
     for part in check_memory_name(name).split("/"):
         place = place / part

@@ -71,7 +71,7 @@ _WORD_STARTS = bytes.maketrans(CAPITAL, LETTER)
 
 
 class Measure(Struct, frozen=True, array_like=True, gc=False):
-    """Counts of the units of tokenizers. Stored by position: add fields only at the end."""
+    """Counts by class of characters. Stored by position: add fields only at the end."""
 
     spaced: int = 0
     """Words after a space. Most cost one token, including the space."""

@@ -201,7 +201,7 @@ def need_usd(costs: CostModel, prompt_tokens: float, tokens: float) -> float:
 
 
 WAITS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
-"""Calls an edit might wait. The steps grow because the gain is flat near its maximum."""
+"""Possible delays in calls. The steps grow because the gain is flat near its maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

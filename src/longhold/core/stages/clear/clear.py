@@ -253,7 +253,7 @@ class Clearing(Part):
     def observe(self, engine: Engine) -> None:
         self._follow(engine)
         self._looked, self._has_cleared = None, False
-        # Even if clearing is off, the provider may clear by the frame, and the view follows.
+        # Checked even if clearing is off, because the frame may tell the provider to clear.
         self._record_served(engine)
 
     def _follow(self, engine: Engine) -> None:

@@ -389,7 +389,7 @@ class Spill(Part):
     def _refuse(self, arrived: Arrived, error: StoreError) -> Failed:
         self._refused.add(arrived.id)
         size = human_size(byte_count(arrived.text))
-        what = "what the log has of" if arrived.ran.file else "the whole result of"
+        what = "the logged part of" if arrived.ran.file else "the whole result of"
         stays = f"{what} {arrived.tool} ({size}) stays in the context"
         return Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
 

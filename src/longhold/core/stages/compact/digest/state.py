@@ -73,7 +73,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    """Section 5: conclusions, commits made and commits looked at."""
+    """Section 5: conclusions, and the commits that were made or displayed."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
     for number, step in context.facts.find(CommandFact):
