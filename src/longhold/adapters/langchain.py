@@ -58,9 +58,9 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         """Follow each thread in a session of its name, or of `id` for calls without a thread.
 
         `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
-        `client` among them, notes and summaries are made from the log instead of by the model.
-        With `trims`, messages behind a summary leave the graph's state, and with it the
-        checkpoints. The log keeps them.
+        `client`, Longhold writes notes and summaries from the log, without a model. With `trims`,
+        messages behind a summary leave the graph's state, and with it the checkpoints. The log
+        keeps them.
         """
         super().__init__()
         self._trims = trims

@@ -39,7 +39,7 @@ class LongholdHooks(RunHooks[Any]):
         """Follow a conversation in the session `id`. Objects with the same id share it.
 
         `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
-        `client` among them, notes and summaries are made from the log instead of by the model.
+        `client`, Longhold writes notes and summaries from the log, without a model.
         """
         self._sessions = Sessions("responses", id, options)
 

@@ -59,10 +59,10 @@ class LongholdCapability(AbstractCapability[Any]):
         open_sessions: int = OPEN_SESSIONS,
         **options: Unpack[AdapterOptions],
     ) -> None:
-        """Follow each conversation in a session of its id, or all runs in that of `conversation`.
+        """Follow each conversation in a session with its id, or all runs in `conversation`.
 
         `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
-        `client` among them, notes and summaries are made from the log instead of by the model.
+        `client`, Longhold writes notes and summaries from the log, without a model.
         """
         self._conversation = conversation
         self._sessions = Sessions("anthropic", conversation, options, open_sessions)

@@ -33,7 +33,7 @@ class HookEvents:
         return verdict
 
     async def fire(self, event: str, fields: JsonObject) -> HookVerdict:
-        """Like `ask`, and add the hooks' context before the next call."""
+        """Like `ask`, but also add the hooks' context before the next call."""
         verdict = await self.ask(event, fields)
         self._asides.extend(verdict.context)
         return verdict

@@ -191,7 +191,7 @@ def _last_screen(found: JsonObject) -> list[str]:
         "",
         "All of it was simulated; nothing was spent or sent.",
         *([f"This session, turn by turn: {inside}"] if inside else []),
-        "Your own sessions, with what would have saved most: longhold report",
+        "The cost of your own sessions, and how to lower it: longhold report",
     ]
 
 

@@ -50,7 +50,7 @@ MOST = 10**NUMBER_DIGITS - 1
 
 @contextmanager
 def memory_store(*, creates: bool = False) -> Iterator[MemoryStore]:
-    """Open the memories. If there are none, create their directory only if `creates`."""
+    """Open the memories. With `creates`, create their directory if there is none."""
     with ExitStack() as stack:
         store = stack.enter_context(_open_store(*_chosen_agent(), stack, creates=creates))
         store.adopt()
@@ -92,8 +92,8 @@ def _agents_home(here: Path) -> Path:
 def command(agent: str, scope: Scope | None) -> None:
     """Show, search, edit, tidy, undo and export memories.
 
-    By default the current project's, or with --agent those of a kind of agent. Each command prints
-    JSON with --json.
+    The command works on the current project's memories, or with --agent on those of an agent. Each
+    command prints JSON with --json.
     """
 
 
@@ -207,7 +207,7 @@ def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     name = check_memory_name(file)
     with memory_store(creates=True) as store:
         expected = store.version(name)
-        new = Memory(file=name, name=Path(name).stem, description="one line to find it by")
+        new = Memory(file=name, name=Path(name).stem, description="one line that describes it")
         before = store.read(name) if expected else new.text
         after = sys.stdin.read() if text == "-" else text
         if text is None:

@@ -191,8 +191,8 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     if found.at_best_usd:
         yield (
-            f"  at best {dollars(found.at_best_usd)} instead of {dollars(found.conversations_usd)} for the"
-            " conversations' calls: each new token sent once, and only needed tokens read"
+            f"  at best {dollars(found.at_best_usd)} instead of {dollars(found.conversations_usd)} for"
+            " conversations, if each new token were sent once and only needed tokens were read"
         )
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:

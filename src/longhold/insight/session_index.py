@@ -28,7 +28,7 @@ from longhold.insight.session_files import (
 )
 
 VERSION = 7
-"""Schema version; an index of another version is rebuilt."""
+"""Schema version. An index of another version is rebuilt."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
 """How long to wait for another process that writes the index."""

@@ -1,7 +1,7 @@
 """The context of each call by category, and what each compaction kept.
 
-The total is the provider's count, and the split is estimated. The frame is a first prompt minus its
-messages. Tokens that the scaled estimates cannot explain were not in the transcript.
+The total is the provider's count, and the split is estimated. The frame's size is that of a first
+prompt minus its messages. Tokens that the estimates cannot explain were not in the transcript.
 """
 
 from collections.abc import Iterator, Sequence

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ALL = "all sessions, second form"
 """Name of the index, in place of a session's id. An index with another name is rebuilt."""
 ELSEWHERE = 0.3
-"""Share of its weight that a word counts if it is in the session but not in the passage."""
+"""Factor for the weight of a word that is in the session but not in the passage."""
 OFTEN = 0.1
 """Share of a word's weight that is added, times the logarithm of the passages that contain it."""
 EXACT = 2.0
@@ -80,7 +80,7 @@ class TextJob(NamedTuple):
 
 
 class SessionSpan(Struct, frozen=True):
-    """Consecutively numbered records of one session; a session that grew has several spans."""
+    """Consecutively numbered records of one session. A session that grew has several spans."""
 
     first: int
     count: int

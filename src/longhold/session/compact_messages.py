@@ -62,7 +62,7 @@ async def compact(
         messages: in the dialect of Anthropic's Messages API or of chat completions.
         model: the model the messages are for. It determines the window and which model is called.
         client: a client of Anthropic's or OpenAI's SDK, or a model. Without one no model is called.
-        focus: what a model's summary should emphasise.
+        focus: the subject that a model's summary should emphasise.
         keep_last: the minimum number of last messages to keep word for word.
         dialect: the dialect of the messages, if it should not be detected.
         settings: settings that replace the defaults.

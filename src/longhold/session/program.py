@@ -111,7 +111,7 @@ def settings_of(log: OpenLog) -> Settings:
 
 
 def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
-    """Apply a program's settings over those from files. Names that are unknown now are ignored."""
+    """Apply a program's settings over those from files. Unknown names are ignored."""
     groups: dict[str, Any] = {}
     for group, values in said.items():
         current = getattr(base, group, None)

@@ -139,7 +139,7 @@ def _complete_blocks(
 
 
 def _tool_id(link: bytes, index: int) -> str:
-    """Derive an id from the conversation that is reproducible and unique within a session."""
+    """Derive a reproducible id from the conversation. It is unique within a session."""
     return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
 
 

@@ -22,7 +22,7 @@ class SimulatorSettings(BillingSettings):
     between_events_seconds: float = 0.0
     """Real time between streamed events. 0 sends them without delay."""
     delta_chars: int = 48
-    """Characters per streamed delta: about a dozen tokens, as providers batch them."""
+    """Characters per streamed delta: about a dozen tokens, as with real providers."""
     stalled_seconds: float = 3_600.0
     """How long a stalled stream stays silent: longer than any client's timeout."""
     remembered_requests: int = 10_000

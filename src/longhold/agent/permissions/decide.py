@@ -173,7 +173,7 @@ def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> D
 def _decide_changing(
     shell: ShellCall, named: tuple[Rule, ...], rules: Rules, mode: Mode, places: Places
 ) -> Decision:
-    """Decide on a parsed command without known danger that changes something."""
+    """Decide on a command that changes something and has no known danger."""
     for located in shell.reach.touched:
         if located.is_protected or located.where != "inside":
             return Decision(outcome="ask", reason=f"it may change {located.text}")

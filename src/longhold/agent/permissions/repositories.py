@@ -23,7 +23,7 @@ INSPECT_SECONDS = 5.0
 MAX_SUBMODULES = 50
 """A repository with more submodules is not trusted."""
 MAX_GIT_FILES = 20_000
-"""Files in `.git` besides objects and hooks; few repositories have hundreds."""
+"""Files in `.git` other than objects and hooks. Few repositories have hundreds."""
 
 _HARMLESS = re.compile(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
@@ -162,7 +162,7 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
 def _has_special_files(directories: set[Path]) -> bool:
     """Return whether a repository contains symlinks or pipes, or borrows objects.
 
-    Git prints parts of the files that hold the state of a rebase or worktree, and waits for pipes.
+    Git prints parts of files with the state of a rebase or worktree, and a pipe would block it.
     """
     seen = 0
     for git in directories:

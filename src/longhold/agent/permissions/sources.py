@@ -31,7 +31,7 @@ from longhold.core.tools.shell_reader import read_script, split_words
 from longhold.errors import ConfigError
 
 INSTALLED_FILES = 50_000
-"""How many files of installed packages are covered. Of the project, all files are."""
+"""How many files of installed packages are covered. The project's own files are all covered."""
 TEXT_BYTES = 4 << 20
 """A longer file is not searched for names, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
@@ -235,7 +235,7 @@ class _Tree:
         return found
 
     def _find_path(self, parts: tuple[str, ...]) -> set[Path]:
-        """Find a file by the end of its path, with any suffix, and the files in a directory."""
+        """Find files whose path ends like this, with any suffix, or the files in a directory."""
         parts = tuple(part for part in parts if part.strip("."))
         if not parts:
             return set()

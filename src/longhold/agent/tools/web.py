@@ -1,6 +1,6 @@
 """The WebFetch tool: reads a web page as text.
 
-Redirects to another host are reported, not followed, so that the permissions decide about it.
+Redirects to another host are reported, not followed, because permissions decide about hosts.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _NO_CHARSETS = frozenset({"idna", "punycode", "undefined"})
 
 
 class NotFetched(Exception):
-    """There was no answer: DNS, connection, TLS or timeout."""
+    """There was no answer, because of DNS, the connection, TLS or a timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _Unfollowed(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: object, fp: object, code: int, msg: str, headers: object, newurl: str
     ) -> None:
-        """Do not follow: the caller handles redirects."""
+        """Do not follow, because the caller handles redirects."""
 
 
 def _fetch(address: str, limit_bytes: int) -> Fetched:
@@ -76,7 +76,7 @@ def _fetch(address: str, limit_bytes: int) -> Fetched:
 
 
 def _read(status: int, answer: HTTPResponse | urllib.error.HTTPError, limit_bytes: int) -> Fetched:
-    """Read a body; the caller has given up after `FETCH_SECONDS`, so the thread must end too."""
+    """Read a body. The caller gives up after `FETCH_SECONDS`, so the thread must end too."""
     body, end = bytearray(), time.monotonic() + FETCH_SECONDS
     while len(body) <= limit_bytes and time.monotonic() < end:
         piece = answer.read1(CHUNK_BYTES)
@@ -95,7 +95,7 @@ def _read(status: int, answer: HTTPResponse | urllib.error.HTTPError, limit_byte
 
 MAX_REDIRECTS = 5
 MAX_CHARS = 100_000
-"""The rest of a longer text is dropped and counted."""
+"""Maximum length. The rest of a longer text is dropped and counted."""
 
 _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
 
@@ -134,7 +134,7 @@ def _check_url(url: str) -> str:
 
 
 def _place(address: str) -> tuple[str, str | None, int | None]:
-    """Identify the server; a move from http to https does not change it."""
+    """Identify the server. A move from http to https does not change it."""
     parts = urlsplit(address)
     standard = {"http": 80, "https": 443}.get(parts.scheme)
     port = None if parts.port in (None, standard) else parts.port

@@ -156,7 +156,7 @@ class FollowedSessions:
 
 
 def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
-    """Add the gateway's figures. Its number of calls is shown until the log has been read."""
+    """Add the gateway's figures. Until the log has been read, the gateway's call count is shown."""
     if billed is None:
         return row
     own = replace(

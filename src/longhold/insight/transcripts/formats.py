@@ -25,7 +25,7 @@ SNIFF_BYTES = 64 << 10
 """Enough for several records, so that one unreadable record does not prevent detection."""
 
 SNIFF_LINE_BYTES = 32 << 20
-"""A session may begin with a pasted image or log; few pastes reach a tenth of this."""
+"""A session may begin with a pasted image or log. Few pastes reach a tenth of this."""
 
 ORIGIN_LINES = 50
 """Records at the start that are searched for the session's id and directory."""

@@ -53,7 +53,7 @@ class OfAnswer(TypedDict, total=False):
 
 
 class TranscriptWriter:
-    """Writes entries. `beside` are calls in other files, such as those of sub-agents."""
+    """Writes an importer's entries, with calls from other files, such as sub-agents' files."""
 
     def __init__(self, beside: Sequence[Forked] = ()) -> None:
         self.account = ImportAccount()
