@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE / "support"), str(HERE)]  # what tests share
 
 import children.sitecustomize  # noqa: E402, F401 - sockets reach loopback and nothing else
 import programs  # noqa: E402
+from contracts import pytest_addoption  # noqa: E402, F401
 
 EXAMPLES = int(os.environ.get("LONGHOLD_TEST_EXAMPLES", "40"))
 """Of each hypothesis: enough for every day. `make test-all` takes 120; a night, or a change to the
@@ -52,12 +53,8 @@ OF_A_USER = (
 """Variables that would let whoever runs the tests have a say in them."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("contracts", "an implementation of yours for a contract suite")
-    group.addoption("--model", default="", help="the name of a model, such as echo/1")
-    group.addoption("--tool", default="", help="the name of an installed plug-in's tool")
-    group.addoption("--transcript", default="", help="FORMAT=FILE")
-    group.addoption("--store", default="", help="the address of a store")
+def pytest_configure(config: pytest.Config) -> None:
+    config.has_database = True  # for the contract suites, which run elsewhere too
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -174,3 +171,21 @@ def talk(tmp_path):
     yield make
     for one in made:
         one.session.close()
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Install a package with a plug-in: a module with this code, and its entry point."""
+    site = tmp_path / "site"
+
+    def put(kind: str, name: str, code: str, member: str = "make") -> None:
+        module = f"plugin_{len(list(site.glob('*.py')))}_{tmp_path.name.replace('-', '_')}"
+        info = site / f"{module}-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Name: {module}\nVersion: 1\n")
+        points = f"[longhold.{kind}]\n{name} = {module}:{member}\n"
+        (info / "entry_points.txt").write_text(points)
+        (site / f"{module}.py").write_text(code)
+        monkeypatch.syspath_prepend(str(site))
+
+    return put

@@ -14,12 +14,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from contracts import KINDS
 from generated_sessions import write
 from longhold.cli import LazyGroup, cli
 from longhold.core.models.prices import prices
@@ -206,7 +208,10 @@ def test_every_command_line_is_one_that_works(page):
                 )
                 assert not unknown, f"{page.name}: {line}"
             case ["pytest", *rest]:
-                assert all((ROOT / word).exists() for word in rest if "/" in word), line
+                named = [b for a, b in pairwise(["", *rest]) if "/" in b and not a.startswith("--")]
+                assert all((ROOT / word).exists() for word in named), line
+                known = {f"--{kind}" for kind in KINDS} | {"--pyargs"}
+                assert {word for word in rest if word.startswith("--")} <= known, line
             case ["make", *rest]:
                 assert set(rest) <= _targets(), line
 

@@ -1,35 +1,11 @@
 """The contract of a transcript format: `longhold.insight.transcripts.formats.Format`."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from longhold.core.log.entries import Imported, Replied, Said
 from longhold.core.messages.rules import violations
 from longhold.core.view import fold
-from longhold.insight.transcripts.formats import load_format, open_transcript
-
-OWN = {
-    "anthropic": [
-        {"role": "user", "content": "Hello."},
-        {"role": "assistant", "content": [{"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "And again."},
-        {"role": "assistant", "content": [{"type": "text", "text": "Hi, again."}]},
-    ]
-}
-
-
-@pytest.fixture
-def sample(request, tmp_path):
-    """The format and the file of `--transcript NAME=FILE`, or one of Longhold's own."""
-    given = request.config.getoption("--transcript")
-    if given:
-        name, _, path = given.partition("=")
-        return load_format(name), Path(path)
-    path = tmp_path / "list.json"
-    path.write_text(json.dumps(OWN["anthropic"]))
-    return load_format("anthropic"), path
+from longhold.insight.transcripts.formats import open_transcript
 
 
 def read(path):

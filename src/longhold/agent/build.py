@@ -363,6 +363,7 @@ def _layers(
         telemetry=Telemetry(plan.engine),
         is_main=plan.is_main,
         edits_notes=plan.is_main,
+        use=plan.engine.settings.plugins.use,
     )
 
 

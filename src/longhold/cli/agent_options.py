@@ -16,7 +16,7 @@ import click
 from longhold.cli.options import base_url
 from longhold.cli.output import show_notice
 from longhold.core.settings import Mode, Settings, load_settings
-from longhold.core.settings.installation import load_plugins
+from longhold.core.settings.installation import LOG, load_plugins
 from longhold.core.settings.reading import user_home
 
 if TYPE_CHECKING:
@@ -147,9 +147,11 @@ async def running_agent(
 
     user_home()  # because without it every tool would fail
     fallback = settings.model.fallback
+    own = {tool.name for tool in STANDARD}  # which no plug-in replaces
+    more = load_plugins("tools", tell=listener or LOG.warning).values()
     agent = await build_agent(
         model,
-        tools=(*STANDARD, *load_plugins("tools").values()),
+        tools=(*STANDARD, *(one for one in more if one.name not in own)),
         directory=directory,
         resume=default_store().find(resume, by_prefix=True).id if resume else "",
         mode=mode,

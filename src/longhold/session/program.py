@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from longhold.core.memory.session_memory import MemoryJobs
 
 Differences = dict[str, dict[str, Json]]
+PLUGINS = "plugins"
+"""The settings that no log has a say in, because they choose code that runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,7 @@ def _differences(settings: Settings) -> Differences:
         group: {key: value for key, value in values.items() if value != default[group][key]}
         for group, values in given.items()
     }
-    return {group: values for group, values in changed.items() if values}
+    return {group: values for group, values in changed.items() if values and group != PLUGINS}
 
 
 def settings_of(log: OpenLog) -> Settings:
@@ -115,7 +117,7 @@ def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings
     groups: dict[str, Any] = {}
     for group, values in said.items():
         current = getattr(base, group, None)
-        if current is None:
+        if current is None or group == PLUGINS:
             continue
         known = {field.name for field in fields(current)}
         groups[group] = replace(current, **{k: v for k, v in values.items() if k in known})

@@ -231,6 +231,7 @@ class Session:
             recall=jobs.stage if jobs else None,
             learn=jobs.after_turn if jobs else None,
             telemetry=_make_telemetry(engine),
+            use=settings.plugins.use,
         )
         program = Program(engine, registry, client, jobs)
         made = cls(engine, layers, ask=ask, program=program, sleep=sleep)

@@ -14,8 +14,7 @@ KINDS = ("files", pytest.param("postgres", marks=pytest.mark.slow))
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "reopened" in metafunc.fixturenames:
-        own = metafunc.config.getoption("--store")
-        metafunc.parametrize("reopened", [own] if own else KINDS, indirect=True)
+        metafunc.parametrize("reopened", KINDS, indirect=True)
 
 
 @pytest.fixture
@@ -34,8 +33,7 @@ def reopened(
         if request.param == "files":
             opened.append(FileStore(tmp_path / "home"))
         else:
-            is_ours = request.param == "postgres"
-            url = request.getfixturevalue("postgres_url") if is_ours else request.param
+            url = request.getfixturevalue("postgres_url")
             opened.append(open_store(url, StoreSettings(tenant=tenant)))
         return opened[-1]
 

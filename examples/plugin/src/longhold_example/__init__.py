@@ -1,1 +1,1 @@
-"""A model, a tool and a transcript format for Longhold."""
+"""One plug-in of each kind for Longhold, except a store."""

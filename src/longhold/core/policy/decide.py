@@ -27,7 +27,7 @@ from longhold.core.settings import Settings
 Trigger: TypeAlias = Literal["manual", "auto", "reactive"]
 Step: TypeAlias = str
 """A step of the preparation, such as `clear`. The table lists steps in order."""
-Way: TypeAlias = Literal["notes", "fork", "direct", "digest"]
+Way: TypeAlias = Literal["plugin", "notes", "fork", "direct", "digest"]
 
 COMMIT_RATIO = 0.90
 """Share of the effective window from which spans are collapsed."""
@@ -54,6 +54,8 @@ class HistoryFacts:
     has_overflowed: bool = False
     model: bool = True
     """A model is available, and the settings and the request let it write summaries."""
+    plugin: bool = False
+    """A plug-in is available, and the settings and the request let it write summaries."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Ways that failed in this compaction, each with the reason."""
     no_answer: str = ""
@@ -354,13 +356,14 @@ def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
         history = s.history()
         if way == "digest":
             return Compact(way, "the digest needs no model")
-        if not history.model:
+        if not (history.plugin if way == "plugin" else history.model):
             return ""
         if why := history.failed.get(way) or _find_model_obstacle(s, history):
             return why
         if way == "fork" and history.has_overflowed:
             return "the conversation is too long for a fork"
-        return Compact(way, "a model writes the summary")
+        writer = "plug-in" if way == "plugin" else "model"
+        return Compact(way, f"a {writer} writes the summary")
 
     return judge
 
@@ -395,6 +398,7 @@ RULES: tuple[SpaceRule, ...] = (
     SpaceRule("compact", "refuse-refilled", "the third such streak, and the window is full", _refuse_refilled),
     SpaceRule("compact", "refuse-floor", "the part that no compaction can remove exceeds the limit", _refuse_floor),
     SpaceRule("compact", "refuse-empty", "no history is left to summarise", _refuse_empty),
+    SpaceRule("compact", "compact-plugin", "`plugins.use` names a summariser", _compact_by("plugin")),
     SpaceRule("compact", "compact-notes", "notes cover the history", _compact_from_notes),
     SpaceRule("compact", "compact-fork", "a model answers on the conversation's prefix", _compact_by("fork")),
     SpaceRule("compact", "compact-direct", "the fork failed, or the prompt is too long", _compact_by("direct")),

@@ -278,6 +278,16 @@ class ShellSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PluginsSettings:
+    use: str = personal(
+        "",
+        "names of installed plug-ins that sessions use, separated by spaces: stages and"
+        " summarisers. Neither a project nor a log can name them",
+        form=r"[\w. -]*",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
     language: str = personal(
         "",

@@ -1,14 +1,15 @@
 """How this copy of Longhold was installed, how to run it, and how to add an extra."""
 
+import logging
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -37,15 +38,56 @@ EXTRAS = {
 """The extras of `pyproject.toml`, with the modules that each must provide."""
 
 
-PluginKind = Literal["models", "stores", "tools", "transcripts"]
+LOG = logging.getLogger(NAME)
+ChosenKind = Literal["stages", "summarisers"]
+"""Kinds of plug-ins of which a session uses only those that `plugins.use` names."""
+PluginKind = Literal["models", "stores", "tools", "transcripts"] | ChosenKind
 
 
-def load_plugins(kind: PluginKind, name: str = "") -> dict[str, Any]:
-    """Load the plug-ins registered as `longhold.KIND` by installed packages, or only one name."""
+def load_plugins(
+    kind: PluginKind, name: str = "", tell: Callable[[str], None] = LOG.warning
+) -> dict[str, Any]:
+    """Load the plug-ins registered as `longhold.KIND` by installed packages, or only one name.
+
+    If a named one cannot be loaded, that is a `ConfigError`. Of all, broken ones are left out.
+    """
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
-    found = entry_points(group=f"{NAME}.{kind}")
-    return {one.name: one.load() for one in found if name in ("", one.name)}
+    found: dict[str, Any] = {}
+    for one in entry_points(group=f"{NAME}.{kind}"):
+        if name not in ("", one.name):
+            continue
+        try:
+            found[one.name] = one.load()
+        except Exception as error:
+            said = f"the plug-in {one.name!r} ({one.value}) cannot be loaded: {error!r}"
+            if name:
+                raise ConfigError(f"{said}; update or remove its package") from error
+            tell(said)
+    return found
+
+
+def make_plugins(kind: ChosenKind, use: str, *given: object) -> dict[str, Any]:
+    """Call the plug-ins of a kind that `use` names, in its order: any stages, one of the others."""
+    if not use.strip():
+        return {}
+    from importlib.metadata import entry_points
+
+    groups = [f"{NAME}.{one}" for one in get_args(ChosenKind)]
+    known = {one.name for group in groups for one in entry_points(group=group)}
+    made: dict[str, Any] = {}
+    for name in use.split():
+        if name not in known:
+            there = f"there are {', '.join(sorted(known))}" if known else "none is installed"
+            raise ConfigError(f"plugins.use names {name!r}, which is not installed; {there}")
+        for make in load_plugins(kind, name).values():
+            try:
+                made[name] = make(*given)
+            except Exception as error:
+                raise ConfigError(f"the plug-in {name!r} cannot be started: {error!r}") from error
+    if len(made) > 1 and kind != "stages":
+        raise ConfigError(f"plugins.use names several {kind}: {', '.join(made)}; keep one of them")
+    return made
 
 
 def program() -> tuple[str, ...]:

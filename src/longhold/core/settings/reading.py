@@ -77,6 +77,7 @@ class Settings:
     store: general.StoreSettings = field(default_factory=general.StoreSettings)
     telemetry: general.TelemetrySettings = field(default_factory=general.TelemetrySettings)
     terminal: general.TerminalSettings = field(default_factory=general.TerminalSettings)
+    plugins: general.PluginsSettings = field(default_factory=general.PluginsSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

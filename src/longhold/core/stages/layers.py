@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from longhold.core.policy.decide import SpaceDecision
+from longhold.core.settings.installation import make_plugins
 from longhold.core.stages.clear.clear import Clearing
 from longhold.core.stages.compact.owner import CompactionHooks, CompactionStage
 from longhold.core.stages.notes.notes import Notes
@@ -48,6 +49,7 @@ class Layers:
     collapse: Collapsing
     compact: CompactionStage
     notes: Notes
+    plugins: tuple[Stage, ...] = ()
     recall: Stage | None = None
     learn: AfterTurn | None = None
     telemetry: AfterTurn | None = None
@@ -55,7 +57,7 @@ class Layers:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages before each call. Each part makes a later, more expensive part less likely."""
-        return (*((self.recall,) if self.recall else ()), self.free_space)
+        return (*((self.recall,) if self.recall else ()), *self.plugins, self.free_space)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -88,16 +90,23 @@ def build_layers(
     telemetry: AfterTurn | None = None,
     is_main: bool = True,
     edits_notes: bool = False,
+    use: str = "",
 ) -> Layers:
     """Build a session's layers. The engine already passes results to `spill`.
 
     Without `ask`, no model is called. `on_cleared` receives each path whose text the model no
     longer sees. `recall` and `learn` are the memory jobs. Only the main agent (`is_main`) edits the
     provider's cache. `edits_notes` lets a fork write the notes with the session's own tools.
+    `use` names plug-ins (`plugins.use`).
     """
     clear = Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main)
     notes = Notes(ask=ask, can_edit=edits_notes, background=background)
-    compact = CompactionStage(ask=ask, hooks=hooks or CompactionHooks(tell=notify), notes=notes)
+    compact = CompactionStage(
+        ask=ask,
+        hooks=hooks or CompactionHooks(tell=notify),
+        notes=notes,
+        summariser=next(iter(make_plugins("summarisers", use).values()), None),
+    )
     return Layers(
         spill=spill,
         snip=Snip(),
@@ -105,6 +114,7 @@ def build_layers(
         collapse=Collapsing(ask),
         compact=compact,
         notes=notes,
+        plugins=tuple(make_plugins("stages", use).values()),
         recall=recall,
         learn=learn,
         telemetry=telemetry,

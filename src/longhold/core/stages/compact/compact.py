@@ -58,7 +58,13 @@ from longhold.core.stages.compact.segment import (
     partial_segment,
     whole_segment,
 )
-from longhold.core.stages.compact.summary import NoSummary, SummaryWriter, Written
+from longhold.core.stages.compact.summary import (
+    NoSummary,
+    Summariser,
+    SummaryWriter,
+    Written,
+    ask_plugin,
+)
 from longhold.core.stages.compact.thrash import (
     STAGE,
     count_streaks,
@@ -89,7 +95,7 @@ FAILURES = (OSError, LongholdError, ValueError)
 """Errors after which a finished summary is still used."""
 NO_ANSWER = (ModelUnavailable, BudgetSpent, AuthenticationFailed)
 """Errors that mean no model answers, so that other ways would only wait."""
-MODEL_RULES = ("compact-fork", "compact-direct")
+MODEL_RULES = ("compact-plugin", "compact-fork", "compact-direct")
 PROGRESS_SECONDS = 5.0
 
 
@@ -115,10 +121,17 @@ class _Attempt:
 class Compaction:
     """The compactions of one session."""
 
-    def __init__(self, *, ask: AskFork | None, hooks: CompactionHooks, notes: Notes) -> None:
+    def __init__(
+        self,
+        *,
+        ask: AskFork | None,
+        hooks: CompactionHooks,
+        notes: Notes,
+        summariser: Summariser | None = None,
+    ) -> None:
         self._facts = FactsFold()
         self.hooks = hooks
-        self._ask = ask
+        self._ask, self._summariser = ask, summariser
         self._from_notes = FromNotes(notes, self._facts)
         self._restores = True
         self._refused_in = 0
@@ -128,12 +141,13 @@ class Compaction:
         """Return the facts for the rules. `attempt` is a compaction in progress."""
         attempt = attempt or self._begin(engine, CompactRequest())
         request, view, settings = attempt.request, engine.view, engine.settings.compact
-        past = view.history
+        past, may_ask = view.history, settings.model and request.by_model
         return HistoryFacts(
             limit_tokens=attempt.bounds.limit,
             is_plain=not request.focus and request.kind == "full" and request.by_model,
             has_overflowed=request.error is not None,
-            model=self._ask is not None and settings.model and request.by_model,
+            model=self._ask is not None and may_ask,
+            plugin=self._summariser is not None and may_ask,
             failed=attempt.failed,
             no_answer=attempt.no_answer,
             covers=partial(_explain_empty, engine, request),
@@ -267,19 +281,22 @@ class Compaction:
         assert segment is not None
         material = await asyncio.to_thread(make_gatherer(engine, segment, self._facts))
         await asyncio.to_thread(check_helps, engine, material, attempt.manner, attempt.bounds)
-        may_ask = self._ask is not None and engine.settings.compact.model and request.by_model
+        has_writer = self._ask is not None or self._summariser is not None
+        may_ask = has_writer and engine.settings.compact.model and request.by_model
         if request.trigger == "manual" and may_ask:
             check_shorter(engine, material)
         attempt.material = material
 
     async def _ask_model(self, engine: Engine, way: Way, attempt: _Attempt) -> Written | None:
-        assert self._ask is not None and attempt.material is not None
+        assert attempt.material is not None
         request, segment = attempt.request, attempt.material.segment
         asked = write_request(engine, attempt.material, attempt.focus)
         is_wanted, seconds = request.trigger == "manual", engine.settings.compact.rung_seconds
         writer = SummaryWriter(engine=engine, ask=self._ask, asked=asked, is_wanted=is_wanted)
         try:
             async with asyncio.timeout(seconds):
+                if way == "plugin" and self._summariser is not None:
+                    return await ask_plugin(self._summariser, writer.request(segment.items))
                 if way == "fork":
                     return await writer.ask_fork(segment)
                 return await writer.ask_directly(segment.items, request.error)

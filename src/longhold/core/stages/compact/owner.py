@@ -19,6 +19,7 @@ from longhold.errors import ModelError, PromptTooLong, RequestRejected
 if TYPE_CHECKING:
     from longhold.core.stages.compact.compact import Compaction
     from longhold.core.stages.compact.segment import Segment
+    from longhold.core.stages.compact.summary import Summariser
 
 SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
 LOAD_SHARE = 0.5
@@ -98,11 +99,12 @@ class CompactionStage(Part):
         ask: AskFork | None,
         hooks: CompactionHooks,
         notes: Notes,
+        summariser: "Summariser | None" = None,
     ) -> None:
-        """Without `ask`, no model is called. `notes` are tried before any summary."""
+        """Without `ask`, no model is called. A plug-in's `summariser` comes first, then `notes`."""
         self.hooks = hooks
         self._ask = ask
-        self._notes = notes
+        self._notes, self._summariser = notes, summariser
         self._loaded: Compaction | None = None
 
     def load(self) -> "Compaction":
@@ -111,7 +113,9 @@ class CompactionStage(Part):
             # code.
             from longhold.core.stages.compact.compact import Compaction
 
-            self._loaded = Compaction(ask=self._ask, hooks=self.hooks, notes=self._notes)
+            self._loaded = Compaction(
+                ask=self._ask, hooks=self.hooks, notes=self._notes, summariser=self._summariser
+            )
         return self._loaded
 
     def observe(self, engine: Engine) -> None:

@@ -7,7 +7,7 @@ little thinking as the model accepts. `NoSummary` is raised for an apology or ha
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import accumulate
@@ -38,7 +38,7 @@ from longhold.core.stages.compact.segment import Segment
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkRequest, Prefix
 from longhold.core.view.items import Item, Spoken, render
-from longhold.errors import Aborted, LongholdError, PromptTooLong
+from longhold.errors import Aborted, LongholdError, ModelError, PromptTooLong
 
 SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
 
@@ -165,11 +165,38 @@ _SAID: dict[SummaryFault, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """A conversation that is to be summarised."""
+
+    messages: tuple[JsonObject, ...]
+    """In the form of the Messages API, all of it text: tool calls and results are described."""
+    instructions: str
+    """What the summary has to contain, as a model is told."""
+    max_tokens: int
+    model: str
+    """The model that continues from the summary."""
+
+
+Summariser: TypeAlias = Callable[[SummaryRequest], Awaitable[str]]
+"""A plug-in's. It returns a summary, or raises, and then the next way of the rules is tried."""
+
+
+async def ask_plugin(summariser: Summariser, request: SummaryRequest) -> Written:
+    try:
+        text = (await summariser(request)).strip()
+    except Exception as error:
+        raise ModelError(f"the plug-in failed: {type(error).__name__}: {error}") from error
+    if not text:
+        raise NoSummary("empty")
+    return Written(text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
     """Has a model write a summary, or raises."""
 
     engine: Engine
-    ask: AskFork
+    ask: AskFork | None
     asked: str
     is_wanted: bool = False
 
@@ -185,12 +212,13 @@ class SummaryWriter:
         left = truncate(items, error) if error is not None and len(items) > 1 else tuple(items)
         for _ in range(TRUNCATIONS):
             try:
-                return await self._summary(self._request(bare_messages(left)))
+                return await self.summarise(self.request(left))
             except PromptTooLong as failure:
                 left = truncate(left, failure)
-        return await self._summary(self._request(bare_messages(left)))
+        return await self.summarise(self.request(left))
 
     async def _summary(self, request: ForkRequest) -> Written:
+        assert self.ask is not None, "the rules ask a model only if there is one"
         reply = await self.ask(replace(request, retries=SOON, is_wanted=self.is_wanted))
         if reply.reason == "aborted":
             raise Aborted("the summary was stopped; nothing was changed")
@@ -200,19 +228,28 @@ class SummaryWriter:
             raise NoSummary(found)
         return found
 
-    def _request(self, messages: Sequence[Message]) -> ForkRequest:
+    def request(self, items: Iterable[Item]) -> SummaryRequest:
+        return SummaryRequest(
+            messages=tuple(message_to_wire(message) for message in bare_messages(items)),
+            instructions=self.asked,
+            max_tokens=self._output_tokens(),
+            model=self.engine.model,
+        )
+
+    async def summarise(self, request: SummaryRequest) -> Written:
         frame = Framed(
             sections=(Section(name="summary", text=prompt("direct")),),
-            options=least_thinking(capabilities(self.engine.model)),
+            options=least_thinking(capabilities(request.model)),
             cached=False,
         )
         prefix = Prefix(
             frame=frame,
-            messages=tuple(message_to_wire(message) for message in messages),
-            model=self.engine.model,
-            max_output_tokens=self._output_tokens(),
+            messages=request.messages,
+            model=request.model,
+            max_output_tokens=request.max_tokens,
         )
-        return ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
+        asked = ForkRequest(say=request.instructions, source=SOURCE, prefix=prefix)
+        return await self._summary(asked)
 
     def _output_tokens(self) -> int:
         room = max(1, int(OUTPUT_SHARE * self.engine.fullness().window.limit_tokens))
