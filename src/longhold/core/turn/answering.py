@@ -1,7 +1,7 @@
 """The current model of a session, and the budget check for overhead calls.
 
-The loop, forks and sub-agents all ask `current()`. Only this module replaces it, by a fallback or
-by the user's choice.
+The loop, forks and sub-agents all call `current()`. Only this module replaces the current model, by
+a fallback or by the user's choice.
 """
 
 from collections.abc import Sequence

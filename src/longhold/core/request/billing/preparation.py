@@ -1,8 +1,8 @@
 """Prepare the prompt a model would read: breakpoints, thinking, compactions, edits.
 
 Returns a `PreparedPrompt`, or raises the API's error for an invalid part. Other request rules are
-not checked, which is also what token counting needs. The number, order and blocks of cache
-breakpoints are checked with the API's error texts.
+not checked, because token counting does not check them either. The number, order and blocks of
+cache breakpoints are checked with the API's error texts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
