@@ -26,11 +26,13 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -233,45 +235,56 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def measure_open(counts: Sequence[int], place: Path) -> JsonObject:
+async def measure_open(count: int, place: Path) -> JsonObject:
     """Hold so many sessions open at the same time, each after one turn."""
-    held: list[Session] = []
-    found: JsonObject = {}
     async with Session.open(MODEL, settings=QUIET, directory=place) as first:
         await talk(first, 1)
-        for count in counts:
-            gc.collect()
-            memory, files = resident_mb(), count_files()
-            for _ in range(count):
-                held.append(Session.open(MODEL, settings=QUIET, directory=place))
-                await talk(held[-1], 1)
-            gc.collect()
-            found[str(count)] = {
-                "kb_per_session": round(1_000 * (resident_mb() - memory) / count, 1),
-                "files_per_session": round((count_files() - files) / count, 2),
-            }
-            for session in held:
-                session.close()
-            held.clear()
-    return found
-
-
-async def measure_length(lengths: Sequence[int], place: Path) -> JsonObject:
-    found: JsonObject = {}
-    for length in lengths:
-        store = FileStore(place / f"length-{length}")
-        header = Header(session="long", created=time.time(), directory=str(place))
-        store.add(header, entries(length // 2))
         gc.collect()
-        memory = resident_mb()
-        session = Session.resume("long", store=store, settings=QUIET, directory=place)
-        async with session:
-            seconds = (await talk(session, 30))[5:]
-            found[str(length)] = {
-                "turn_cpu_ms": round(1_000 * statistics.median(seconds), 3),
-                "mb": max(0.1, round(resident_mb() - memory, 1)),
-            }
+        memory, files, held = resident_mb(), count_files(), list[Session]()
+        for _ in range(count):
+            held.append(Session.open(MODEL, settings=QUIET, directory=place))
+            await talk(held[-1], 1)
+        gc.collect()
+        found = {
+            "kb_per_session": round(1_000 * (resident_mb() - memory) / count, 1),
+            "files_per_session": round((count_files() - files) / count, 2),
+        }
+        for session in held:
+            session.close()
     return found
+
+
+async def measure_length(length: int, place: Path) -> JsonObject:
+    store = FileStore(place / f"length-{length}")
+    async with Session.open(MODEL, settings=QUIET, directory=place) as first:
+        await talk(first, 1)  # loads what is loaded once
+    gc.collect()
+    memory = resident_mb()
+    async with Session.resume("long", store=store, settings=QUIET, directory=place) as session:
+        seconds = (await talk(session, 30))[5:]
+        return {
+            "turn_cpu_ms": round(1_000 * statistics.median(seconds), 3),
+            "mb": max(0.1, round(resident_mb() - memory, 1)),
+        }
+
+
+def in_new_processes(
+    measure: Callable[[int, Path], Coroutine[Any, Any, JsonObject]],
+    sizes: Iterable[int],
+    place: Path,
+) -> JsonObject:
+    """Measure each size in a process of its own, because memory is used again within one."""
+    found: JsonObject = {}
+    for size in sizes:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            found[str(size)] = process.submit(run_one, measure, size, place).result()
+    return found
+
+
+def run_one(
+    measure: Callable[[int, Path], Coroutine[Any, Any, JsonObject]], size: int, place: Path
+) -> JsonObject:
+    return asyncio.run(measure(size, place))
 
 
 def exponent(figures: JsonObject, name: str) -> float:
@@ -348,8 +361,11 @@ def measure(sizes: Sequence[int], planned: int) -> JsonObject:
         finally:
             database.close()
             server.stop()
-        found["open"] = asyncio.run(measure_open([n for n in sizes if n <= 1_000], place))
-        found["length"] = asyncio.run(measure_length(LENGTHS, place))
+        found["open"] = in_new_processes(measure_open, [n for n in sizes if n <= 1_000], place)
+        for length in LENGTHS:
+            header = Header(session="long", created=time.time(), directory=str(place))
+            FileStore(place / f"length-{length}").add(header, entries(length // 2))
+        found["length"] = in_new_processes(measure_length, LENGTHS, place)
     found["exponents"] = {
         "turn_cpu_by_sessions_files": exponent(found["files"], "turn_cpu_ms"),
         "turn_cpu_by_sessions_postgres": exponent(found["postgres"], "turn_cpu_ms"),

@@ -92,3 +92,8 @@ def test_secrets_are_named_and_empty():
     assert {"LONGHOLD_TOKEN", "LONGHOLD_KEY", "LONGHOLD_SALT"} <= set(given)
     assert not any(value for name, value in given.items() if "PASSWORD" in name or name[0] == "L")
     assert "secrets.env" in (ROOT / ".gitignore").read_text()
+
+
+def test_the_balancer_relays_each_event_at_once():
+    text = (DEPLOY / "haproxy.cfg").read_text()
+    assert "option http-no-delay" in text  # without it events waited up to 200 ms for the next one

@@ -52,11 +52,7 @@ class AgentLog:
 
 
 class Closing:
-    """Base for logs, which close on exit or on failure."""
-
-    @property
-    def is_wanted(self) -> bool:
-        return False
+    """Base for context managers that close on exit or on failure."""
 
     def close(self) -> None:
         raise NotImplementedError

@@ -37,7 +37,8 @@ ON CONFLICT (tenant, name) DO UPDATE SET body = excluded.body, modified = now()
 """
 _SINCE = """
 SELECT id FROM longhold.sessions
-WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) AND strpos(id, '/') = 0 ORDER BY modified DESC, key DESC
+WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) AND id NOT LIKE '%%/%%'
+ORDER BY modified DESC, key DESC
 """
 _SAID = """
 SELECT e.body FROM longhold.entries e JOIN longhold.sessions s ON s.key = e.session

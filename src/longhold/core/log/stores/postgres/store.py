@@ -171,7 +171,7 @@ def _close_all() -> None:
 
 
 _BODIES = "SELECT name, body FROM longhold.bodies WHERE session = %s"
-_NO_AGENT = "strpos(id, '/') = 0"
+_NO_AGENT = "id NOT LIKE '%%/%%'"  # estimated as most rows, so that a listing reads only its own
 _WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s || '/'))"
 
 
