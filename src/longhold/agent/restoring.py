@@ -166,7 +166,7 @@ class Restoring:
         recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
 
     def mark_shown(self, entry: Compacted) -> None:
-        """Forget which files the model has seen, except those still in context.
+        """Mark all files as not seen by the model, except those still in context.
 
         Prepared files count only if they were recorded, because some may not have fitted.
         """

@@ -162,7 +162,7 @@ class Planner:
         self._slots: WeakValueDictionary[tuple[str | None, int], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
-        """By tenant and number of slots."""
+        """Slots by tenant and number."""
         self._accepted: dict[str, None] = {}
         """Tenants that the provider has answered, newest last."""
         self._late: set[asyncio.Task[Plan]] = set()

@@ -215,7 +215,7 @@ class _Reader(HTMLParser):
         self._links: list[str] = []
 
     def parse_comment(self, i: int, report: bool = True) -> int:
-        """Skip the comment; the library would search the rest of the page for each one."""
+        """Skip the comment, because the library would search the rest of the page for each one."""
         return self._behind("-->", i)
 
     def parse_html_declaration(self, i: int) -> int:
