@@ -123,7 +123,6 @@ class Branch:
         return list(self._changes).index(file)
 
     def put(self, memory: Memory) -> None:
-        """Write a memory, bypassing the branch's rules."""
         self._add([MemoryChange(file=memory.file, text=memory.text, expected="")])
 
     def remove(self, file: str, reason: str) -> None:

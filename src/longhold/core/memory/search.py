@@ -58,7 +58,6 @@ class Embedding:
         self._begins_word[[id for piece, id in pieces if piece.startswith(WORD_MARK)]] = True
 
     def tokens(self, texts: Iterable[str]) -> "list[Tokens]":
-        """Return the tokens of the words of each text."""
         import numpy as np
 
         words = (" ".join(words_of(text[:TEXT_CHARS])) for text in texts)

@@ -38,7 +38,6 @@ class Tokens(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def total_tokens(self) -> int:
-        """The context size after the answer."""
         return self.prompt_tokens + self.output_tokens
 
     @property

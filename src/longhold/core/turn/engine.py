@@ -222,7 +222,6 @@ class Engine:
         return bool(self.view.items) and isinstance(self.view.items[-1], Round)
 
     def has_news(self) -> bool:
-        """True if there is a new message since the last request."""
         last = self.view.items[-1] if self.view.items else None
         asked = self.view.asked.n if self.view.asked else 0
         return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked

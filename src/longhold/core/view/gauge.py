@@ -89,7 +89,6 @@ class Follower:
         return known
 
     def estimate(self, view: View) -> Gauge:
-        """Return a gauge that ignores reported sizes."""
         return Gauge(calibration=self._calibration(view.model))
 
     def doubt(self, view: View) -> None:

@@ -105,8 +105,6 @@ class NothingToCompact(RequestRejected):
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    """A compaction in progress."""
-
     request: CompactRequest
     manner: Manner
     bounds: Bounds
@@ -119,8 +117,6 @@ class _Attempt:
 
 
 class Compaction:
-    """The compactions of one session."""
-
     def __init__(
         self,
         *,

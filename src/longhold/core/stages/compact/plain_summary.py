@@ -28,7 +28,6 @@ class StepsTaken:
 
 
 def summarise(messages: Sequence[JsonObject]) -> str:
-    """Summarise a conversation mechanically: requests, files, edits, commands, last answer."""
     calls = calls_in(messages)
     requests = [words[:QUOTE_CHARS] for m in messages if (words := said_by(m, "user"))]
     answers = [words for m in messages if (words := said_by(m, "assistant"))]

@@ -123,7 +123,6 @@ class Index:
         return self._rows(f"text : {_quote(text)}")
 
     def weigh(self, count: int) -> float:
-        """Return the weight of a word that is in `count` passages."""
         total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
         return max(LEAST_WEIGHT, log((total - count + 0.5) / (count + 0.5)))
 

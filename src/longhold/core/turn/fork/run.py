@@ -227,7 +227,6 @@ class Fork:
         return self._make_reply("max_turns")
 
     async def _play(self) -> Played | None:
-        """Make one call and run its tools; None if aborted."""
         where = self._places()
         request = self.prefix.build_request(self.own.messages(), where)
         parent = self.forks.parent
