@@ -86,6 +86,7 @@ def test_another_project_runs_the_suites_on_it(installed, shipped):
         "--transcript": f"plain={installed}/chat.txt",
         "--stage": "tell-date",
         "--summariser": "sentences",
+        "--memory": "folder",
     }
     (installed / "theirs").mkdir()
     printed = run(
@@ -93,6 +94,7 @@ def test_another_project_runs_the_suites_on_it(installed, shipped):
         *("-P", "-m", "pytest", "-p", "no:xdist", "-p", "no:asyncio", "-p", "no:cacheprovider"),
         *("-p", "longhold.contracts", "--pyargs", "longhold.contracts"),
         *(word for option in options.items() for word in option),
+        LONGHOLD_EXAMPLE_FOLDER=str(installed / "folder"),
     )
     assert re.search(r"\d+ passed", printed)
     assert "skipped" not in printed

@@ -37,6 +37,7 @@ def pytest_generate_tests(metafunc):
     is_ours = getattr(metafunc.config, "has_database", False)
     postgres = [pytest.param("postgres", marks=pytest.mark.slow)] if is_ours else []
     run_for("reopened", options.store, "files", *postgres)
+    run_for("backends", options.memory, *(postgres or ["none"]))
     run_for("stage", options.stage, *STAGES)
     run_for("sample", options.transcript, "anthropic")
 
@@ -153,3 +154,23 @@ def summariser(request, project):
 
     yield summarise
     session.close()
+
+
+@pytest.fixture
+def backends(request, tenant, project, tmp_path):
+    """Open the memories of a project once more, as another machine would."""
+    name = request.param
+    if name == "none":
+        pytest.skip("Longhold's own memories without a plug-in are in PostgreSQL or local files")
+    opened = []
+
+    def open_again(directory=project):
+        if name != "postgres":
+            return make_plugins("memories", name, directory)[name]
+        url = request.getfixturevalue("postgres_url")
+        opened.append(open_store(url, StoreSettings(tenant=tenant)))
+        return opened[-1].shared(directory).memory
+
+    yield open_again
+    for one in opened:
+        one.close()

@@ -1,15 +1,15 @@
-"""A model that answers several conversations, each by its last message."""
+"""A model that answers several conversations at once, each by what it was told last."""
 
 import asyncio
 
 from longhold.core.log.entries import Said
 from longhold.core.log.stores import default_store
-from longhold.core.memory.paths import memory_place
+from longhold.core.memory.paths import find_memories
 from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.scripted import ScriptedModel
-from longhold.core.settings import home
+from longhold.core.settings import Settings, home
 from seen import of
 
 MODEL = "claude-opus-4-6"
@@ -74,8 +74,8 @@ async def told(agent, prompt="start now"):
 
 def project_memory(directory):
     """Open a project's memories in the store of the run."""
-    commits = default_store().shared(directory).memory
-    return MemoryStore(memory_place(commits, home(), directory), commits=commits)
+    commits, place = find_memories(default_store().shared(directory), home(), directory, Settings())
+    return MemoryStore(place, commits=commits)
 
 
 async def until(holds):

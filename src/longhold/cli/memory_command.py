@@ -32,7 +32,7 @@ from longhold.core.memory.paths import (
     INDEX,
     agents_home,
     check_memory_name,
-    memory_place,
+    find_memories,
     team_directory,
 )
 from longhold.core.memory.store import SHARED, MemoryStore
@@ -66,24 +66,19 @@ def _chosen_agent() -> tuple[str, Scope | None]:
 
 
 def _open_store(agent: str, scope: Scope | None, stack: ExitStack, *, creates: bool) -> MemoryStore:
-    here, limits = Path.cwd(), load_settings(Path.cwd()).memory
+    here, settings = Path.cwd(), load_settings(Path.cwd())
     if not agent:
-        commits = None if limits.directory else default_store().shared(here).memory
-        place = memory_place(commits, home(), here, limits.directory)
+        commits, place = find_memories(default_store().shared(here), home(), here, settings)
         if not creates and not place.exists():
             place = Path(stack.enter_context(TemporaryDirectory()))
-        return MemoryStore(place, limits, commits=commits)
-    above = _agents_home(here)
+        return MemoryStore(place, settings.memory, commits=commits)
+    above = agents_home(default_store().shared(here).memory, home())
     scopes = scopes_of(agent, here, above)
     if scope is None and len(scopes) > 1:
         raise click.UsageError(f"{agent} has memories in several scopes; choose --scope")
     if scope is not None and scope not in scopes:
         raise NoSuchMemory(f"agents named {agent!r} have no memories in the scope {scope}")
-    return open_store(agent, scope or scopes[0], here, above, limits)
-
-
-def _agents_home(here: Path) -> Path:
-    return agents_home(default_store().shared(here).memory, home())
+    return open_store(agent, scope or scopes[0], here, above, settings.memory)
 
 
 @click.group(epilog="Example: longhold memory log")
@@ -297,7 +292,7 @@ def _cite_evidence(stone: Tombstone) -> str:
 
 def _list_waiting_elsewhere() -> Iterator[str]:
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
-    above = _agents_home(here)
+    above = agents_home(default_store().shared(here).memory, home())
     for name, scope in agents_with_memories(here, above):
         with open_store(name, scope, here, above, limits) as store:
             if count := len(Inbox(store).waiting()):

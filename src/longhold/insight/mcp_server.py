@@ -30,7 +30,7 @@ from longhold.core.log.entries import AnyEntry
 from longhold.core.log.stores import default_store
 from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory_tool import MemoryInput, memory_tool
-from longhold.core.memory.paths import memory_place
+from longhold.core.memory.paths import find_memories
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
 from longhold.core.messages import Image, JsonObject, ResultContent, Text
@@ -228,12 +228,11 @@ class SessionServer:
         """Use the memories of the named session's project, or of the current directory."""
         named = self._name != "newest"
         directory = (await asyncio.to_thread(self._session)).directory if named else Path.cwd()
-        limits = load_settings(directory).memory
-        commits = None if limits.directory else default_store().shared(directory).memory
-        place = memory_place(commits, home(), directory, limits.directory)
+        settings, shared = load_settings(directory), default_store().shared(directory)
+        commits, place = find_memories(shared, home(), directory, settings)
         if commits is None and not place.is_dir() and not self._can_write:
             return Outcome(content="The project has no memories yet.")
-        with MemoryStore(place, limits, commits=commits) as store:
+        with MemoryStore(place, settings.memory, commits=commits) as store:
             store.adopt()
             asked = {name: getattr(given, name) for name in given.__struct_fields__}
             origin = Provenance(session=self._name, message=0, repository=directory)

@@ -16,18 +16,20 @@ from longhold.core.settings.private_files import write_private
 _SAID = b'{"entry":"said"'
 
 
-class SharedCommits(Protocol):
+class MemoryBackend(Protocol):
     """The commits of a project's memories, numbered from 1 across machines."""
-
-    @property
-    def place(self) -> Path:
-        """The directory of the checked-out memories on this machine."""
 
     def after(self, number: int) -> list[tuple[int, bytes]]:
         """Return the commits after a number, in order. Raises immediately if the store is down."""
 
     def add(self, number: int, commit: bytes) -> bool:
-        """Add a commit under a number. Return False if the number is taken."""
+        """Add a commit under a number. Return False if another commit has the number."""
+
+
+class SharedCommits(MemoryBackend, Protocol):
+    @property
+    def place(self) -> Path:
+        """The directory of the checked-out memories on this machine."""
 
 
 class SharedRecords(Protocol):

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from longhold.core.log.entries import Dreamt, Failed
 from longhold.core.log.log import AGENTS
 from longhold.core.log.reading import load
-from longhold.core.log.shared import SharedCommits, SharedRecords
+from longhold.core.log.shared import MemoryBackend, SharedRecords
 from longhold.core.memory.backlog import is_users, line_of
 from longhold.core.memory.budget import DREAM, MemoryBudget
 from longhold.core.memory.dream import Dreamer, DreamReport, dream, dream_with
@@ -141,7 +141,7 @@ def note(directory: Path, name: str, at: float) -> None:
 class DreamJobs:
     engine: Engine
     place: Path
-    commits: SharedCommits | None
+    commits: MemoryBackend | None
     open: Callable[[], MemoryStore]
     repository: Path
     ask: AskFork | None
@@ -178,12 +178,12 @@ class DreamJobs:
     def _is_due_everywhere(self, after_hours: float) -> bool:
         if self.commits is None:
             return True
-        began = float(self.engine.log.shared.read(DREAM + self.commits.place.name) or 0)
+        began = float(self.engine.log.shared.read(DREAM + self.place.name) or 0)
         return not 0 <= self.clock() - began < after_hours * 3_600
 
     def _begin_everywhere(self, at: float) -> None:
         if self.commits is not None:
-            self.engine.log.shared.keep(DREAM + self.commits.place.name, str(at).encode())
+            self.engine.log.shared.keep(DREAM + self.place.name, str(at).encode())
 
     def _report_killed(self) -> None:
         if dead := self._lock().release_dead():

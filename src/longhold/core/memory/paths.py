@@ -8,8 +8,10 @@ import re
 import unicodedata
 from pathlib import Path
 
-from longhold.core.log.shared import SharedCommits
+from longhold.core.log.shared import MemoryBackend, SharedCommits, SharedRecords
 from longhold.core.memory.memory import MemoryRefused
+from longhold.core.settings import Settings
+from longhold.core.settings.installation import make_plugins
 from longhold.core.settings.project import project_root, slug
 
 INDEX = "MEMORY.md"
@@ -39,10 +41,15 @@ def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
     return path
 
 
-def memory_place(
-    commits: SharedCommits | None, home: Path, directory: Path, chosen: str = ""
-) -> Path:
-    return commits.place if commits else memory_directory(home, directory, chosen)
+def find_memories(
+    shared: SharedRecords, home: Path, directory: Path, settings: Settings
+) -> tuple[MemoryBackend | None, Path]:
+    """Return the shared commits of a project's memories, if any, and their place here."""
+    chosen, project = settings.memory.directory, project_root(directory)
+    for name, backend in make_plugins("memories", settings.plugins.use, project).items():
+        return backend, home / "memories" / name / slug(project)
+    commits = None if chosen else shared.memory
+    return commits, commits.place if commits else memory_directory(home, directory, chosen)
 
 
 def agents_home(commits: SharedCommits | None, home: Path) -> Path:

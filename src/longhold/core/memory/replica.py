@@ -4,13 +4,13 @@ A node pulls new commits before it adds a commit under the next number. If anoth
 the node pulls and tries again.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 from msgspec import Struct
 
-from longhold.core.log.shared import SharedCommits
+from longhold.core.log.shared import MemoryBackend
 from longhold.core.memory.commits import (
     CommitAuthor,
     CommitHistory,
@@ -40,8 +40,19 @@ class _NumberTaken(Exception):
     pass
 
 
+@contextmanager
+def _explain_failure() -> Iterator[None]:
+    """Turn the errors of a plug-in into `StoreError`: memory then works with its copy."""
+    try:
+        yield
+    except (StoreError, _NumberTaken):
+        raise
+    except Exception as error:
+        raise StoreError(f"shared memories: {type(error).__name__}: {error}") from error
+
+
 class Replica:
-    def __init__(self, database: Database, commits: SharedCommits | None) -> None:
+    def __init__(self, database: Database, commits: MemoryBackend | None) -> None:
         """`commits` are the shared commits; None for a single node."""
         self._database = database
         self._history = CommitHistory(database)
@@ -51,14 +62,16 @@ class Replica:
         """Apply the commits of other nodes; return whether there were any."""
         if self._commits is None:
             return False
-        new = self._commits.after(self._history.head)
+        with _explain_failure():
+            found = self._commits.after(self._history.head)
+            new = [(n, msgspec.json.decode(data, type=SharedCommit)) for n, data in found]
         if not new:
             return False
         with self._database.writing():
             known = self._history.head
-            for number, data in new:
+            for number, commit in new:
                 if number > known:
-                    self._apply(number, msgspec.json.decode(data, type=SharedCommit))
+                    self._apply(number, commit)
         return True
 
     def record_commit(self, record: Callable[[], int]) -> int:
@@ -85,8 +98,9 @@ class Replica:
         shared = SharedCommit(
             at=made.at, by=made.by, why=made.why, undoes=made.undoes, changes=changes
         )
-        if not self._commits.add(id, msgspec.json.encode(shared)):
-            raise _NumberTaken
+        with _explain_failure():
+            if not self._commits.add(id, msgspec.json.encode(shared)):
+                raise _NumberTaken
 
     def _apply(self, number: int, commit: SharedCommit) -> None:
         writer = CommitWriter(self._database, commit.at)

@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Template
 
 from longhold.core.log.entries import AnyEntry, Failed, Remembered, Said
-from longhold.core.log.shared import SharedCommits
+from longhold.core.log.shared import MemoryBackend
 from longhold.core.log.spending import OwnSpending
 from longhold.core.memory.backlog import (
     WORDS_CHARS,
@@ -44,7 +44,7 @@ from longhold.core.memory.memory_tool import (
     permit_memories,
     usable_tools,
 )
-from longhold.core.memory.paths import TEAM, memory_place, team_directory
+from longhold.core.memory.paths import TEAM, find_memories, team_directory
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.recall import (
     ANSWER_TOKENS,
@@ -95,7 +95,7 @@ class LazyStore:
         place: Path,
         team: Path,
         limits: MemorySettings,
-        commits: SharedCommits | None = None,
+        commits: MemoryBackend | None = None,
         claim: Callable[[MemoryStore], None] = lambda _store: None,
     ) -> None:
         """`claim` stores the agent's own file edits before the user's edits are adopted."""
@@ -177,8 +177,8 @@ class MemoryJobs:
 
     def __post_init__(self) -> None:
         limits, team = self.engine.settings.memory, team_directory(self.root)
-        commits = None if limits.directory else self.engine.log.shared.memory
-        place = memory_place(commits, self.home, self.root, limits.directory)
+        shared, settings = self.engine.log.shared, self.engine.settings
+        commits, place = find_memories(shared, self.home, self.root, settings)
         at = MemoryPlace(store=place, root=self.root)
         self._cursor, self._viewed = ExtractionCursor(at), ViewedMemories(at)
         self.store = LazyStore(place, team, limits, commits, self._claim)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from longhold.core.log.shared import SharedCommits
+from longhold.core.log.shared import MemoryBackend
 from longhold.core.memory.checkout import Checkout, CheckoutStep, no_step
 from longhold.core.memory.commits import (
     Commit,
@@ -78,7 +78,7 @@ class MemoryStore:
         limits: MemorySettings | None = None,
         *,
         history: Path | None = None,
-        commits: SharedCommits | None = None,
+        commits: MemoryBackend | None = None,
         wait_seconds: float = BUSY_SECONDS,
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,

@@ -362,8 +362,7 @@ def _compact_by(way: Way) -> Callable[[Situation], Plan | str]:
             return why
         if way == "fork" and history.has_overflowed:
             return "the conversation is too long for a fork"
-        writer = "plug-in" if way == "plugin" else "model"
-        return Compact(way, f"a {writer} writes the summary")
+        return Compact(way, f"a {'plug-in' if way == 'plugin' else 'model'} writes the summary")
 
     return judge
 

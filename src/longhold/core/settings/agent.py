@@ -281,8 +281,7 @@ class ShellSettings:
 class PluginsSettings:
     use: str = personal(
         "",
-        "names of installed plug-ins that sessions use, separated by spaces: stages and"
-        " summarisers. Neither a project nor a log can name them",
+        "names of installed stages, summarisers and memories to use, separated by spaces",
         form=r"[\w. -]*",
     )
 

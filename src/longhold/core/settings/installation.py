@@ -39,7 +39,7 @@ EXTRAS = {
 
 
 LOG = logging.getLogger(NAME)
-ChosenKind = Literal["stages", "summarisers"]
+ChosenKind = Literal["stages", "summarisers", "memories"]
 """Kinds of plug-ins of which a session uses only those that `plugins.use` names."""
 PluginKind = Literal["models", "stores", "tools", "transcripts"] | ChosenKind
 
@@ -47,10 +47,7 @@ PluginKind = Literal["models", "stores", "tools", "transcripts"] | ChosenKind
 def load_plugins(
     kind: PluginKind, name: str = "", tell: Callable[[str], None] = LOG.warning
 ) -> dict[str, Any]:
-    """Load the plug-ins registered as `longhold.KIND` by installed packages, or only one name.
-
-    If a named one cannot be loaded, that is a `ConfigError`. Of all, broken ones are left out.
-    """
+    """Load all plug-ins registered as `longhold.KIND` except broken ones, or one by its name."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     found: dict[str, Any] = {}

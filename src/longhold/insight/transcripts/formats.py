@@ -8,14 +8,14 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, cast
 
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.reading import LOG_STARTS, open_to_read
-from longhold.core.settings.installation import LOG, load_plugins
+from longhold.core.settings.installation import load_plugins
 from longhold.core.view import View
 from longhold.errors import TranscriptError
 from longhold.session.importing.json_records import decode_record, number_lines
@@ -188,12 +188,10 @@ def _recognise(path: Path, first: bytes) -> Format:
     for name in FORMATS:
         if (format := load_format(name)).sniff(first):
             return format
-    for name, plugin in load_plugins("transcripts").items():
-        try:
+    for plugin in load_plugins("transcripts").values():
+        with suppress(Exception):  # another plug-in may know the file
             if plugin.sniff(first):
                 return cast(Format, plugin)
-        except Exception as error:  # noqa: BLE001 - another plug-in may know the file
-            LOG.warning("the plug-in %r cannot read the beginning of a file: %r", name, error)
     if b"\0" in first:  # checked last, because a crash can leave zeroes in a transcript too
         raise TranscriptError(path, "is a binary file, not a transcript")
     if first.startswith(LOG_STARTS):

@@ -277,9 +277,8 @@ class Compaction:
         assert segment is not None
         material = await asyncio.to_thread(make_gatherer(engine, segment, self._facts))
         await asyncio.to_thread(check_helps, engine, material, attempt.manner, attempt.bounds)
-        has_writer = self._ask is not None or self._summariser is not None
-        may_ask = has_writer and engine.settings.compact.model and request.by_model
-        if request.trigger == "manual" and may_ask:
+        facts = self.facts(engine, attempt)
+        if request.trigger == "manual" and (facts.model or facts.plugin):
             check_shorter(engine, material)
         attempt.material = material
 

@@ -248,8 +248,8 @@ class SummaryWriter:
             model=request.model,
             max_output_tokens=request.max_tokens,
         )
-        asked = ForkRequest(say=request.instructions, source=SOURCE, prefix=prefix)
-        return await self._summary(asked)
+        say = request.instructions
+        return await self._summary(ForkRequest(say=say, source=SOURCE, prefix=prefix))
 
     def _output_tokens(self) -> int:
         room = max(1, int(OUTPUT_SHARE * self.engine.fullness().window.limit_tokens))
