@@ -145,7 +145,7 @@ def test_a_clearing_reads_what_was_cleared_before_it(gateway, upstream, marked_b
     assert len(read) >= 3
     assert max(map(len, sent)) == 4
     if marked_blocks == 3:
-        assert len(set(read)) == 1
+        assert max(read) - min(read) < 20, "the system prompt, and a short message behind it"
     else:
         assert read[0] < read[1] < read[2]
 
@@ -162,6 +162,28 @@ def test_a_clearing_reads_all_that_it_leaves_unchanged(gateway, upstream):
         pairs = zip(sent[i], sent[i - 1], strict=False)
         unchanged = next(at for at, (new, old) in enumerate(pairs) if new != old)
         assert marks_in(raw[i][unchanged - 1]), "the provider looks back only a few blocks"
+
+
+class Rewriter(Agent):
+    """A client that changes each answer before it sends it back."""
+
+    def call(self, **more):
+        answer = super().call(**more)
+        for block in answer.content:
+            if block.type == "tool_use":
+                block.input = block.input | {"limit": 500}
+        return answer
+
+
+def test_for_a_client_that_changes_answers_a_live_cache_is_not_taken_for_an_empty_one(
+    gateway, upstream
+):
+    agent = Rewriter(gateway(SMALL).url)
+    upstream.simulation.brain.files = 50
+    agent.ask("Read many files.")
+    cleared = entries(Cleared)
+    assert cleared
+    assert all(one.cost_usd > 0 for one in cleared), [one.why for one in cleared]
 
 
 def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):

@@ -20,7 +20,7 @@ from longhold.core.log.handover import GATEWAY, open_when_free
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject
-from longhold.core.settings import Settings, load_settings
+from longhold.core.settings import ClearSettings, Settings, load_settings
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.undo import undo
 from longhold.core.view.window import COST
@@ -35,9 +35,10 @@ AGENT_HEADERS = ("x-claude-code-agent-id", "x-agent-id")
 CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
 HASH_BYTES = 6
 LONGEST_NAME = 40
-WARM_SHARE = 0.6
-"""Replaces `clear.warm_share`. Clearing rewrites the text after it, which is most of a small
-window, so clearing less often costs less there."""
+WARM_SHARE = 0.4
+"""Replaces `clear.warm_share`. A small session may end before a clearing has paid for itself."""
+KEEP_RESULTS = 2
+"""Replaces the default of `clear.keep_results`. Less is rewritten, so a clearing costs less."""
 HANDOVER_SECONDS = 1.0
 """How long to wait for another process, which releases a log between calls."""
 
@@ -132,7 +133,13 @@ def _adapt_settings(settings: Settings) -> Settings:
     window, stake_share = settings.window, settings.gateway.stake_share
     if window.auto_line == COST:
         window = replace(window, auto_line="")
-    clear = replace(settings.clear, stake_share=stake_share, warm_share=WARM_SHARE)
+    keep = settings.clear.keep_results
+    clear = replace(
+        settings.clear,
+        stake_share=stake_share,
+        warm_share=WARM_SHARE,
+        keep_results=KEEP_RESULTS if keep == ClearSettings().keep_results else keep,
+    )
     return replace(settings, window=window, clear=clear)
 
 

@@ -32,12 +32,13 @@ from longhold.insight.session_files import SessionFile
 
 
 @dataclass(slots=True)
-class _Calls:
+class SentCalls:
     """The content that the calls of a recording had to read."""
 
     at: list[float] = field(default_factory=list)
     frame: int = 0
-    new: int = 0
+    new: list[int] = field(default_factory=list)
+    """For each call the tokens that it was the first to read, without the frame."""
     output: int = 0
     arrived: dict[str, tuple[int, int]] = field(default_factory=dict)
     """For each result, the call that first read it, and its tokens."""
@@ -49,7 +50,7 @@ def least_cost(recording: RecordedSession, model: str, lifetime: str) -> dict[st
     """Return dollars by cause, as `ReplayResult.paid`; empty for a model without a price."""
     if (listed := prices(model)) is None:
         return {}
-    price, calls = listed.select_tier(0), _list_calls(recording, model)
+    price, calls = listed.select_tier(0), list_calls(recording, model)
     write = price.write_1h if lifetime == "1h" else price.write_5m
     lives = lifetime_seconds(model, lifetime)
     expired = [b - a > lives for a, b in zip(calls.at, calls.at[1:], strict=False)]
@@ -57,7 +58,7 @@ def least_cost(recording: RecordedSession, model: str, lifetime: str) -> dict[st
     paid = {
         "frame": calls.frame * price.read * expired.count(False),
         "results": 0.0,
-        "new": calls.frame * first + calls.new * price.input,
+        "new": calls.frame * first + sum(calls.new) * price.input,
         "expired": calls.frame * write * sum(expired),
         "output": calls.output * price.output,
     }
@@ -83,15 +84,15 @@ def _again(price: Prices, write: float, expired: list[bool]) -> float:
     return min(kept, price.input) if expired else 0.0
 
 
-def _list_calls(recording: RecordedSession, model: str) -> _Calls:
+def list_calls(recording: RecordedSession, model: str) -> SentCalls:
     meter = PieceMeter(recording.counter, capabilities(model).tokenizer_scale * recording.density)
-    found, needs, responses = _Calls(), Needs(), set[str]()
+    found, needs, responses = SentCalls(), Needs(), set[str]()
     waiting, is_sendable = dict[int, int](), bool(recording.missing_tokens)
     for entry in recording.entries:
         if _is_call(entry) and is_sendable and entry.response_id not in responses:
             responses.add(entry.response_id)
             found.at.append(entry.at)
-            found.new += sum(waiting.values())
+            found.new.append(sum(waiting.values()))
             found.output += entry.usage.output_tokens if entry.usage else 0
             waiting = {}
         if (need := needs.follow(entry)) is not None:

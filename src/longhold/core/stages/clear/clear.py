@@ -198,10 +198,12 @@ def _adds_first_image(engine: Engine) -> bool:
     return capabilities(engine.model).family in ("anthropic", "simulator")
 
 
-def _count_cached(view: View, cache: ReadableCache, scale: float) -> int:
-    if not cache.live_end:
+def _count_cached(view: View, cache: ReadableCache, scale: float, sent_at: int) -> int:
+    # A program that changes the last answer takes the report back; what was sent before is cached.
+    end = cache.live_end or (0 if view.reported else sent_at)
+    if not end:
         return view.reported.usage.prompt_tokens if view.reported else 0
-    gone = (weight(item.measure) for item in view.items if item.order >= cache.live_end)
+    gone = (weight(item.measure) for item in view.items if item.order >= end)
     return max(0, round((weight(view.total) - sum(gone)) * scale))
 
 
@@ -298,7 +300,7 @@ class Clearing(Part):
             full=full,
             scale=scale,
             frame_weight=weight(frame.measure),
-            cached_tokens=_count_cached(view, known, scale),
+            cached_tokens=_count_cached(view, known, scale, stats.began_at),
             cold=known.cold,
             is_readable_from=engine.monitor.clock() - lifetime_seconds(model, frame.lifetime),
             costs=expect_costs(engine, candidates, stats, scale),
