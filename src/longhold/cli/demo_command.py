@@ -22,6 +22,7 @@ import click
 
 from longhold.agent.agent import Agent
 from longhold.agent.terminal.spacing import StageLines
+from longhold.agent.tools.git import run_git
 from longhold.cli import options
 from longhold.cli.agent_options import offline_model, running_agent
 from longhold.cli.output import report, rewrite_line, say
@@ -104,7 +105,7 @@ def _write_project(place: Path) -> Path:
     for path, content in files.items():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(content, encoding="utf-8")
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    run_git(project, "init", "-q")  # ignores GIT_DIR, which hooks of git have
     return project
 
 

@@ -53,7 +53,9 @@ QUIET_SECONDS = 1.0
 
 
 class LimitedHeads(HttpToolsProtocol):
-    """Closes connections with too long or too slow headers, or too many, and drops trailers.
+    """Closes connections whose headers are too long or too slow, and drops trailers.
+
+    If too many connections have no complete request, the oldest is closed.
 
     The time limit runs from `connection_made` or `on_message_begin` to `on_headers_complete`. The
     size limit also covers chunk extensions and trailers, because the parser collects them in
@@ -225,7 +227,7 @@ class DrainingServer(uvicorn.Server):
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 SALT = "LONGHOLD_SALT"
-"""Names clients by their credentials. Gateways that share a database need the same one."""
+"""Names clients by their credentials. Gateways that share a database need the same salt."""
 LOOK_SECONDS = 0.05
 """How often to check for sessions that are idle or that another process wants."""
 OWN_PATHS = "/longhold/"

@@ -126,7 +126,7 @@ def _read_hooks(
     place = top / Path(named[-1][1]).expanduser() if named else common / "hooks"
     found = list(islice(place.rglob("*"), MAX_GIT_FILES))
     if len(found) == MAX_GIT_FILES:
-        raise StoreError(f"{place} has too many files to review")
+        raise StoreError(f"{place} has too many files to review; remove those that are not hooks")
     files = (path for path in found if path.is_file() and path.suffix != ".sample")
     commands = [shlex.quote(str(path)) for path in files]
     value: JsonObject = {"hooks": [{"command": command} for command in sorted(commands)]}

@@ -42,7 +42,7 @@ SOURCE = "memory"
 TRIES = 2
 """A second try resolves a conflict with another process."""
 ENOUGH = ("completed", "max_turns")
-"""Reasons for the end of a fork after which its memories are complete."""
+"""A fork that ends for one of these reasons has complete memories."""
 ON_CONVERSATION = (
     "beside the conversation above. Look through its last {count} messages, and through nothing"
     " earlier, for what will be worth knowing in a later session."

@@ -380,7 +380,7 @@ class MemoryStore:
 
 
 def erase_memories(root: Path, names: Sequence[str], limits: MemorySettings) -> None:
-    """Erase memories permanently. The history of this place's other memories starts again."""
+    """Erase memories permanently. Also deletes the history of all others in `root`."""
     with MemoryStore(root, limits) as store:
         store.adopt()
         known = [name for name in names if name in store.versions()]

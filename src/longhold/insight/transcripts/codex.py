@@ -1,7 +1,7 @@
 """Reads and writes rollouts of the Codex CLI.
 
-Events repeat the response items, except usage, rollbacks (`Snipped`) and titles. Usage can come
-before, between or after the items of an answer, so a round is delayed until the next begins. A
+Only usage, rollbacks (`Snipped`) and titles are read from events; other events repeat the response
+items. Usage can come before, between or after the items of an answer, so a round is delayed until the next begins. A
 compaction's summary is its replacement messages up to the first of the model. If unrecorded, the
 reader uses the newest user messages, as the client does. Written files lack tools and usage.
 """

@@ -323,7 +323,7 @@ def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "")
         "digest": "from the log, without a model",
         "notes": "from the notes, without a call",
     }
-    way = how.get(draft.by, f"by a model ({draft.way})")
+    way = how.get("person" if draft.is_edited else draft.way, f"by a model ({draft.way})")
     way = f"{way} ({why_not})" if why_not and not draft.is_edited else way
     return (
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
