@@ -204,8 +204,8 @@ class Gauge(Struct, frozen=True, kw_only=True):
         """Weigh the view, corrected by the error of its weight at the last report.
 
         The correction shrinks as content leaves the view, because it belongs to that content.
-        Unchanged, it would distort the size of a short summary. For an imported log it stays, because it also covers
-        the unmeasured frame.
+        Unchanged, it would distort the size of a short summary. For an imported log it stays,
+        because it also covers the unmeasured frame.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))
