@@ -173,29 +173,6 @@ def test_a_part_can_be_compacted_by_itself(session):
     assert "Fix the login bug" not in said
 
 
-def test_the_summary_can_be_changed_before_it_is_used(session, monkeypatch, tmp_path):
-    words = tmp_path / "words.md"
-    words.write_text("In my own words.")
-    monkeypatch.setenv("EDITOR", f"cp {words}")
-    done = told("compact", "s1", "--edit")
-    entry = history()[done["entry"] - 1]
-    assert (text_of(entry.summary), entry.by) == ("In my own words.", "person")
-
-
-def test_a_summary_left_as_it_is_stays_the_digests(session, monkeypatch):
-    monkeypatch.setenv("EDITOR", "true")
-    done = told("compact", "s1", "--edit")
-    assert history()[done["entry"] - 1].by == "digest"
-
-
-def test_an_emptied_summary_is_a_no(session, monkeypatch):
-    monkeypatch.setenv("EDITOR", "truncate -s 0")
-    before = history()
-    done = run("compact", "s1", "--edit")
-    assert (done.exit_code, "nothing was done" in str(done.exception)) == (1, True)
-    assert history() == before
-
-
 def test_a_file_is_never_touched_and_never_overwritten(transcript, tmp_path):
     before, out = hashlib.sha256(transcript.read_bytes()).hexdigest(), tmp_path / "out.jsonl"
     done = told("compact", transcript, "--out", out)

@@ -32,6 +32,7 @@ COMMANDS = {
     "Change what the model sees": {
         "compact": "Summarise a session (`--preview` to look first).",
         "undo": "Undo a change to what the model sees, or re-apply it.",
+        "exam": "Show how much of a session a compaction keeps.",
         "pin": "Keep messages word for word through every compaction.",
     },
     "Manage the agent you use": {
@@ -74,7 +75,7 @@ NEEDS = {
 
 READING = (
     *("report", "cost", "context", "cache", "explain", "history", "inspect", "replay"),
-    "statusline",
+    *("exam", "statusline"),
 )
 """Commands that also work on Windows: they read sessions and start no other program."""
 

@@ -35,14 +35,13 @@ from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest, 
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.engine import Engine
-from longhold.errors import RequestRejected, StoreError
+from longhold.errors import StoreError
 from longhold.insight.resume import client_session
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, load_format
 from longhold.session.preview import Preview, Seam, natural_seams, preview
 from longhold.session.scratch_session import (
     carry_over,
     draft_compaction,
-    edit_draft,
     open_scratch,
     take,
 )
@@ -62,7 +61,6 @@ class CompactArguments:
     end: int | None
     model: str
     base_url: str
-    edits: bool
     out: Path | None
     client: str | None
     as_json: bool
@@ -123,7 +121,6 @@ class CompactArguments:
 )
 @click.option("--model", default="", help="Let this model write the summary; costs a call.")
 @options.base_url
-@click.option("--edit", "edits", is_flag=True, help="Edit the summary in $EDITOR first.")
 @click.option("--out", type=click.Path(path_type=Path), help="New file to write the result to.")
 @click.option(
     "--for",
@@ -226,9 +223,6 @@ async def _draft_and_apply(
     if arguments.is_preview:
         spent = sum_usage(paper.view.history[draft.since :])
         return CompactDone(arguments=arguments, shown=shown, seams=seams, spent=spent)
-    if arguments.edits:
-        draft = edit_draft(draft, edited_text(draft.composed.text))
-        shown = preview(paper, draft)
     where = session or paper
     if session is not None:
         draft = carry_over(paper, session, draft)
@@ -293,13 +287,6 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
         return CompactionHooks(restore=restoring)
     events = _events(arguments, engine)
     return CompactionHooks(restore=restoring, before=events.before, greet=events.greet)
-
-
-def edited_text(text: str) -> str:
-    changed = click.edit(text, require_save=False, extension=".md")
-    if changed is None or not changed.strip():
-        raise RequestRejected("the summary was empty, so nothing was done")
-    return changed.rstrip("\n")
 
 
 def _write_file(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:

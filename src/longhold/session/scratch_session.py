@@ -16,11 +16,8 @@ from longhold.core.log.entries import AnyEntry, Compacted, Forked
 from longhold.core.log.shared import SharedRecords
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import (
-    Composed,
     Manner,
-    check_survival,
     compose,
-    recent_names,
 )
 from longhold.core.stages.compact.draft import CompactionDraft, record_draft
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
@@ -52,19 +49,6 @@ def open_scratch(
             yield session
         finally:
             session.close()
-
-
-def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
-    """Replace a summary with a person's text and check which names survive in it."""
-    if text == draft.composed.text:
-        return draft
-    material = draft.material
-    wanted = recent_names(material.segment.items, material.ledger.open_texts())
-    composed = Composed(
-        text=text,
-        survival=check_survival(text, wanted, budget_tokens=0),  # adds nothing to the text
-    )
-    return replace(draft, composed=composed, is_edited=True)
 
 
 async def draft_compaction(

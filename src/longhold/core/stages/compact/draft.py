@@ -96,7 +96,6 @@ class CompactionDraft:
     restored: SpokenContent = ()
     since: int = 0
     focus: str = ""
-    is_edited: bool = False
     decision: SpaceDecision | None = None
 
     @property
@@ -104,10 +103,8 @@ class CompactionDraft:
         return (Text(text=self.composed.text),)
 
     @property
-    def by(self) -> Literal["model", "notes", "digest", "person"]:
+    def by(self) -> Literal["model", "notes", "digest"]:
         """The author. Notes without any text by a model count as a digest."""
-        if self.is_edited:
-            return "person"
         if self.written is None:
             return "digest"
         return "notes" if self.way == "notes" else "model"
@@ -319,12 +316,11 @@ def sum_usage(entries: Sequence[AnyEntry]) -> Usage | None:
 def describe(draft: CompactionDraft, before: int, after: int, why_not: str = "") -> str:
     """Describe a compaction in a line, with the reason if no model wrote the summary."""
     how = {
-        "person": "by hand",
         "digest": "from the log, without a model",
         "notes": "from the notes, without a call",
     }
-    way = how.get("person" if draft.is_edited else draft.way, f"by a model ({draft.way})")
-    way = f"{way} ({why_not})" if why_not and not draft.is_edited else way
+    way = how.get(draft.way, f"by a model ({draft.way})")
+    way = f"{way} ({why_not})" if why_not else way
     return (
         f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
         f"about {after:,}; {draft.composed.survival.share:.0%} of the names in use survive"
