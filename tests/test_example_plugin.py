@@ -87,6 +87,7 @@ def test_another_project_runs_the_suites_on_it(installed, shipped):
         "--stage": "tell-date",
         "--summariser": "sentences",
         "--memory": "folder",
+        "--policy": "long-only",
     }
     (installed / "theirs").mkdir()
     printed = run(

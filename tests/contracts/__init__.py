@@ -8,7 +8,7 @@ check Longhold's own parts.
 
 from typing import Any
 
-KINDS = ("model", "store", "tool", "transcript", "stage", "summariser", "memory")
+KINDS = ("model", "store", "tool", "transcript", "stage", "summariser", "memory", "policy")
 """One option and one suite each."""
 
 

@@ -5,6 +5,7 @@ import inspect
 import json
 import secrets
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from longhold.core.log.store import FileStore
 from longhold.core.log.stores import open_store
 from longhold.core.models.registry import open_model
 from longhold.core.models.scripted import ScriptedModel
-from longhold.core.settings import StoreSettings
+from longhold.core.settings import GatewaySettings, StoreSettings
 from longhold.core.settings.installation import load_plugins, make_plugins
 
 SCRIPT = "text: One.\n---\nthink: Hm.\ntext: Two.\n---\ntool: Read {}\n---\ntext: Four."
@@ -174,3 +175,13 @@ def backends(request, tenant, project, tmp_path):
     yield open_again
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def policy(request):
+    name = request.config.option.policy
+    if name:
+        return make_plugins("policies", name)[name]
+    from longhold.gateway.policy import judge_own
+
+    return partial(judge_own, GatewaySettings())

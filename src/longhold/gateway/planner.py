@@ -176,7 +176,7 @@ class Planner:
         if len(credentials_in(headers)) > 1:
             self._refuse("a budget is set for each credential; send exactly one credential")
         try:
-            self._budgets.check(self._tenant(headers))
+            self._budgets.check(self.name_tenant(headers))
         except OverBudget as error:
             self._refuse(str(error))
 
@@ -188,27 +188,30 @@ class Planner:
         if not self._budgets.is_set or endpoint.is_count:
             yield
             return
-        asked = _read_asked(body)
+        asked = read_asked(body)
         if asked.background:
             self._refuse("a budget is set, and the usage of background requests is unknown")
         if not prices(asked.model):
             name = cut(asked.model, 80)
             self._refuse(f"a budget is set, and the model {name!r} has no known price")
-        async with self._budgets.reserve(self._tenant(headers), asked.expected_usd(body)):
+        async with self._budgets.reserve(self.name_tenant(headers), asked.expected_usd(body)):
             yield
 
     def _refuse(self, reason: str) -> NoReturn:
         self._counts.count_refusal()
         raise OverBudget(reason)
 
-    def pass_through(self, body: bytes, headers: Headers) -> Plan:
-        return Plan(body=body, tenant=self._tenant(headers))
+    def pass_through(self, body: bytes, headers: Headers, reason: str = "") -> Plan:
+        return Plan(body=body, reason=reason, tenant=self.name_tenant(headers))
+
+    def count_failure(self, kind: str) -> None:
+        self._counts.count_failure(kind)
 
     async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Headers) -> Plan:
         """Plan a request in a thread, up to a deadline. The caller must pass the plan to `end`."""
         began = time.perf_counter()
         deadline = time.monotonic() + self._plan_seconds
-        tenant = self._tenant(headers)
+        tenant = self.name_tenant(headers)
         planning = asyncio.create_task(self._plan_in_thread(endpoint, body, headers, deadline))
         done, _ = await asyncio.wait({planning}, timeout=self._plan_seconds)
         if done:
@@ -224,7 +227,7 @@ class Planner:
     async def _plan_in_thread(
         self, endpoint: ApiEndpoint, body: bytes, headers: Headers, deadline: float
     ) -> Plan:
-        tenant, is_large = self._tenant(headers), len(body) > LARGE_BYTES
+        tenant, is_large = self.name_tenant(headers), len(body) > LARGE_BYTES
         is_known = not self._apart or tenant in self._accepted
         count = TENANT_LARGE_THREADS if is_large else TENANT_THREADS
         slots = self._slots_of(tenant if is_known else None, count)
@@ -261,7 +264,7 @@ class Planner:
     def _make_plan(
         self, endpoint: ApiEndpoint, body: bytes, headers: Headers, deadline: float
     ) -> Plan:
-        conversation, tenant = None, self._tenant(headers)
+        conversation, tenant = None, self.name_tenant(headers)
         if time.monotonic() > deadline:
             return Plan(body=body, reason=LATE, tenant=tenant)
         try:
@@ -295,7 +298,7 @@ class Planner:
             tenant=tenant,
         )
 
-    def _tenant(self, headers: Headers) -> str:
+    def name_tenant(self, headers: Headers) -> str:
         return tenant_of(headers, self._salt) if self._apart else ""
 
     def fall_back(self, plan: Plan, given: bytes, status: int) -> Plan:
@@ -318,7 +321,7 @@ class Planner:
 
     def _pay(self, plan: Plan, answer: PassingAnswer, usage: Usage | None) -> None:
         answer.finish()
-        model = plan.call.model if plan.call is not None else _read_asked(plan.body).model
+        model = plan.call.model if plan.call is not None else read_asked(plan.body).model
         if model and (usage is not None or self._budgets.is_set):
             self._budgets.pay(plan.tenant, model, usage or answer.usage_so_far(plan.body))
 
@@ -373,7 +376,7 @@ class Planner:
 
     def stats(self, headers: Headers | None = None) -> JsonObject:
         """Return the figures of the tenant with these headers, or without headers of all."""
-        tenant = self._tenant(headers) if headers is not None else None
+        tenant = self.name_tenant(headers) if headers is not None else None
         bills = {
             id: bill
             for id, bill in self._bills().items()
@@ -462,7 +465,7 @@ class _Asked(msgspec.Struct):
         return price_call(self.model, usage).usd
 
 
-def _read_asked(body: bytes) -> _Asked:
+def read_asked(body: bytes) -> _Asked:
     """Read some fields of a request. Skipping the others takes little time."""
     try:
         return msgspec.json.decode(body, type=_Asked)

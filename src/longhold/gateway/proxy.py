@@ -28,13 +28,12 @@ from longhold.core.settings import GatewaySettings
 from longhold.gateway.answer import PassingAnswer
 from longhold.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
 from longhold.gateway.planner import Plan, Planner
+from longhold.gateway.policy import GatewayPolicy, PolicyRequest, Verdict, judge
 from longhold.gateway.tenants import OverBudget
 
 OURS = b"x-longhold-"
 TOKEN = "x-longhold-token"
 """A separate header, because `authorization` carries the provider's credential."""
-BYPASS = "x-longhold-bypass"
-"""A request with this header passes unchanged."""
 SESSION = b"x-longhold-session"
 PASSED = b"x-longhold-passed"
 """Response header with the reason why a request was passed unchanged."""
@@ -148,9 +147,10 @@ class Proxy:
         *,
         upstreams: Mapping[Upstream, str] = UPSTREAMS,
         token: str = "",
+        plugin: GatewayPolicy | None = None,
     ) -> None:
         self._planner, self._connections, self._settings = planner, connections, settings
-        self._upstreams, self._token = upstreams, token
+        self._upstreams, self._token, self._plugin = upstreams, token, plugin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -188,10 +188,13 @@ class Proxy:
     async def _manage(
         self, endpoint: ApiEndpoint, request: Request, given: bytes, headers: HeaderView, send: Send
     ) -> None:
-        if self._settings.on and BYPASS not in request.headers:
+        verdict = await self._judge(request, given, headers)
+        if verdict.action == "refuse":
+            raise GatewayRefusal(403, "permission_error", verdict.why or "its policy refuses this")
+        if verdict.action == "manage":
             plan = await self._planner.plan(endpoint, given, headers)
         else:
-            plan = self._planner.pass_through(given, headers)
+            plan = self._planner.pass_through(given, headers, verdict.why)
         answer = PassingAnswer(endpoint.ends)
         try:
             async with (
@@ -207,6 +210,15 @@ class Proxy:
             raise
         finally:
             self._planner.end(plan)
+
+    async def _judge(self, request: Request, given: bytes, headers: HeaderView) -> Verdict:
+        path, tenant = request.url.path, self._planner.name_tenant(headers)
+        asked = PolicyRequest(path=path, headers=request.headers, body=given, tenant=tenant)
+        try:
+            return await judge(self._settings, asked, self._plugin)
+        except Exception as error:  # noqa: BLE001 - the client's request passes unchanged
+            self._planner.count_failure(f"policy: {type(error).__name__}")
+            return Verdict("pass", "the gateway's policy failed")
 
     async def _pass(self, request: Request, send: Send) -> None:
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers

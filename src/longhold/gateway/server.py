@@ -26,6 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from longhold.core.http import LOOPBACK, is_loopback, listen, new_token, serve_in_thread, server_of
 from longhold.core.settings import Settings, home, load_settings
+from longhold.core.settings.installation import make_plugins
 from longhold.core.settings.private_files import keep_secret
 from longhold.errors import ConfigError, StoreError
 from longhold.gateway.conversations import Conversations
@@ -284,7 +285,14 @@ def application(
             await connections.close()
             planner.close()
 
-    proxy = Proxy(planner, connections, own, upstreams=options.upstreams, token=options.token)
+    proxy = Proxy(
+        planner,
+        connections,
+        own,
+        upstreams=options.upstreams,
+        token=options.token,
+        plugin=next(iter(make_plugins("policies", settings.plugins.use).values()), None),
+    )
     pages = [Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []
     own_pages = Starlette(routes=[*_reports(planner, options), *pages], lifespan=lifespan)
 

@@ -39,7 +39,7 @@ EXTRAS = {
 
 
 LOG = logging.getLogger(NAME)
-ChosenKind = Literal["stages", "summarisers", "memories"]
+ChosenKind = Literal["stages", "summarisers", "memories", "policies"]
 """Kinds of plug-ins of which a session uses only those that `plugins.use` names."""
 PluginKind = Literal["models", "stores", "tools", "transcripts"] | ChosenKind
 
