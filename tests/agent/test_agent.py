@@ -127,7 +127,7 @@ async def test_a_projects_own_hooks_are_not_run_before_they_are_trusted(project,
     hook(project / ".longhold" / "hooks.json", "SessionStart", f"touch {tmp_path}/ran")
     async with agent(project, "text: ok") as one:
         assert not (tmp_path / "ran").exists()
-        assert any("not trusted" in notice for notice in one.notices.take())
+        assert any("until you trust it" in notice for notice in one.notices.take())
 
 
 async def test_a_session_goes_on_where_it_stopped(project):
