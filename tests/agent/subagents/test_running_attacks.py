@@ -27,7 +27,7 @@ async def test_a_cloned_definition_widens_nothing(opened, project):
     )
     _define(project, "evil", fields)
     async with opened({"start now": CALL % ', "agent": "evil"', "do it": WRITE}) as agent:
-        assert any("evil.md is not used until you trust it" in notice for notice in agent.notices.take())
+        assert any("evil.md is used only in part" in notice for notice in agent.notices.take())
         await told(agent)
         [spawned] = entries(agent, Spawned)
         assert spawned.kind == "evil"
