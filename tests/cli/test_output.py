@@ -143,6 +143,7 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
         ("sessions", "--all"), ("sessions", "export", "newest", "--to", "anthropic"),
         ("sessions", "export", "newest", "--to", f"x{EVIL}"), ("config",), ("doctor",), ("trust", "--yes"),
         ("memory",), ("memory", "show", EVIL), ("memory", "search", EVIL), ("memory", "dream", "--dry-run"),
+        ("exam", name), ("exam", "newest"), ("exam", f"missing{EVIL}"),
         ("report", name), ("report", hostile, "--by", "project"), ("report", hostile, "--csv"),
         ("inspect", name, "--html", "page.html"), ("inspect", f"missing{EVIL}"),
         ("serve", f"missing{EVIL}", "--port", EVIL), ("gateway", "--port", EVIL),

@@ -2,20 +2,16 @@
 
 import tempfile
 
-import pytest
-
 from longhold.core.log import Header
 from longhold.core.log.entries import Compacted, Forked, Ran, Replied, Said, add_measure
 from longhold.core.log.stores import default_store
-from longhold.core.messages import Text, ToolUse, Usage, text_of
+from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.settings import Settings, home
 from longhold.core.stages.compact.compose import Manner
-from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.session.scratch_session import (
     carry_over,
     draft_compaction,
-    edit_draft,
     open_scratch,
     take,
 )
@@ -59,39 +55,6 @@ async def test_a_draft_changes_nothing_until_it_is_taken():
         before = paper.view.messages()
         await draft_compaction(paper, MANUAL, Manner())
         assert paper.view.messages() == before
-
-
-async def test_a_persons_words_are_taken_as_such():
-    with open_scratch(history(), Settings()) as paper:
-        draft = edit_draft(await draft_compaction(paper, MANUAL, Manner()), "My words.")
-        entry = await take(paper, draft, MANUAL)
-        assert (entry.by, text_of(entry.summary)) == ("person", "My words.")
-        assert text_of(paper.view.items[0].content) == "My words."
-
-
-async def test_the_figures_of_a_changed_summary_are_its_own():
-    with open_scratch(history(), Settings()) as paper:
-        draft = await draft_compaction(paper, MANUAL, Manner())
-        mine = edit_draft(draft, "My words.")
-        entry = await take(paper, mine, MANUAL)
-    assert draft.composed.survival.share == 1.0
-    assert entry.survived < 1.0
-    assert "by hand" in entry.why
-    assert f"{entry.survived:.0%} of the names" in entry.why
-
-
-async def test_words_that_were_left_as_they_are_are_nobody_elses():
-    with open_scratch(history(), Settings()) as paper:
-        draft = await draft_compaction(paper, MANUAL, Manner())
-        assert edit_draft(draft, draft.composed.text) is draft
-
-
-async def test_a_changed_summary_that_is_longer_is_refused():
-    with open_scratch(history(), Settings()) as paper:
-        draft = edit_draft(await draft_compaction(paper, MANUAL, Manner()), BODY * 3)
-        with pytest.raises(NotShorter, match="nothing was changed"):
-            await take(paper, draft, MANUAL)
-        assert not any(isinstance(entry, Compacted) for entry in paper.view.history)
 
 
 async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
