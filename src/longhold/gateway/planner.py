@@ -159,10 +159,10 @@ class Planner:
         self._plan_seconds, self._is_local = plan_seconds, is_local
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longhold-plan")
         self._large = ThreadPoolExecutor(LARGE_THREADS, thread_name_prefix="longhold-plan-large")
-        self._slots: WeakValueDictionary[tuple[str | None, int], asyncio.Semaphore] = (
+        self._slots: WeakValueDictionary[tuple[str | None, bool], asyncio.Semaphore] = (
             WeakValueDictionary()
         )
-        """Slots by tenant and number."""
+        """By tenant, and whether they are for large requests."""
         self._accepted: dict[str, None] = {}
         """Tenants that the provider has answered, newest last."""
         self._late: set[asyncio.Task[Plan]] = set()
@@ -229,8 +229,7 @@ class Planner:
     ) -> Plan:
         tenant, is_large = self.name_tenant(headers), len(body) > LARGE_BYTES
         is_known = not self._apart or tenant in self._accepted
-        count = TENANT_LARGE_THREADS if is_large else TENANT_THREADS
-        slots = self._slots_of(tenant if is_known else None, count)
+        slots = self._slots_of(tenant if is_known else None, is_large=is_large)
         try:
             async with asyncio.timeout(None if is_known else NEW_SECONDS):
                 await slots.acquire()
@@ -245,15 +244,16 @@ class Planner:
         finally:
             slots.release()
 
-    def _slots_of(self, tenant: str | None, count: int) -> asyncio.Semaphore:
+    def _slots_of(self, tenant: str | None, *, is_large: bool = False) -> asyncio.Semaphore:
         """Return a tenant's slots. There are few, so that other tenants never wait for a thread.
         Credentials that no provider has accepted (None) share slots, because anybody can invent
         them.
         """
-        return self._slots.setdefault((tenant, count), asyncio.Semaphore(count))
+        count = TENANT_LARGE_THREADS if is_large else TENANT_THREADS
+        return self._slots.setdefault((tenant, is_large), asyncio.Semaphore(count))
 
     async def _record(self, tenant: str, work: Callable[..., None], *given: object) -> None:
-        async with self._slots_of(tenant, TENANT_THREADS):
+        async with self._slots_of(tenant):
             await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
 
     def _drop(self, planning: "asyncio.Task[Plan]") -> None:
