@@ -391,7 +391,8 @@ def serve(
         started(f"http://{host}:{bound}")
         import_module(COMPACTION)
         sys.setswitchinterval(SWITCH_SECONDS)
-        server = _server(app, settings, ending_seconds=ENDING_SECONDS)
+        most = min(_raise_open_files(), MOST_FILES) // 4
+        server = _server(app, settings, ending_seconds=ENDING_SECONDS, most_receiving=most)
         DrainingServer(server.config, options.drain).run([listener])
 
 
@@ -410,11 +411,14 @@ def running(
         yield RunningGateway(url=url, planner=planner)
 
 
-def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvicorn.Server:
-    given = {
-        "head_seconds": settings.gateway.body_seconds,
-        "most_receiving": min(_raise_open_files(), MOST_FILES) // 4,
-    }
+def _server(
+    app: ASGIApp,
+    settings: Settings,
+    *,
+    ending_seconds: int = 1,
+    most_receiving: int = LimitedHeads.most_receiving,
+) -> uvicorn.Server:
+    given = {"head_seconds": settings.gateway.body_seconds, "most_receiving": most_receiving}
     protocol = type("Protocol", (LimitedHeads,), given)
     return server_of(app, has_lifespan=True, ending_seconds=ending_seconds, protocol=protocol)
 
