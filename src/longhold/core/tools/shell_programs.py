@@ -65,6 +65,9 @@ MAX_DEPTH = 5
 DATA_CHARS = 2_000
 """Longer values and quoted texts are not searched, and their command is opaque."""
 
+SEARCHED_CHARS = 100_000
+"""With more text in values and quotes, a script is opaque."""
+
 PIECE_CHARS = 50
 """A short text takes as long to parse as this many characters of a longer one."""
 
@@ -151,7 +154,7 @@ def _data(script: Script) -> _Data:
     for text in chain.from_iterable(map(_values, islice(_list_named(script), MAX_COMMANDS))):
         found = {text, *re.split(r"\$\(|`|<\(|\)", text)[1:]} if len(text) <= DATA_CHARS else set()
         chars += sum(len(piece) + PIECE_CHARS for piece in found - pieces)
-        if not found or chars > DATA_CHARS * PIECE_CHARS:
+        if not found or chars > SEARCHED_CHARS:
             is_complete = False
         else:
             pieces |= found
