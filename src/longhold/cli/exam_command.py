@@ -95,11 +95,8 @@ def _lines(
 async def _grade(
     texts: dict[str, str], questions: Sequence[ExamQuestion], name: str, base_url: str
 ) -> tuple[dict[str, list[float]], Usage]:
-    count, calls, output = (
-        len(questions),
-        2 * len(texts),
-        len(texts) * len(questions) * ANSWER_TOKENS,
-    )
+    count, calls = len(questions), 2 * len(texts)
+    output = len(texts) * count * ANSWER_TOKENS
     prompt = sum(map(estimate_tokens, texts.values())) + 2 * output
     expected = Usage(input_tokens=prompt, output_tokens=output)
     say(f"{calls} calls, at most about {_describe_spent(name, expected)}", err=True)
