@@ -58,7 +58,7 @@ def state(root):
     """What the store says, and what is on disk: they must agree."""
     with MemoryStore(root) as store:
         said = {file: store.read(file) for file in store.versions()}
-        index = store.history.text(store.version("MEMORY.md"))
+        index = store.index()
     found = {p.relative_to(root).as_posix(): p.read_text() for p in root.rglob("*.md")}
     assert found == ({**said, "MEMORY.md": index} if index else said)
     assert not list(root.rglob(".*.partial"))

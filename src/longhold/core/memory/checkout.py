@@ -1,13 +1,14 @@
 """The store's files on disk. They are written from the history and checked for manual edits.
 
 Files are written after each commit. After a crash, they are written when the store is opened. A
-file edited by hand is reported and never overwritten.
+memory edited by hand is reported and never overwritten. The index is generated.
 """
 
 import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,9 +29,12 @@ def no_step(_point: str) -> None:
 
 
 class Checkout:
-    def __init__(self, root: Path, database: Database, step: CheckoutStep) -> None:
+    def __init__(
+        self, root: Path, database: Database, index: Callable[[], str], step: CheckoutStep
+    ) -> None:
         self.root = root
         self._sql = database
+        self._index = index
         self._step = step
         self.problems: dict[str, str] = {}
 
@@ -45,10 +49,14 @@ class Checkout:
                 text = self._text_of(file)
                 if file in self.problems or (text is not None and sha(text) not in (have, want)):
                     continue  # edited by hand; the next commit adopts the edit
-                self._put(file, want, is_synced=is_few)
+                self.put(file, want, is_synced=is_few)
                 self._step(f"file {file}")
             if not is_few and sys.platform != "win32":
                 os.sync()  # before the transaction that marks these files as written
+            if index := self._index():
+                write_private(self.root / INDEX, index)
+            else:
+                (self.root / INDEX).unlink(missing_ok=True)
         self._step("files")
 
     def recover(self) -> None:
@@ -59,13 +67,15 @@ class Checkout:
         """Return the texts of files edited by hand since they were written, None if deleted."""
         known = {
             file: (have, size, mtime)
-            for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")
+            for file, have, size, mtime in self._sql.all(
+                "SELECT * FROM on_disk WHERE file != ?", INDEX
+            )
         }
         found: dict[str, str | None] = {}
         self.problems.clear()
         for file, status in markdown_below(self.root):
             have, size, mtime = known.pop(file, ("", -1, -1))
-            if (status.st_size, status.st_mtime_ns) == (size, mtime):
+            if file == INDEX or (status.st_size, status.st_mtime_ns) == (size, mtime):
                 continue
             text = self._text_of(file)
             if text is not None and sha(text) != have:
@@ -74,48 +84,39 @@ class Checkout:
 
     def changed_at(self, file: str) -> float:
         try:
-            return self._place(file).stat().st_mtime
+            return check_place(self.root, file).stat().st_mtime
         except (MemoryRefused, OSError):
             return 0.0
 
-    def put_back(self, file: str, version: str) -> None:
-        """Replace a manual edit with the current version; '' removes the file."""
-        self._put(file, version, is_synced=True)
-
     def _behind(self) -> list[tuple[str, str, str]]:
         rows = self._sql.all(
-            "SELECT t.file, coalesce(d.sha, ''), t.sha FROM current t LEFT JOIN on_disk d"
+            "SELECT t.file, coalesce(d.sha, ''), t.sha FROM tree t LEFT JOIN on_disk d"
             " ON d.file = t.file WHERE d.sha IS NOT t.sha"
-            " UNION ALL SELECT d.file, d.sha, '' FROM on_disk d LEFT JOIN current t"
-            " ON d.file = t.file WHERE t.file IS NULL"
+            " UNION ALL SELECT d.file, d.sha, '' FROM on_disk d LEFT JOIN tree t"
+            " ON d.file = t.file WHERE t.file IS NULL AND d.file != ?",
+            INDEX,
         )
         return [(file, have, want) for file, have, want in rows]
 
-    def _put(self, file: str, want: str, *, is_synced: bool) -> None:
-        place = self._place(file)
+    def put(self, file: str, want: str, *, is_synced: bool = True) -> None:
+        """Write a version of a file, even over a manual edit; '' removes the file."""
+        place = check_place(self.root, file)
         if not want:
             _remove(place, self.root)
             self._sql.all("DELETE FROM on_disk WHERE file = ?", file)
             return
         text: str = self._sql.one("SELECT text FROM texts WHERE sha = ?", want)[0]
-        status = write_private(
-            place,
-            text.encode(),
-            before_rename=lambda: self._step(f"ready {file}"),
-            is_synced=is_synced,
-        )
+        ready = partial(self._step, f"ready {file}")
+        status = write_private(place, text.encode(), before_rename=ready, is_synced=is_synced)
         self._sql.all(
             "INSERT OR REPLACE INTO on_disk VALUES (?, ?, ?, ?)",
             *(file, want, status.st_size, status.st_mtime_ns),
         )
 
-    def _place(self, file: str) -> Path:
-        return self.root / INDEX if file == INDEX else check_place(self.root, file)
-
     def _text_of(self, file: str) -> str | None:
         """Read a file. A file that is not text, or has a forbidden name, becomes a problem."""
         try:
-            return self._place(file).read_bytes().decode()
+            return check_place(self.root, file).read_bytes().decode()
         except FileNotFoundError:
             return None
         except (MemoryRefused, UnicodeDecodeError, OSError) as error:

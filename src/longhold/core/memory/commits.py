@@ -8,13 +8,17 @@ import difflib
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+from msgspec import Struct
+
+from longhold.core.log.shared import MemoryBackend
 from longhold.core.memory.memory import (
     MemoryBusy,
     MemoryConflict,
@@ -49,8 +53,6 @@ CREATE TABLE tree (
   modified REAL NOT NULL, superseded_by TEXT NOT NULL
 );
 CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE VIEW current AS
-  SELECT file, sha FROM tree UNION ALL SELECT 'MEMORY.md', value FROM state WHERE key = 'index';
 CREATE TABLE on_disk (file TEXT PRIMARY KEY, sha TEXT NOT NULL, size INTEGER, mtime_ns INTEGER);
 CREATE TABLE uses (file TEXT PRIMARY KEY, count INTEGER NOT NULL, last REAL NOT NULL);
 CREATE TABLE inbox (
@@ -155,7 +157,7 @@ class MemoryChange:
     file: str
     text: str | None
     """The new content; None removes the memory and leaves a tombstone."""
-    expected: str
+    expected: str = ""
     """The version that this change replaces, '' for none. Any other version is a conflict."""
     reason: str = ""
     """Required for removals."""
@@ -214,7 +216,7 @@ class CommitHistory:
         return self._commit(rows[0])
 
     def version(self, file: str) -> str:
-        rows = self._sql.all("SELECT sha FROM current WHERE file = ?", file)
+        rows = self._sql.all("SELECT sha FROM tree WHERE file = ?", file)
         return rows[0][0] if rows else ""
 
     def text(self, version: str) -> str:
@@ -231,7 +233,7 @@ class CommitHistory:
         rows = self._sql.all(
             "SELECT c.file, c.before, c.reason, k.by, k.at, k.id, t.text FROM changes c"
             ' JOIN commits k ON k.id = c."commit" JOIN texts t ON t.sha = c.before'
-            " WHERE c.after IS NULL AND c.file != ? AND c.file NOT IN (SELECT file FROM current)"
+            " WHERE c.after IS NULL AND c.file != ? AND c.file NOT IN (SELECT file FROM tree)"
             ' AND c."commit" = (SELECT max("commit") FROM changes m WHERE m.file = c.file)'
             " ORDER BY k.id DESC, c.file",
             INDEX,
@@ -254,7 +256,7 @@ class CommitHistory:
         rows = self._sql.all(
             "SELECT c.file FROM commits undo JOIN commits k"
             " ON k.id = undo.undoes AND k.by != 'person'"
-            ' JOIN changes c ON c."commit" = undo.id JOIN current t'
+            ' JOIN changes c ON c."commit" = undo.id JOIN tree t'
             " ON t.file = c.file AND t.sha = c.after"
         )
         return frozenset(row[0] for row in rows)
@@ -325,15 +327,6 @@ class CommitWriter:
         else:
             self._file(change.file, change.text)
 
-    def put_index(self, text: str) -> None:
-        if self._version(INDEX) == (sha(text) if text else ""):
-            return
-        self._note(INDEX, text or None, "")
-        if text:
-            self._sql.all("INSERT OR REPLACE INTO state VALUES ('index', ?)", sha(text))
-        else:
-            self._sql.all("DELETE FROM state WHERE key = 'index'")
-
     def _file(self, file: str, text: str) -> None:
         memory = parse(file, text, at=self._at)
         self._sql.all(
@@ -381,3 +374,96 @@ class CommitWriter:
         )
         culprit = f" by {rows[0][1]} in commit {rows[0][0]}" if rows else ""
         return f"{file} was changed{culprit} since it was read; read it again, then change it"
+
+
+class SharedCommit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    at: float
+    by: CommitAuthor
+    why: str
+    changes: tuple[MemoryChange, ...]
+    undoes: int = 0
+
+
+class _NumberTaken(Exception):
+    pass
+
+
+@contextmanager
+def _explain_failure() -> Iterator[None]:
+    """Turn the errors of a plug-in into `StoreError`: memory then works with its copy."""
+    try:
+        yield
+    except (StoreError, _NumberTaken):
+        raise
+    except Exception as error:
+        raise StoreError(f"shared memories: {type(error).__name__}: {error}") from error
+
+
+class Replica:
+    """A copy of commits that several nodes share.
+
+    A node pulls new commits before it adds a commit under the next number. If another node was
+    faster, the node pulls and tries again.
+    """
+
+    def __init__(self, database: Database, commits: MemoryBackend | None) -> None:
+        """`commits` are the shared commits; None for a single node."""
+        self._database = database
+        self._history = CommitHistory(database)
+        self._commits = commits
+
+    def pull(self) -> bool:
+        """Apply the commits of other nodes; return whether there were any."""
+        if self._commits is None:
+            return False
+        with _explain_failure():
+            found = self._commits.after(self._history.head)
+            new = [(n, msgspec.json.decode(data, type=SharedCommit)) for n, data in found]
+        if not new:
+            return False
+        with self._database.writing():
+            known = self._history.head
+            for number, commit in new:
+                if number > known:
+                    self._apply(number, commit)
+        return True
+
+    def record_commit(self, record: Callable[[], int]) -> int:
+        """Record and publish a commit in one transaction. Return its number, or 0 for none."""
+        while True:
+            self.pull()
+            with suppress(_NumberTaken), self._database.writing():
+                id = record()
+                self._push(id)
+                return id
+
+    def _push(self, id: int) -> None:
+        if self._commits is None or not id:
+            return
+        made = self._history.commit(id)
+        changes = tuple(
+            MemoryChange(
+                file=one.file,
+                text=self._history.text(one.after) if one.after else None,
+                reason=one.reason,
+            )
+            for one in made.changes
+        )
+        shared = SharedCommit(
+            at=made.at, by=made.by, why=made.why, undoes=made.undoes, changes=changes
+        )
+        with _explain_failure():
+            if not self._commits.add(id, msgspec.json.encode(shared)):
+                raise _NumberTaken
+
+    def _apply(self, number: int, commit: SharedCommit) -> None:
+        writer = CommitWriter(self._database, commit.at)
+        writer.begin(commit.by, commit.why, commit.undoes)
+        if writer.id != number:
+            raise StoreError(
+                f"{self._database.path} ends at commit {writer.id - 1} and lacks those before {number}; "
+                "move the file away, and it is fetched again from the store"
+            )
+        for change in commit.changes:
+            if change.file != INDEX:  # earlier versions shared the index
+                writer.put(change)

@@ -3,7 +3,6 @@
 The most used memories come first. Superseded and further memories are only searchable.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ from itertools import accumulate
 from typing import Self
 
 from longhold.core.memory.memory import KINDS, Memory, MemoryKind
-from longhold.core.memory.paths import INDEX
-from longhold.core.messages.text import byte_count, clean_text, first_bytes, one_line, shorten
+from longhold.core.messages.text import clean_text, one_line, shorten
 
 TITLE_CHARS = 40
 
-_LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
 INDEX_LINES = 200
 """Limited because the index is in every session's prompt."""
 INDEX_LINE_CHARS = 150
@@ -62,27 +59,6 @@ def index_line(one: IndexLine) -> str:
     title = shorten(_flatten(one.name), TITLE_CHARS)
     line = f"- [{title}]({one.file}): {_flatten(one.description)}"
     return line if len(line) < INDEX_LINE_CHARS else line[: INDEX_LINE_CHARS - 2].rstrip() + "…"
-
-
-def links_in(text: str) -> list[str]:
-    return _LINK.findall(text)
-
-
-def cut_index(text: str, *, name: str = INDEX) -> str:
-    """Cut an index to the part that a session loads, with a warning that names the limit."""
-    lines = text.splitlines(keepends=True)
-    kept = "".join(lines[:INDEX_LINES])
-    caps = [f"{INDEX_LINES} lines"] if len(lines) > INDEX_LINES else []
-    if byte_count(kept) > INDEX_BYTES:
-        caps.append(f"{INDEX_BYTES:,} bytes")
-        cut = first_bytes(kept, INDEX_BYTES)
-        kept = cut[: cut.rfind("\n") + 1]
-    if not caps:
-        return text
-    return (
-        f"{kept}\n[{name} is longer than {' and '.join(caps)}: the rest was not loaded. "
-        "Shorten descriptions or merge memories; `longhold memory dream` does what is safe.]\n"
-    )
 
 
 def _count_fitting(current: list[IndexLine]) -> int:

@@ -20,8 +20,9 @@ from longhold.core.memory.commits import (
     CommitWriter,
     Database,
     MemoryChange,
+    Replica,
 )
-from longhold.core.memory.index import INDEX_LINE_CHARS, IndexLine, cut_index, links_in, make_index
+from longhold.core.memory.index import IndexLine, make_index
 from longhold.core.memory.memory import (
     BUSY_SECONDS,
     Memory,
@@ -31,7 +32,6 @@ from longhold.core.memory.memory import (
     parse,
 )
 from longhold.core.memory.paths import INDEX, check_new_name, check_place
-from longhold.core.memory.replica import Replica
 from longhold.core.memory.search import MemoryHit, MemorySearch
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
@@ -97,7 +97,7 @@ class MemoryStore:
         self.database = Database(history or root / DATABASE, wait_seconds=wait_seconds)
         self.history = CommitHistory(self.database)
         self._search = MemorySearch(self.database)
-        self._checkout = Checkout(root, self.database, step)
+        self._checkout = Checkout(root, self.database, self.index, step)
         self._replica = Replica(self.database, commits)
         self._checkout.recover()
         self.refresh()
@@ -128,6 +128,8 @@ class MemoryStore:
         return self.history.version(file)
 
     def read(self, file: str) -> str:
+        if file == INDEX:
+            return self.index()
         if not (version := self.version(file)):
             raise NoSuchMemory(f"there is no memory {file!r}; `longhold memory show` lists them")
         return self.history.text(version)
@@ -151,7 +153,7 @@ class MemoryStore:
         return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
-        return cut_index(self.history.text(self.version(INDEX)))
+        return make_index(self.list_lines())
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
         return self._search.find(query, limit)
@@ -183,7 +185,7 @@ class MemoryStore:
         self.adopt()
         # Manual edits were adopted first, so a change of an older version is a conflict and does
         # not overwrite them.
-        return self._commit(changes, by=by, why=why)
+        return self._commit(lambda: changes, by, why)
 
     def check(self, change: MemoryChange) -> None:
         """Raise if a change may not be stored."""
@@ -213,8 +215,6 @@ class MemoryStore:
         """Revert a commit, the last one by default. Undoing an undo re-applies it."""
         self.adopt()
         reverted = self.history.commit(id or self.history.head)
-        # Later commits rebuilt the index, so its old text fits only the last commit.
-        is_last = reverted.id == self.history.head
         changes = [
             MemoryChange(
                 file=one.file,
@@ -226,14 +226,8 @@ class MemoryStore:
             for one in reverted.changes
             if one.file != INDEX
         ]
-        index = next((one.before for one in reverted.changes if one.file == INDEX), None)
-        done = self._commit(
-            changes,
-            by="person",
-            why=f"undo of {reverted.id}: {reverted.why}",
-            undoes=reverted.id,
-            index=self.history.text(index) if is_last and index is not None else None,
-        )
+        why = f"undo of {reverted.id}: {reverted.why}"
+        done = self._commit(lambda: changes, "person", why, undoes=reverted.id)
         if done is None:
             raise NoSuchMemory(f"commit {reverted.id} changed nothing that could be undone")
         return done
@@ -243,11 +237,11 @@ class MemoryStore:
         if not found:
             raise NoSuchMemory(f"no memory {file!r} was removed; see `longhold memory log`")
         text = self.history.text(found[0].version)
-        change = MemoryChange(file=file, text=text, expected="")
+        change = MemoryChange(file=file, text=text)
         self.check(change)
         self.adopt()
         why = f"brought back: {found[0].reason}"
-        done = self._commit([change], by="person", why=why, undoes=found[0].commit)
+        done = self._commit(lambda: [change], "person", why, undoes=found[0].commit)
         assert done is not None
         return done
 
@@ -275,21 +269,10 @@ class MemoryStore:
         """Commit manual edits of the files. Edits that may not be stored are reported as problems."""
         if not self._checkout.drift():
             return None
-        indexes: list[str] = []
-
-        def record() -> int:  # no other process writes files now, so this is an edit
-            drifted = self._checkout.drift()
-            indexes[:] = [drifted.pop(INDEX) or ""] if INDEX in drifted else []
-            index = indexes[0] if indexes else None
-            return self._record(
-                self._list_drifted(drifted), "person", "changed by hand", index=index
-            )
-
-        done = self._publish(self._replica.record_commit(record))
-        # The user may edit the index by hand, but its limits hold, because every session loads it.
-        if indexes and not self._is_sound(indexes[0]):
-            self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
-        return done
+        # Looked for again in the transaction: no other process writes files then.
+        return self._commit(
+            lambda: self._list_drifted(self._checkout.drift()), "person", "changed by hand"
+        )
 
     def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
         """Remove edits of these files from disk, and return them as changes to be made.
@@ -306,7 +289,7 @@ class MemoryStore:
             }
             changes = self._list_drifted(found)
             for change in changes:
-                self._checkout.put_back(change.file, change.expected)
+                self._checkout.put(change.file, change.expected)
         return changes
 
     def _list_drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
@@ -327,56 +310,27 @@ class MemoryStore:
 
     def _commit(
         self,
-        changes: Sequence[MemoryChange],
-        *,
+        find_changes: Callable[[], Sequence[MemoryChange]],
         by: CommitAuthor,
         why: str,
+        *,
         undoes: int = 0,
-        index: str | None = None,
     ) -> Commit | None:
         def record() -> int:
             self._step("begun")
-            id = self._record(changes, by, why, undoes=undoes, index=index)
+            writer = CommitWriter(self.database, self.clock())
+            if due := writer.due(find_changes()):
+                writer.begin(by, why, undoes)
+                for change in due:
+                    writer.put(change)
             self._step("recorded")
-            return id
+            return writer.id
 
-        return self._publish(self._replica.record_commit(record))
-
-    def _record(
-        self,
-        changes: Sequence[MemoryChange],
-        by: CommitAuthor,
-        why: str,
-        *,
-        undoes: int = 0,
-        index: str | None = None,
-    ) -> int:
-        writer = CommitWriter(self.database, self.clock())
-        due = writer.due(changes)
-        if due or self.history.text(self.version(INDEX)) != self._choose_index(index):
-            writer.begin(by, why, undoes)
-            for change in due:
-                writer.put(change)
-            writer.put_index(self._choose_index(index))
-        return writer.id
-
-    def _publish(self, id: int) -> Commit | None:
+        id = self._replica.record_commit(record)
         self._step("committed")
         with suppress(MemoryBusy):  # already committed; the next commit or opening writes the files
             self._checkout.bring_up()
         return self.history.commit(id) if id else None
-
-    def _choose_index(self, index: str | None) -> str:
-        return make_index(self.list_lines()) if index is None else index
-
-    def _is_sound(self, index: str) -> bool:
-        is_short = all(len(line) < INDEX_LINE_CHARS for line in index.splitlines())
-        files = self.versions()
-        return (
-            is_short
-            and cut_index(index) == index
-            and all(file in files for file in links_in(index))
-        )
 
 
 def erase_memories(root: Path, names: Sequence[str], limits: MemorySettings) -> None:

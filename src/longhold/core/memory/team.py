@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from longhold.core.memory.checkout import markdown_below
-from longhold.core.memory.index import IndexLine, cut_index, make_index
+from longhold.core.memory.index import IndexLine, make_index
 from longhold.core.memory.memory import (
     Memory,
     MemoryConflict,
@@ -57,7 +57,7 @@ class TeamMemories:
         return sorted(found, key=lambda memory: memory.file)
 
     def index(self) -> str:
-        return cut_index(self._make_index(), name=f"{PREFIX}{INDEX}")
+        return make_index(map(IndexLine.of, self.memories()))
 
     def write(
         self, memory: Memory, *, is_convention: bool = False, expected: str | None = None
@@ -75,7 +75,7 @@ class TeamMemories:
         if (place.read_text(encoding="utf-8") if place.exists() else None) != expected:
             raise MemoryConflict(f"{memory.file} was changed since it was read; read it again")
         self._put(place, memory.text)
-        self._put(self.root / INDEX, self._make_index())
+        self._put(self.root / INDEX, self.index())
         return place
 
     def remove(self, file: str) -> None:
@@ -84,7 +84,7 @@ class TeamMemories:
         if not place.exists():
             raise NoSuchMemory(f"there is no team memory {file!r}")
         place.unlink()
-        self._put(self.root / INDEX, self._make_index())
+        self._put(self.root / INDEX, self.index())
 
     def _has_link(self) -> bool:
         return self.root.is_symlink() or self.root.parent.is_symlink()
@@ -93,9 +93,6 @@ class TeamMemories:
         if self._has_link():
             raise MemoryRefused(f"{self.root} is behind a link; remove it and try again")
         return check_place(self.root, file)
-
-    def _make_index(self) -> str:
-        return make_index(map(IndexLine.of, self.memories()))
 
     def _put(self, place: Path, text: str) -> None:
         """Replace a file atomically, keeping its mode."""
