@@ -18,7 +18,7 @@ from longhold.core.log import Header
 from longhold.core.log.entries import Dreamt, Failed, Forked, Noted, Remembered, Replied, Said
 from longhold.core.log.stores import default_store
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.dreaming import DreamLock
 from longhold.core.memory.memory import Memory
 from longhold.core.messages import Text, Usage
 from longhold.core.models import open_model

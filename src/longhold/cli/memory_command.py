@@ -25,8 +25,8 @@ from longhold.core.memory.backlog import Backlog
 from longhold.core.memory.budget import MemoryBudget, learning_directory
 from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
 from longhold.core.memory.dream import DreamReport, dream
+from longhold.core.memory.dreaming import DreamLock
 from longhold.core.memory.inbox import Inbox, Proposal
-from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
 from longhold.core.memory.paths import (
     INDEX,

@@ -37,15 +37,6 @@ def test_merging_is_one_commit_and_undo_takes_it_all_back(store, write):
     assert {path.name: path.read_bytes() for path in store.root.glob("*.md")} == before
 
 
-def test_what_the_check_finds_wrong_throws_it_all_away(store, write):
-    write(A)
-    branch = Branch(store)
-    branch.remove("a.md", "why not")
-    with pytest.raises(MemoryRefused, match="nothing was changed: too much is gone"):
-        branch.merge(by="dream", why="x", check=lambda _: ["too much is gone"])
-    assert store.versions().keys() == {"a.md"}
-
-
 def test_a_memory_changed_meanwhile_is_a_conflict(store, write):
     write(A, B)
     branch = Branch(store)

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.core.memory.branch import Branch
+from longhold.core.memory.branch import Branch, MemoryRules
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.dream import dream, list_unsound, tidy_branch
-from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.dream import dream, list_unsound, merge_branch, tidy_branch
+from longhold.core.memory.dreaming import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused
 from longhold.core.memory.provenance import sources_of
-from longhold.core.memory.rules import MemoryRules
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings
 
@@ -79,8 +78,8 @@ def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, reposito
     change = MemoryChange(file="b.md", text=None, expected=store.version("b.md"), reason="wrong")
     store.commit([change], by="person", why="wrong")
     report = dream(store, SETTINGS, repository=repository)
-    assert (report.unmarked, store.memory("a.md").superseded_by) == (("a.md",), "")
-    assert report.line == "1 marks of missing memories removed"
+    assert (report.repaired, store.memory("a.md").superseded_by) == (("a.md",), "")
+    assert report.line == "1 with links, marks or sources corrected"
 
 
 def test_a_dead_link_becomes_words(store, write, repository):
@@ -121,7 +120,7 @@ def test_changed_sources_are_named_until_they_match_again(store, write, reposito
     write(replace(told, sources=sources_of(told, repository)))
     assert store.memory("a.md").sources.keys() == {"a.py"}
     (repository / "a.py").write_text("x = 2\n")
-    assert dream(store, SETTINGS, repository=repository).stale == ("a.md",)
+    assert dream(store, SETTINGS, repository=repository).repaired == ("a.md",)
     assert store.memory("a.md").more["stale"] == ["a.py"]
     (repository / "a.py").write_text("x = 1\n")
     dream(store, SETTINGS, repository=repository)
@@ -232,10 +231,11 @@ def test_the_check_finds_a_rewritten_memory_without_its_evidence(store, write):
 
 def test_a_branch_that_fails_its_check_is_not_merged(store, write):
     write(memory("a.md", "one"))
-    branch = Branch(store)
-    branch.put(memory("a.md", "two"))
-    with pytest.raises(MemoryRefused, match="nothing was changed: no"):
-        branch.merge(by="dream", why="x", check=lambda _branch: ["no"])
+    branch, rules = Branch(store), MemoryRules(settings=SETTINGS, repository=store.root)
+    report = tidy_branch(branch, rules)
+    branch.put(memory("a.md", "two", body="[x](nowhere.md)\n"))
+    with pytest.raises(MemoryRefused, match=r"nothing was changed: a.md links to nowhere.md"):
+        merge_branch(branch, rules, report)
     assert store.memory("a.md").description == "one"
 
 

@@ -18,7 +18,7 @@ from longhold.core.log.spending import FileLedger
 from longhold.core.log.store import FileStore
 from longhold.core.memory.budget import learning_directory
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.dreaming import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from longhold.core.log.shared import FileRecords
-from longhold.core.memory.dreaming import SCANNED, last_noted, note, refuse_dream
-from longhold.core.memory.lock import LockState
+from longhold.core.memory.dreaming import SCANNED, LockState, last_noted, note, refuse_dream
 from longhold.core.settings import DreamSettings
 
 NOW = 1_790_000_000.0

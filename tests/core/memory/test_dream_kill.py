@@ -8,7 +8,7 @@ import pytest
 
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
-from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.dreaming import DreamLock
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings

@@ -197,7 +197,7 @@ async def test_links_it_leaves_dangling_are_mended(store, write, dreaming):
     write(fact("a.md", "see [b](b.md)"), fact("b.md", "two"))
     _, running = dreaming(delete("b.md"))
     report = await running
-    assert report.unlinked == ("a.md",)
+    assert report.repaired == ("a.md",)
     assert "](b.md)" not in store.memory("a.md").body
 
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
+from longhold.core.memory.dreaming import DreamBusy, DreamLock, LockState
 
 RACERS = 50
 

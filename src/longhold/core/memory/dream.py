@@ -15,17 +15,17 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from longhold.core.memory.branch import Branch
+from longhold.core.memory.branch import Branch, MemoryRules, list_dangling, list_removed_lines
 from longhold.core.memory.commits import Commit, MemoryChange
 from longhold.core.memory.memory import (
     MemoryBusy,
+    MemoryRefused,
     parse,
     retry_while_busy,
     stamp,
 )
 from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.paths import INDEX
-from longhold.core.memory.rules import MemoryRules, list_dangling, list_removed_lines
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tidy import covers, most_removed, plan_tidying
 from longhold.core.messages import Usage
@@ -125,10 +125,9 @@ class DreamReport:
     """Removed files, each with the file that replaces it, or ''."""
     superseded: dict[str, str]
     """Marked files, each with the file that contradicts it."""
-    unlinked: tuple[str, ...]
-    stale: tuple[str, ...]
+    repaired: tuple[str, ...]
+    """Files whose links, marks or list of changed sources were corrected."""
     diff: str
-    unmarked: tuple[str, ...] = ()
     rewritten: int = 0
     dropped: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
@@ -143,9 +142,7 @@ class DreamReport:
             (self.rewritten, "written by the model"),
             (len(self.merged), "merged" if self.usage is None else "merged or removed"),
             (len(self.superseded), "marked as superseded"),
-            (len(self.unlinked), "links fixed"),
-            (len(self.unmarked), "marks of missing memories removed"),
-            (len(self.stale), "sources checked anew"),
+            (len(self.repaired), "with links, marks or sources corrected"),
             (len(self.dropped), "left out"),
         )
         parts = [f"{count} {what}" for count, what in counts if count]
@@ -165,7 +162,7 @@ def dream(
     rules = MemoryRules(settings=settings, repository=repository)
     branch = Branch(store)
     report = tidy_branch(branch, rules)
-    return report if is_trial else _merge_branch(branch, rules, report)
+    return report if is_trial else merge_branch(branch, rules, report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +229,7 @@ async def dream_with(
     report = tidy_branch(branch, rules, usage=reply.usage, cut_short=cut_short)
     if is_trial:
         return report
-    return await retry_while_busy(partial(_merge_branch, branch, rules, report))
+    return await retry_while_busy(partial(merge_branch, branch, rules, report))
 
 
 def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
@@ -279,9 +276,7 @@ def tidy_branch(
         commit=None,
         merged=replaced | plan.replaced,
         superseded=dict(plan.superseded),
-        unlinked=tuple(plan.unlinked),
-        unmarked=tuple(plan.unmarked),
-        stale=tuple(plan.stale),
+        repaired=tuple(plan.repaired),
         diff=branch.diff(),
         rewritten=sum(change.text is not None for change in by_model),
         dropped=dropped,
@@ -291,9 +286,10 @@ def tidy_branch(
     )
 
 
-def _merge_branch(branch: Branch, rules: MemoryRules, report: DreamReport) -> DreamReport:
-    check = partial(list_unsound, repository=rules.repository)
-    commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
+def merge_branch(branch: Branch, rules: MemoryRules, report: DreamReport) -> DreamReport:
+    if wrong := list_unsound(branch, rules.repository):
+        raise MemoryRefused(f"nothing was changed: {'; '.join(wrong)}")
+    commit = branch.merge(by="dream", why=f"a dream: {report.line}")
     if commit:
         with suppress(MemoryBusy):  # counts are not worth waiting for
             branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))

@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Ran, Remembered, Replied, Said
 from longhold.core.memory.backlog import MESSAGE_CHARS, UnreadWords, drop_repeated
-from longhold.core.memory.branch import Branch
+from longhold.core.memory.branch import Branch, MemoryRules, list_removed_lines
 from longhold.core.memory.checkout import CheckoutStep, no_step
 from longhold.core.memory.inbox import ConsentedMemories, KeptMemory, Origin, must_ask
 from longhold.core.memory.index import IndexLine
@@ -28,7 +28,6 @@ from longhold.core.memory.memory import (
 )
 from longhold.core.memory.memory_tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.provenance import Provenance
-from longhold.core.memory.rules import MemoryRules, list_removed_lines
 from longhold.core.memory.store import LISTED_MEMORIES, SEARCHED, MemoryStore
 from longhold.core.messages import ToolUse, Usage, text_of
 from longhold.core.settings import DreamSettings

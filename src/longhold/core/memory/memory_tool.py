@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Protocol, Self, TypeVar
 
 from msgspec import Meta
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Ran, Recalled, Replied
-from longhold.core.memory.branch import Pages
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import (
     Memory,
@@ -50,6 +49,20 @@ REFUSAL = (
     " tool; nothing else."
 )
 WRITES = "Not possible here: this command is not known to change nothing. Use a simpler one."
+
+
+class Pages(Protocol):
+    """The store or a branch, as the memory tool uses it."""
+
+    def versions(self) -> dict[str, str]: ...
+    def read(self, file: str) -> str: ...
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        """Return the matching files, best first, with descriptions."""
+        ...
+
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
+        """Make changes; return a remark for the model, or ''."""
+        ...
 
 
 class MemoryInput(Input, frozen=True, kw_only=True):

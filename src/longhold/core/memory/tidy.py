@@ -211,10 +211,7 @@ class TidyPlan:
     replaced: dict[str, str] = field(default_factory=dict)
     """Files removed now or earlier, each with the file that replaces it."""
     superseded: dict[str, str] = field(default_factory=dict)
-    unlinked: list[str] = field(default_factory=list)
-    unmarked: list[str] = field(default_factory=list)
-    """Files that were marked as superseded by a missing memory."""
-    stale: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
 
 
 def most_removed(memories: int, settings: DreamSettings) -> int:
@@ -243,8 +240,10 @@ def plan_tidying(
     _merge_duplicates(plan, leave, room)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
-        relinked = _with_live_marks(_with_live_links(memory, plan, repository), plan)
-        plan.memories[file] = _with_stale_sources(relinked, plan, repository)
+        linked = _with_live_links(_with_live_marks(memory, plan), plan, repository)
+        plan.memories[file] = _with_stale_sources(linked, repository)
+        if plan.memories[file] != memory:
+            plan.repaired.append(file)
     return plan
 
 
@@ -314,10 +313,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
             return link[0]
         return f"{text} ({written}{anchor} is gone)"
 
-    body = _LINK.sub(follow, memory.body)
-    if body != memory.body:
-        plan.unlinked.append(memory.file)
-    return replace(memory, body=body)
+    return replace(memory, body=_LINK.sub(follow, memory.body))
 
 
 def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
@@ -325,9 +321,6 @@ def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
     by = _replacement(memory.superseded_by, plan)
     is_there = by in plan.memories and by != memory.file
     supersedes = tuple(file for file in memory.supersedes if file in plan.memories)
-    is_dropped = bool(by) and not is_there
-    if is_dropped or not set(memory.supersedes) <= {*plan.memories, *plan.replaced}:
-        plan.unmarked.append(memory.file)
     return replace(memory, superseded_by=by if is_there else "", supersedes=supersedes)
 
 
@@ -339,10 +332,8 @@ def _replacement(file: str, plan: TidyPlan) -> str:
     return file
 
 
-def _with_stale_sources(memory: Memory, plan: TidyPlan, repository: Path) -> Memory:
+def _with_stale_sources(memory: Memory, repository: Path) -> Memory:
     files = list(changed_sources(memory, repository))
-    if files != memory.more.get(STALE, []):
-        plan.stale.append(memory.file)
     more: dict[str, FieldValue] = {key: value for key, value in memory.more.items() if key != STALE}
     return replace(memory, more={**more, STALE: files} if files else more)
 
