@@ -49,7 +49,6 @@ from longhold.core.tools.history.records import (
     call_text,
     read_body,
     record_of,
-    step_records,
 )
 from longhold.core.view import View
 from longhold.core.view.items import Round
@@ -279,15 +278,15 @@ class History:
 
     def _assemble_whole(self, id: str) -> _Whole:
         entries = self._catch_up()
-        spans, is_step = self._spans(entries, id)
+        spans = self._spans(entries, id)
         chosen = [entry for span in spans for entry in _slice_entries(entries, span)]
-        key = (*(entry.n for entry in chosen), -len(self._catalogue.swept), is_step)
+        key = (*(entry.n for entry in chosen), -len(self._catalogue.swept))
         if self._last is None or self._last.key != key:
-            self._last = self._assemble(key, id, chosen, is_step)
+            self._last = self._assemble(key, id, chosen)
         return self._last
 
-    def _spans(self, entries: Entries, id: str) -> tuple[list[range], bool]:
-        """Return the entries an id refers to, and whether they are one step of the model.
+    def _spans(self, entries: Entries, id: str) -> list[range]:
+        """Return the entries an id refers to.
 
         An entry that replaced others includes them. An answer includes the results of its calls.
         """
@@ -298,14 +297,13 @@ class History:
             )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
-            return [numbers, *self._find_rest(entries, numbers)], False
+            return [numbers, *self._find_rest(entries, numbers)]
         entry = _entry(entries, numbers[0])
         if entry is None:
             raise NotInHistory(f"there is no #{numbers[0]}; {_extent(entries)}")
         step = self._catalogue.step(entry.n) if isinstance(entry, Replied) else []
-        if len(step) > 1:
-            return [range(n, n + 1) for n in step], True
-        return [range(n, n + 1) for n in numbers] + self._catalogue.find_covered(entry), False
+        chosen = step if len(step) > 1 else numbers
+        return [range(n, n + 1) for n in chosen] + self._catalogue.find_covered(entry)
 
     def _find_rest(self, entries: Entries, span: range) -> list[range]:
         """Return the records after a range that belong to its last step."""
@@ -314,14 +312,12 @@ class History:
         step = self._catalogue.step(last.n) if last and len(span) > 1 else []
         return [range(n, n + 1) for n in step if n >= span.stop]
 
-    def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries, is_step: bool) -> _Whole:
+    def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
         found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
         if not found:
             name = clean_line(id, ID_CHARS)
             raise NotInHistory(f"{name!r} holds no text; search for the words it should hold")
         records = [record for record, _ in found]
-        if is_step:
-            records = self._step(chosen, records)
         text = "".join(f"[#{each.n} {each.kind}]\n{each.text}\n" for each in records)
         return _Whole(
             key=key,
@@ -330,16 +326,6 @@ class History:
             media=tuple(block for record in records for block in record.media),
             trouble="; ".join(trouble for _, trouble in found if trouble),
         )
-
-    def _step(self, chosen: Entries, records: list[Record]) -> list[Record]:
-        """Move a step's thinking behind its text, calls and results."""
-        results = {record.n: record for record in records if record.kind == "result"}
-        parts = [
-            part
-            for entry in chosen
-            for part in ([results[entry.n]] if entry.n in results else step_records(entry))
-        ]
-        return sorted(parts, key=lambda part: part.kind == "thinking")
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
         """Read an entry, with its body from disk if it was stored there, and any error text."""

@@ -6,7 +6,6 @@ indexed, because they repeat the search words.
 """
 
 import os
-import re
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,16 +43,12 @@ READ_PASSAGES = 10_000
 LEAST_WEIGHT = 0.1
 """Weight of a word that is in half of all passages or more."""
 
-_BRITISH = re.compile(r"(o)u(?=r)", re.IGNORECASE)
 _SCHEMA = (
     "CREATE TABLE stamp (version INTEGER, session TEXT, upto INTEGER, passages INTEGER)",
     "CREATE VIRTUAL TABLE words USING fts5(text, names, content='', tokenize='porter unicode61')",
 )
-_NOT_NOW = frozenset(
-    getattr(sqlite3, f"SQLITE_{name}")
-    for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN")
-)
-"""Error codes that do not indicate a damaged index."""
+_NOT_NOW = (sqlite3.OperationalError, PermissionError)
+"""The disk or another process refuses. Other errors indicate a damaged index."""
 
 
 class Index:
@@ -105,11 +100,9 @@ class Index:
         return terms, set.intersection(*having) if having else None
 
     def _find_rarest(self, words: Iterable[str]) -> list[list[int]]:
-        """Return the rows of the rarest words. A missing word is searched in other spellings."""
-        found = [
-            next((rows for term in _forms(word) if (rows := self._rows(term))), [])
-            for word in words
-        ]
+        """Return the rows of the rarest words. A missing word is searched as a beginning."""
+        quoted = map(_quote, words)
+        found = [self._rows(word) or self._rows(f"{word} *") for word in quoted]
         found.sort(key=len)
         sums = accumulate(map(len, found))
         return [
@@ -139,7 +132,7 @@ class Index:
 
     def mend(self, error: sqlite3.Error) -> None:
         """Recover from an error: continue in memory if the disk failed, otherwise in a new file."""
-        if _is_the_disks(error):
+        if isinstance(error, _NOT_NOW):
             self.close()
             self._file = None
         self.renew()
@@ -158,9 +151,12 @@ class Index:
             return self._check(_connect(":memory:"))
         for _ in range(2):
             try:
-                return self._check(_connect_file(self._file))
+                private_directory(self._file.parent)
+                flags = open_flags("O_RDWR", "O_CREAT", "O_NOFOLLOW")
+                os.close(os.open(self._file, flags, 0o600))
+                return self._check(_connect(str(self._file)))
             except (sqlite3.Error, OSError) as error:
-                if _is_the_disks(error):
+                if isinstance(error, _NOT_NOW):
                     break  # in use by another process, or forbidden: do not remove it
                 with suppress(OSError):
                     self._file.unlink(missing_ok=True)
@@ -192,24 +188,8 @@ class Index:
             connection.execute("INSERT INTO stamp VALUES (?, ?, 0, 0)", (VERSION, self._session))
 
 
-def _is_the_disks(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in _NOT_NOW or isinstance(error, PermissionError)
-
-
-def _forms(word: str) -> tuple[str, ...]:
-    plain, other = _quote(word), _quote(_BRITISH.sub(r"\1", word).replace("is", "iz"))
-    return plain, *([other] if other != plain else []), f"{plain} *"
-
-
 def _quote(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
-
-
-def _connect_file(file: Path) -> sqlite3.Connection:
-    private_directory(file.parent)
-    os.close(os.open(file, open_flags("O_RDWR", "O_CREAT", "O_NOFOLLOW"), 0o600))
-    return _connect(str(file))
 
 
 _connect = partial(
@@ -245,27 +225,18 @@ class WordSearch:
         question: HistoryQuestion,
         is_allowed: Callable[[int], bool],
     ) -> list[PassageMatch]:
-        return self._search_index(entries, question, is_allowed) or [
-            match for match in self._scan_texts(entries, question) if is_allowed(match.n)
-        ]
+        terms, having = self._query_index(entries, question)
+        found = rank(
+            terms,
+            self._catalogue.place,
+            lambda n: (having is None or n in having) and is_allowed(n),
+        )
+        return found or [one for one in self._scan_texts(entries, question) if is_allowed(one.n)]
 
     def close(self) -> None:
         if self._index is not None:
             self._index.close()
         self._index = None
-
-    def _search_index(
-        self,
-        entries: Sequence[AnyEntry],
-        question: HistoryQuestion,
-        is_allowed: Callable[[int], bool],
-    ) -> list[PassageMatch]:
-        terms, having = self._query_index(entries, question)
-        return rank(
-            terms,
-            self._catalogue.place,
-            lambda n: (having is None or n in having) and is_allowed(n),
-        )
 
     def _query_index(
         self, entries: Sequence[AnyEntry], question: HistoryQuestion

@@ -6,7 +6,6 @@ Words rank the matches. Phrases, files and kinds filter them.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 
@@ -56,7 +55,7 @@ def rank(
     for row in rows:
         step = step_of(row >> PASSAGE_BITS)
         around = sum(
-            term.weight * _nearness(step, steps[i])
+            term.weight * next((NEAR[d] for d in NEAR if step + d in steps[i]), 0.0)
             for i, term in enumerate(terms)
             if row not in having[i]
         )
@@ -69,16 +68,11 @@ def rank(
     return list(best.values())
 
 
-def _nearness(step: int, steps: AbstractSet[int]) -> float:
-    return next((share for distance, share in NEAR.items() if step + distance in steps), 0.0)
-
-
 QUERY_WORDS = 64
 
 _PARTS = re.compile(r'(?:(?<!\S)(file|kind):)?(?:"([^"]*)"|(\S+))', re.IGNORECASE)
 _TOOLS: dict[ToolKind, str] = {"write": "edit", "shell": "command"}
 """Names for the results of these kinds of tools. Other kinds keep their names."""
-_SAME = {"edits": "edit", "write": "edit", "errors": "error", "shell": "command", "bash": "command"}
 KINDS = (
     *("user", "aside", "answer", "thinking", "summary", "result", "error"),
     *("edit", "command", "read", "search", "fetch", "ask"),
@@ -146,7 +140,6 @@ def _list_search_words(written: list[str]) -> tuple[str, ...]:
 
 def _kind(name: str) -> str:
     kind = name.strip().lower()
-    kind = _SAME.get(kind, kind)
     if kind not in KINDS:
         raise NotInHistory(
             f"there is no kind:{name[:40]}; ask for {', '.join(KINDS)}, or quote it to find the text"

@@ -27,7 +27,6 @@ from longhold.core.messages import (
     ToolResult,
     ToolUse,
     block_to_wire,
-    is_thought,
 )
 from longhold.core.messages.text import clean_text, one_line
 from longhold.core.tools.describe import description_of
@@ -54,9 +53,7 @@ def _json_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-RecordKind: TypeAlias = Literal[
-    "user", "aside", "answer", "thinking", "result", "summary", "line", "restored"
-]
+RecordKind: TypeAlias = Literal["user", "aside", "answer", "result", "summary", "line", "restored"]
 Media: TypeAlias = tuple[Image | Document, ...]
 
 
@@ -93,19 +90,6 @@ def record_of(entry: AnyEntry) -> Record | None:
         case Restored(content=content):
             return _record(entry.n, "restored", content)
     return None
-
-
-def step_records(entry: AnyEntry) -> list[Record]:
-    """Split an answer into its thinking and the rest. Other entries are one record."""
-    if not isinstance(entry, Replied):
-        return [record for record in [record_of(entry)] if record]
-    thought = tuple(filter(is_thought, entry.content))
-    said = tuple(block for block in entry.content if not is_thought(block))
-    kinds: tuple[tuple[RecordKind, tuple[Block, ...]], ...] = (
-        ("answer", said),
-        ("thinking", thought),
-    )
-    return [_record(entry.n, kind, content) for kind, content in kinds if content]
 
 
 def answer_text(entry: Replied, leave_out: Callable[[ToolUse], bool]) -> str:
