@@ -311,6 +311,14 @@ def test_a_path_rule_lets_edits_through_without_the_mode(judge):
     assert judge("Write", {"file_path": "src/.git/config"}, allow=allow) == "ask"
 
 
+@pytest.mark.parametrize("rule", ["Edit(./)", "Edit(src)", "Edit(src/)", "Edit(src/AGENTS.m?)"])
+def test_only_a_rule_that_names_a_protected_file_opens_it(judge, rule):
+    given = {"file_path": "src/AGENTS.md"}
+    assert judge("Write", given, allow=(rule,)) == "ask"
+    assert judge("Write", given, allow=("Edit(src/AGENTS.md)",)) == "allow"
+    assert judge("Write", {"file_path": ".git/hooks/x"}, allow=(rule, "Edit(.git)")) == "ask"
+
+
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     max_examples=min(60, settings.default.max_examples),

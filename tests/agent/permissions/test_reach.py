@@ -227,3 +227,58 @@ async def test_a_projects_hook_runs_in_the_project(tmp_path, project):
         ),
     )
     assert (project / "ran-here").exists() and not (elsewhere / "ran-elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "script", "changed"),
+    [
+        ("python3 hooks/lib", "", "src/tool/__main__.py"),
+        ("sh hooks/check.sh", ". hooks/lib/run", "src/tool/run"),
+        ("python3 hooks/check.py", "import lib.part", "src/tool/part.py"),
+        ("sh hooks/check.sh", ". ./.svn/lib.sh", ".svn/lib.sh"),
+        ("sh hooks/check.sh", ". ./.hg/lib", ".hg/lib"),
+        ("python3 hooks/check.py", "run_path('my helper.py')", "my helper.py"),
+        ("sh hooks/check.sh", ". ./my\\ helper.txt", "my helper.txt"),
+        ("sh hooks/check.sh", ". './lib/a,b.txt'", "lib/a,b.txt"),
+        ("sh 'hooks/(x).txt'", "", "hooks/(x).txt"),
+    ],
+)
+def test_links_and_odd_names_are_covered(tmp_path, project, command, script, changed):
+    for name in ("src/tool/__main__.py", changed):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("")
+    (project / "hooks" / "lib").symlink_to("../src/tool")
+    for name in ("check.sh", "check.py"):
+        (project / "hooks" / name).write_text(script)
+    vouched(project, command, tmp_path)
+    (project / changed).write_text("changed")
+    assert not load_hooks(project, at=tmp_path).hooks
+
+
+def test_a_link_that_leads_elsewhere_ends_trust(tmp_path, project):
+    for name in ("good", "evil"):
+        (project / name).mkdir()
+        (project / name / "run.sh").write_text(f"echo {name}")
+    (project / "lib").symlink_to("good")
+    (project / "hooks" / "main.sh").write_text(". ./lib/run.sh")
+    vouched(project, "sh hooks/main.sh", tmp_path)
+    (project / "lib").unlink()
+    (project / "lib").symlink_to("evil")
+    assert not load_hooks(project, at=tmp_path).hooks
+
+
+def test_links_to_each_other_end(tmp_path, project):
+    for one, other in (("one", "other"), ("other", "one")):
+        (project / one).mkdir()
+        (project / one / "to").symlink_to(f"../{other}")
+    (project / "up").symlink_to(".")
+    assert vouched(project, "sh ./x.sh", tmp_path)
+
+
+def test_too_many_files_behind_links_are_never_trusted(tmp_path, project, monkeypatch):
+    monkeypatch.setattr(sources, "LINKED_FILES", 3)
+    (project / "lib").symlink_to("hooks")
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": "sh ./x.sh"}]}]}
+    (project / ".longhold" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    trust(read_sections("hooks", project, at=tmp_path)[0], at=tmp_path)
+    assert not load_hooks(project, at=tmp_path).hooks

@@ -121,6 +121,27 @@ def test_a_domain_rule_is_about_the_host_beyond_doubt(url, allows, denies):
     assert denies_url(rule, url) is denies
 
 
+@pytest.mark.parametrize(
+    ("denied", "host"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "2130706433"),
+        ("127.0.0.1", "127.1"),
+        ("127.0.0.1", "0x7f000001"),
+        ("127.0.0.1", "0177.0.0.1"),
+        ("127.0.0.1", "[::ffff:127.0.0.1]"),
+        ("::1", "[0:0:0:0:0:0:0:1]"),
+        ("[::1]", "[::1]"),
+    ],
+)
+def test_a_rule_denies_an_address_in_every_spelling(denied, host):
+    assert denies_url(parse_rule(f"WebFetch(domain:{denied})"), f"http://{host}:80/")
+
+
+def test_a_rule_denies_no_other_address():
+    assert not denies_url(parse_rule("WebFetch(domain:127.0.0.1)"), "http://127.0.0.2/")
+
+
 def test_a_rule_names_families_and_servers():
     assert is_for_tool(parse_rule("Edit(src/**)"), "Write")
     assert is_for_tool(parse_rule("Read(src/**)"), "Grep")

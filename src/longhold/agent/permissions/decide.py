@@ -21,6 +21,7 @@ from longhold.agent.permissions.rules import (
     denies_path,
     denies_url,
     is_for_tool,
+    names_path,
 )
 from longhold.core.settings import Mode as Mode
 from longhold.core.tools.shell_programs import every_command, hidden_commands
@@ -134,7 +135,7 @@ def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
 
 def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Places) -> bool:
     named = _filter_allowing(rules, tool)
-    if any(rule.is_exact and allows_path(rule, located, places) for rule in named):
+    if any(names_path(rule, located, places) for rule in named):
         return located.where in ("inside", "outside")
     if located.is_protected:
         return False

@@ -6,7 +6,9 @@ matches at any depth, `/` or `~/` makes it absolute, any other is relative to a 
 directory covers everything in it.
 """
 
+import ipaddress
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -151,6 +153,13 @@ def allows_path(rule: Rule, located: Located, places: Places) -> bool:
     return path is not None and _covers(rule.content, path, roots, places.home)
 
 
+def names_path(rule: Rule, located: Located, places: Places) -> bool:
+    """Return whether a rule names exactly this path, not a directory above it or a pattern."""
+    if located.path is None or not rule.is_exact or "?" in rule.content:
+        return False
+    return _covers(rule.content, located.path, places.real_roots, places.home, is_whole=True)
+
+
 def denies_path(rule: Rule, located: Located, places: Places) -> bool:
     """Return whether a rule covers a path as written or resolved, ignoring case."""
     if not rule.content:
@@ -165,20 +174,25 @@ def denies_path(rule: Rule, located: Located, places: Places) -> bool:
     )
 
 
-def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bool:
+def _covers(
+    pattern: str, path: Path, roots: tuple[Path, ...], home: Path, *, is_whole: bool = False
+) -> bool:
+    ends = ("",) if is_whole else ("", "/")
     if pattern.startswith("~/"):
-        return _fits(str(home) + pattern[1:], str(path))
+        return _fits(str(home) + pattern[1:], str(path), ends)
     if pattern.startswith("/"):
-        return _fits("/" + pattern.lstrip("/"), str(path))
+        return _fits("/" + pattern.lstrip("/"), str(path), ends)
     pattern = pattern.removeprefix("./")
     anywhere = "/" not in pattern.rstrip("/")
     pattern = "**/" + pattern if anywhere else pattern
     return any(
-        _fits(pattern, str(path.relative_to(root))) for root in roots if path.is_relative_to(root)
+        _fits(pattern, str(path.relative_to(root)), ends)
+        for root in roots
+        if path.is_relative_to(root)
     )
 
 
-def _fits(pattern: str, path: str) -> bool:
+def _fits(pattern: str, path: str, ends: tuple[str, ...]) -> bool:
     """Match piece by piece, because a regular expression could backtrack forever."""
     reached = {0}
     for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
@@ -187,7 +201,7 @@ def _fits(pattern: str, path: str) -> bool:
         else:
             fits = {*path} - {"/"} if piece == "?" else {piece}
             reached = {at + 1 for at in reached if path[at : at + 1] in fits}
-    return any(path[at : at + 1] in ("", "/") for at in reached)
+    return any(path[at : at + 1] in ends for at in reached)
 
 
 def _find_star_ends(star: str, reached: set[int], path: str) -> Iterator[int]:
@@ -212,7 +226,8 @@ def allows_url(rule: Rule, url: str) -> bool:
 def denies_url(rule: Rule, url: str) -> bool:
     """Return whether a rule may cover a URL. Every rule may cover an ambiguous URL."""
     host = plain_host(url)
-    wanted = rule.content.removeprefix("domain:").casefold()
+    written = rule.content.removeprefix("domain:").casefold().strip("[]")
+    wanted = _canonical_host(written) or written
     return not rule.content or not host or fnmatchcase(host, wanted) or host.endswith("." + wanted)
 
 
@@ -227,4 +242,18 @@ def plain_host(url: str) -> str:
     except ValueError:
         return ""
     well_formed = parts.scheme in ("http", "https") and "@" not in parts.netloc and "%" not in host
-    return host if well_formed else ""
+    return _canonical_host(host) if well_formed else ""
+
+
+def _canonical_host(host: str) -> str:
+    """Return an address in its usual spelling, and "" for one that only some parsers read."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            socket.inet_aton(host)  # which also reads 127.1, 0x7f000001 and 2130706433
+        except OSError:
+            return host
+        return ""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

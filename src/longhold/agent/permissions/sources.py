@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shlex
 import stat
 from collections import defaultdict
@@ -21,7 +22,6 @@ import msgspec
 from msgspec import Struct
 
 from longhold.agent.permissions.rules import MODES, Rules, parse_rules
-from longhold.agent.tools.globs import VERSION_CONTROL
 from longhold.core.messages import Json, JsonObject
 from longhold.core.settings import Mode, home
 from longhold.core.settings.private_files import write_private
@@ -32,6 +32,10 @@ from longhold.errors import ConfigError
 
 INSTALLED_FILES = 50_000
 """How many files of installed packages are covered. The project's own files are all covered."""
+LINKED_FILES = 50_000
+"""A project whose links lead to more files than this cannot be trusted."""
+LINKS_DEEP = 3
+"""How many links to directories one path may contain. Two links can lead to each other."""
 TEXT_BYTES = 4 << 20
 """A longer file is not searched for names, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
@@ -150,28 +154,55 @@ class _Tree:
     _beside: dict[tuple[str, str], list[Path]] = field(default_factory=lambda: defaultdict(list))
     _own: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     """By name, stem and directory, without installed packages."""
+    _oddly_named: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    """Files whose names are not one word, such as `my helper.py`, by the name's longest part."""
+    _links: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         installed = islice(self._walk(are_installed=True), INSTALLED_FILES)
-        for path, parts in (*self._walk(are_installed=False), *installed):
-            self._add(path, parts)
+        for path in (*self._walk(are_installed=False), *self._walk_links(), *installed):
+            self._add(path)
 
-    def _walk(self, *, are_installed: bool) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    def _walk(self, *, are_installed: bool) -> Iterator[Path]:
+        """List the files, and the links to directories, which can be changed to lead elsewhere."""
         for where, directories, files in os.walk(self.project):
-            parts = Path(where).relative_to(self.project).parts
-            is_inside = not _INSTALLED.isdisjoint(parts)
-            skipped = {*VERSION_CONTROL, *(() if are_installed else _INSTALLED)}
+            is_inside = not _INSTALLED.isdisjoint(Path(where).relative_to(self.project).parts)
+            skipped = {".git", *(() if are_installed else _INSTALLED)}
             directories[:] = sorted(set(directories) - skipped)
             if is_inside == are_installed:
-                yield from ((Path(where, name), parts) for name in sorted(files))
+                links = [path for name in directories if (path := Path(where, name)).is_symlink()]
+                self._links += () if are_installed else links
+                yield from (Path(where, name) for name in sorted(files))
+                yield from links
 
-    def _add(self, path: Path, parts: tuple[str, ...]) -> None:
+    def _walk_links(self) -> Iterator[Path]:
+        """List the files behind links to directories of the project, under the links' names."""
+        project, count = self.project.resolve(), 0
+        waiting = [(link, 1) for link in self._links]
+        while waiting:
+            link, depth = waiting.pop()
+            if not Path(os.path.realpath(link)).is_relative_to(project):
+                continue
+            for where, directories, files in os.walk(link):
+                directories[:] = sorted(set(directories) - {".git", *_INSTALLED})
+                links = [path for name in directories if (path := Path(where, name)).is_symlink()]
+                waiting += [(path, depth + 1) for path in links if depth < LINKS_DEEP]
+                count += len(files) + len(directories) + 1
+                if count > LINKED_FILES:
+                    raise _TooManyLinksError
+                yield from (Path(where, name) for name in sorted(files))
+
+    def _add(self, path: Path) -> None:
+        parts = path.parent.relative_to(self.project).parts
         is_runnable = _is_runnable(path)
         for key in {path.name, path.stem}:
             self._by_name[key].append(path)
             self._beside[str(path.parent), key].append(path)
         if path.suffix or is_runnable:
             self._by_full_name[path.name].append(path)
+        if not _WORD.fullmatch(path.name):
+            parts_of_name = re.findall(r"\w+", path.name)
+            self._oddly_named[max(parts_of_name, key=len, default="")].append(path)
         for part in parts:
             self._below[part].append(path)
         if _INSTALLED.isdisjoint(parts[:-2]):  # so that a package's first files count
@@ -194,6 +225,7 @@ class _Tree:
                 for word in {found, *found.split(".")}:
                     self.covered.update(self._by_name.get(word, ()))
                     self.covered.update(self._below.get(word, ()))
+            self.covered |= self._find_oddly_named(text)
 
     def cover_runnable(self) -> None:
         self.covered.update(self._runnable)
@@ -215,7 +247,7 @@ class _Tree:
         text, where = _read_text(path), str(path.parent)
         if text is None:
             return {each for many in self._own.values() for each in many}
-        found, words = set[Path](), set(_WORD.findall(text))
+        found, words = self._find_oddly_named(text), set(_WORD.findall(text))
         for word in words:
             found.update(self._by_full_name.get(word, ()))
             found.update(self._beside.get((where, word), ()))
@@ -234,6 +266,12 @@ class _Tree:
                     found |= self._find_path((word,))
         return found
 
+    def _find_oddly_named(self, text: str) -> set[Path]:
+        """Find files all parts of whose names occur in a text, however it quotes the rest."""
+        words = {"", *re.findall(r"\w+", text)}
+        candidates = (path for word in words for path in self._oddly_named.get(word, ()))
+        return {path for path in candidates if words.issuperset(re.findall(r"\w+", path.name))}
+
     def _find_path(self, parts: tuple[str, ...]) -> set[Path]:
         """Find files whose path ends like this, with any suffix, or the files in a directory."""
         parts = tuple(part for part in parts if part.strip("."))
@@ -246,6 +284,10 @@ class _Tree:
             if (each.parts[-count:-1] == parts[:-1] and last in (each.name, each.stem))
             or each.parts[-1 - count : -1] == parts
         }
+
+
+class _TooManyLinksError(Exception):
+    pass
 
 
 def _is_runnable(path: Path) -> bool:
@@ -378,7 +420,11 @@ def is_unchanged(section: SettingsSection) -> bool:
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
-    for path in _list_reached(value, project):
+    try:
+        reached = _list_reached(value, project)
+    except _TooManyLinksError:
+        return secrets.token_hex()  # which no record of trust contains
+    for path in reached:
         digest.update(str(path).encode("utf-8", "surrogateescape") + b"\0" + _hash(path))
     return digest.hexdigest()
 
@@ -386,7 +432,7 @@ def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str
 def _hash(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            return b"not a file"
+            return os.fsencode(path.readlink()) if path.is_symlink() else b"not a file"
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
     except OSError:
