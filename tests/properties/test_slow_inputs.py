@@ -50,6 +50,11 @@ def test_open_elements_do_not_slow_down_the_others(end):
     assert slow.seconds_for(slow.READERS["readable_text"], text) < slow.LIMIT_SECONDS
 
 
+def test_a_title_in_many_pieces_is_read_in_time():
+    text = "<title>" + "a</b>" * 400_000
+    assert slow.seconds_for(slow.READERS["readable_text"], text) < slow.LIMIT_SECONDS
+
+
 def test_a_number_of_any_length_is_no_budget():
     assert slow.budget_in("+" + "9" * 400 + "k") == 0
     assert slow.budget_in("+500k go on") == 500_000

@@ -16,7 +16,9 @@ MEMORIES = st.builds(
     created=st.integers(1, 4_000_000_000).map(float),
     modified=st.integers(1, 4_000_000_000).map(float),
     evidence=st.lists(LINE.filter(lambda s: "," not in s), max_size=3, unique=True).map(tuple),
-    sources=st.dictionaries(LINE, LINE, max_size=3),
+    sources=st.dictionaries(
+        st.from_regex(r"[a-z]{1,9}(/[a-z]{1,9})?\.py", fullmatch=True), LINE, max_size=3
+    ),
     superseded_by=st.sampled_from(["", "b.md"]),
     body=st.text(st.characters(exclude_categories=["C"]), max_size=80).map(
         lambda text: text.lstrip("\n") + "\n"

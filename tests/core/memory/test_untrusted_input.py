@@ -122,10 +122,8 @@ def test_mail_and_imports_carry_the_mark():
     assert UntrustedInput().follow([Imported(n=1, format="x", source="y")])
 
 
-def test_in_a_checkout_that_is_not_trusted_every_file_counts():
-    history = entries(use("Read", file_path="README.md"))
-    assert not UntrustedInput().follow(history)
-    assert UntrustedInput(is_strict=True).follow(history) == "Read"
+def test_the_sessions_own_files_do_not_count():
+    assert not UntrustedInput().follow(entries(use("Read", file_path="README.md")))
 
 
 def test_what_its_agents_took_in_counts(tmp_path):

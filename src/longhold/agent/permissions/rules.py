@@ -155,7 +155,8 @@ def allows_path(rule: Rule, located: Located, places: Places) -> bool:
 
 def names_path(rule: Rule, located: Located, places: Places) -> bool:
     """Return whether a rule names exactly this path, not a directory above it or a pattern."""
-    if located.path is None or not rule.is_exact or "?" in rule.content:
+    is_file = rule.is_exact and "?" not in rule.content and bool(Path(rule.content).name)
+    if located.path is None or not is_file:
         return False
     return _covers(rule.content, located.path, places.real_roots, places.home, is_whole=True)
 

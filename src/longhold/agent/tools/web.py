@@ -95,6 +95,7 @@ def _read(status: int, answer: HTTPResponse | urllib.error.HTTPError, limit_byte
 
 MAX_REDIRECTS = 5
 MAX_CHARS = 100_000
+TITLE_CHARS = 300
 """Maximum length. The rest of a longer text is dropped and counted."""
 
 _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
@@ -263,7 +264,7 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._in_title:
-            self.title += data
+            self.title = (self.title + data)[:TITLE_CHARS]
         elif not self._skipping:
             self.parts.append(data if self._in_code else self._collapse_space(data))
 

@@ -5,10 +5,12 @@ and messages. `sources` lists mentioned repository files, with hashes.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -48,6 +50,11 @@ LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 """Bounds for times: the years 1 to 9999, because a file's mtime may be any number."""
 
 _FIELDS = "name description type created modified evidence sources superseded_by supersedes"
+
+
+SOURCES = 8
+"""A memory that names more files is about the project, not about these files."""
+FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +97,6 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
     fields, body = parse_memory(text)
     name = _line(fields.get("name")) or PurePosixPath(file).stem
     modified = timestamp(_line(fields.get("modified"))) or at
-    sources = fields.get("sources")
     return Memory(
         file=file,
         name=name,
@@ -101,7 +107,7 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
         created=timestamp(_line(fields.get("created"))) or modified,
         modified=modified,
         evidence=_items(fields.get("evidence")),
-        sources=sources if isinstance(sources, dict) else {},
+        sources=_sources(fields.get("sources")),
         superseded_by=_line(fields.get("superseded_by")),
         supersedes=_items(fields.get("supersedes")),
         body=body,
@@ -128,6 +134,12 @@ def _kind(text: str) -> MemoryKind:
 
 def _line(value: FieldValue | None) -> str:
     return one_line(value) if isinstance(value, str) else ""
+
+
+def _sources(value: FieldValue | None) -> dict[str, str]:
+    """Return the named files. A memory of a repository could name anything, and many."""
+    named = value.items() if isinstance(value, dict) else ()
+    return dict(islice(((path, then) for path, then in named if FILE.fullmatch(path)), SOURCES))
 
 
 def _items(value: FieldValue | None) -> tuple[str, ...]:

@@ -5,21 +5,16 @@ the repository are ignored, because memories are untrusted data.
 """
 
 import hashlib
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.memory import Memory, parse
+from longhold.core.memory.memory import FILE, SOURCES, Memory, parse
 
-SOURCES = 8
-"""A memory that names more files is about the project, not about these files."""
 HASH_CHARS = 16
 """64 bits distinguish the versions of one file and keep memories readable."""
 SOURCE_BYTES = 4 << 20
 """A larger file is data, and its changes do not affect memories."""
-
-_FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +33,7 @@ class Provenance:
 
 
 def sources_of(memory: Memory, repository: Path) -> dict[str, str]:
-    named = dict.fromkeys(_FILE.findall(f"{memory.description}\n{memory.body}"))
+    named = dict.fromkeys(FILE.findall(f"{memory.description}\n{memory.body}"))
     hashes = {path: source_hash(repository, path) for path in named}
     return dict([(path, found) for path, found in hashes.items() if found][:SOURCES])
 

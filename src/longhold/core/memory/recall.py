@@ -66,7 +66,7 @@ def render(key: str, memory: Memory, *, changed: tuple[str, ...], now: float) ->
             f"[Written {age}: check what it says against what is there before relying on it.]"
         )
     if changed:
-        lines.append(f"[Changed since it was written: {', '.join(changed)}.]")
+        lines.append(f"[Changed since it was written: {escape_frames(', '.join(changed))}.]")
     text = "\n".join([*lines, "", escape_frames(memory.body.strip())])
     return f'<memory file="{key}"{kind} written="{age}">\n{_cut(text)}\n</memory>'
 

@@ -208,8 +208,7 @@ class MemoryJobs:
             unasked=self.unasked,
             job=self.background.job(DREAM),
             notify=self.notify,
-            # A dream may also read the checkout's files.
-            is_outside=lambda: self.is_strict or self.is_outside(),
+            is_outside=self.is_outside,
             budget=self.budget,
             clock=self.clock,
         )

@@ -6,6 +6,7 @@ are never written there.
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 from longhold.core.memory.checkout import markdown_below
@@ -53,7 +54,8 @@ class TeamMemories:
                 text = _read_unlinked(above, name, FILE_BYTES).decode()
             except (MemoryRefused, UnicodeDecodeError, OSError):
                 continue
-            found.append(parse(file, text, at=status.st_mtime))
+            # Without sources, because checking them would read files that the repository chooses.
+            found.append(replace(parse(file, text, at=status.st_mtime), sources={}))
         return sorted(found, key=lambda memory: memory.file)
 
     def index(self) -> str:

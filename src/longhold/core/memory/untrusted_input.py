@@ -1,8 +1,8 @@
 """Detect whether a session read text that a stranger may have written.
 
 Sources are fetched pages, MCP tools, commands that download, undeclared tools, imported logs, and
-mail from a session that read such text. In a checkout whose settings are not trusted, every file
-and command counts. After such text, new memories wait for the user's consent, because the text may
+mail from a session that read such text. A session in a checkout whose settings are not trusted
+counts from its start, because its prompt has the checkout's instructions. After such text, new memories wait for the user's consent, because the text may
 have asked for them. All code that writes memories checks `watch_session`.
 """
 
@@ -60,15 +60,12 @@ OWN = split_words(
     " memory"
 )
 """Longhold's tools without a description by name. Agents' own logs show what agents read."""
-READING = ("read", "search", "shell")
 
 
 class UntrustedInput:
-    def __init__(self, *, is_strict: bool = False) -> None:
-        """With `is_strict`, files and commands of the checkout count too."""
+    def __init__(self) -> None:
         self.by = ""
         """The first source of such text, or ''."""
-        self._is_strict = is_strict
         self._position = LogCursor()
         self._open: dict[str, str] = {}
         self._declared: dict[str, ToolTraits] = {}
@@ -79,7 +76,9 @@ class UntrustedInput:
             match entry:
                 case Replied(content=content):
                     uses = (block for block in content if isinstance(block, ToolUse))
-                    self._open |= {use.id: use.name for use in uses if self._brings(use)}
+                    self._open |= {
+                        use.id: use.name for use in uses if reaches_out(use, self._declared)
+                    }
                 case Ran(tool_use_id=id):
                     # Failed calls count too, because an error's text may come from a stranger.
                     self.by = self.by or self._open.pop(id, "")
@@ -90,10 +89,6 @@ class UntrustedInput:
                 case Configured(tools=tools):
                     self._declared = tools
         return self.by
-
-    def _brings(self, use: ToolUse) -> bool:
-        known = _describe(unwrap_call(use).name, self._declared)
-        return (self._is_strict and known.kind in READING) or reaches_out(use, self._declared)
 
 
 def _describe(name: str, declared: Mapping[str, ToolTraits]) -> Described:
@@ -141,19 +136,21 @@ def _subcommand(arguments: Sequence[str]) -> str:
 
 
 def watch_session(engine: Engine, *, is_strict: bool = False) -> Callable[[], bool]:
-    """Return a function that reports whether the session or its agents read untrusted text."""
-    own = UntrustedInput(is_strict=is_strict)
+    """Return a function that reports whether the session or its agents read untrusted text.
+
+    With `is_strict`, they have: the checkout's settings are not trusted.
+    """
+    own = UntrustedInput()
     return lambda: (
-        bool(own.follow(engine.view.history))
-        or has_outside(engine.log.agents(), is_strict=is_strict)
+        is_strict or bool(own.follow(engine.view.history)) or has_outside(engine.log.agents())
     )
 
 
-def has_outside(logs: Iterable[AgentLog], *, is_strict: bool = False) -> bool:
+def has_outside(logs: Iterable[AgentLog]) -> bool:
     """Return whether one of these agents read untrusted text. A damaged log counts as yes."""
     for log in logs:
         try:
-            if UntrustedInput(is_strict=is_strict).follow(log.load().entries):
+            if UntrustedInput().follow(log.load().entries):
                 return True
         except (LongholdError, OSError):
             return True
