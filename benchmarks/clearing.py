@@ -38,7 +38,7 @@ from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.history.history import History
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.core.view.window import window_for
 from longhold.errors import LongholdError
 from longhold.insight.replay.policies import NO_LAYERS, apply_changes, no_stages

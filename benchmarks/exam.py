@@ -41,8 +41,8 @@ from pathlib import Path
 from exam_sessions import Question, planted
 from harness import RECORDED, make_parser, print_result
 from longhold.core.messages import JsonObject, Text, message_to_wire
-from longhold.core.models import Model, open_model
-from longhold.core.models.protocol import Request, collect
+from longhold.core.models import open_model
+from longhold.core.models.protocol import Model, Request, collect
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.digest.headings import judgement
 from longhold.core.stages.compact.segment import Segment as Covered

@@ -33,7 +33,8 @@ from longhold.core.models.clients import wrap_client
 from longhold.core.models.prices import cost
 from longhold.core.models.protocol import Model, collect
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.fork import ForkReply, ForkRequest, Prefix, make_placeholders
+from longhold.core.turn.fork.asking import ForkReply, ForkRequest, make_placeholders
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.fork.run import Forks, PrefixLeader
 from longhold.core.turn.round import Toolbox
 from longhold.errors import ConfigError

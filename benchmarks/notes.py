@@ -49,7 +49,8 @@ from longhold.core.stages.notes.update import ask_for_update
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, Prefix
+from longhold.core.turn.fork.asking import AskFork
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.view.items import Item, Round
 from longhold.core.view.tokens import estimate_tokens
 from longhold.core.view.window import window_for

@@ -31,7 +31,8 @@ from pathlib import Path
 
 from longhold.core.log.entries import AnyEntry, Compacted, Directed
 from longhold.core.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
-from longhold.core.models import Model, open_model
+from longhold.core.models import open_model
+from longhold.core.models.protocol import Model
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Manner, check_survival, recent_names
 from longhold.core.stages.compact.digest import FactPieces, budget_for

@@ -17,7 +17,7 @@ from longhold.core.stages.compact.owner import CompactionHooks
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.core.view import fold
 from longhold.insight.replay.policies import POLICIES
 from longhold.insight.replay.recorded_session import RecordedSession

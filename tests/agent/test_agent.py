@@ -16,7 +16,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import home, load_settings
-from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.fork.asking import ForkRequest
 from longhold.core.turn.loop import Stopped
 
 MODEL = "claude-opus-4-6"

@@ -31,7 +31,7 @@ from longhold.core.stages.collapse import drain
 from longhold.core.stages.layers import Collapsing
 from longhold.core.stages.snip import Snip, drop
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import ForkReply
+from longhold.core.turn.fork.asking import ForkReply
 from longhold.core.view import fold
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.errors import NotInHistory

@@ -2,7 +2,7 @@
 
 from longhold import Session
 from longhold.core.models.scripted import ScriptedModel
-from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.fork.asking import ForkRequest
 
 ANSWER = {
     "id": "msg_1",

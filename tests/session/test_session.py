@@ -11,7 +11,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
-from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.fork.asking import ForkRequest
 from longhold.core.turn.pin import list_pinned
 from longhold.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
 from seen import of

@@ -22,7 +22,7 @@ from longhold.core.stages.layers import build_layers
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import make_placeholders
+from longhold.core.turn.fork.asking import make_placeholders
 from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Toolbox
 from longhold.session.session import Session

@@ -25,15 +25,16 @@ from longhold.core.log.store import Store
 from longhold.core.memory.dream import DreamReport
 from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.messages import Content, JsonObject, text_of
-from longhold.core.models import Model, open_model
+from longhold.core.models import open_model
 from longhold.core.models.limits import describe_guess, find_window
+from longhold.core.models.protocol import Model
 from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import Settings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.background import DRAIN_SECONDS, QUEUED, Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import ForkReply, ForkRequest
+from longhold.core.turn.fork.asking import ForkReply, ForkRequest
 from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
 from longhold.errors import ConfigError
 from longhold.session.session import Session

@@ -63,7 +63,7 @@ from longhold.core.tools.protocol import CALL_TOOL, Tool
 from longhold.core.turn.answering import Models
 from longhold.core.turn.background import Background, background_of, watch_forks
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.core.turn.loop import Loop
 from longhold.core.turn.round import Toolbox
 from longhold.core.turn.telemetry import Telemetry

@@ -16,7 +16,7 @@ from longhold.core.messages import Json, JsonObject, ResultContent, Text, ToolUs
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Outcome, Tool
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import Permit
+from longhold.core.turn.fork.asking import Permit
 from longhold.core.turn.round import Allowed, Denied
 
 

@@ -22,7 +22,7 @@ from longhold.core.settings.reading import user_home
 if TYPE_CHECKING:
     from longhold.agent.agent import Agent
     from longhold.agent.permissions import AskUser
-    from longhold.core.models import Model
+    from longhold.core.models.protocol import Model
 
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"

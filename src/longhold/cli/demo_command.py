@@ -48,7 +48,7 @@ from longhold.core.messages.text import (
     pluralize,
     tokens,
 )
-from longhold.core.models import Model
+from longhold.core.models.protocol import Model
 from longhold.core.settings import Settings
 from longhold.core.turn.loop import Stopped
 

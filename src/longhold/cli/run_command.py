@@ -34,7 +34,7 @@ from longhold.core.messages.text import (
     quote_lines,
 )
 from longhold.core.messages.usage import Tally
-from longhold.core.models import Finished, Restarted, TextDelta, ThinkingDelta
+from longhold.core.models.protocol import Finished, Restarted, TextDelta, ThinkingDelta
 from longhold.core.settings import load_settings
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.loop import Continued, LoopEvent, Stopped

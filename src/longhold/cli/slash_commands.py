@@ -44,7 +44,7 @@ from longhold.core.settings import Mode, home
 from longhold.core.settings.reading import ANTHROPIC, OPENAI, set_value
 from longhold.core.stages.space import foresee
 from longhold.core.turn.abort import run_unless_aborted
-from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.fork.asking import ForkRequest
 from longhold.core.turn.pin import list_pinned, unpin
 from longhold.core.turn.pin import pin as pin_messages
 from longhold.core.view.gauge import replay

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from longhold.core.log.entries import AnyEntry, Compacted
 from longhold.core.messages import Text, Usage, text_of
 from longhold.core.messages.text import cut, one_line, sentences, without_code
-from longhold.core.models import Model
-from longhold.core.models.protocol import Request, collect
+from longhold.core.models.protocol import Model, Request, collect
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.digest.files import group_edits
 from longhold.core.stages.compact.digest.state import failures

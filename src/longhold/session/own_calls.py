@@ -15,7 +15,7 @@ from longhold.core.models.protocol import Event, Model, Request, play
 from longhold.core.models.translate import translate_errors
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import make_placeholders
+from longhold.core.turn.fork.asking import make_placeholders
 from longhold.core.turn.round import Toolbox
 from longhold.session.own_tools import context_over
 

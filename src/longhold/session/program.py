@@ -36,7 +36,7 @@ from longhold.core.tools.describe import HISTORY, MEMORY
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.core.view import View, fold
 from longhold.core.wire.messages import SYSTEM_ROLES
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound

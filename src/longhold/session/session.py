@@ -56,7 +56,7 @@ from longhold.core.stages.snip import drop, keep
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, mark_wanted
+from longhold.core.turn.fork.asking import AskFork, mark_wanted
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view import View
 from longhold.errors import (

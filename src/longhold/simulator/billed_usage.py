@@ -1,7 +1,6 @@
 """The usage of a response: the cache plan and the output in the API's fields.
 
-Compaction is a separate iteration, and the top-level fields exclude its tokens. The bill is the sum
-of the iterations.
+Compaction is an iteration of its own. Only the bill, the sum of all iterations, includes it.
 """
 
 from collections.abc import Sequence
@@ -22,9 +21,6 @@ class Iteration:
 
     def to_json(self) -> JsonObject:
         return {"type": self.kind, **_prompt_json(self.plan), "output_tokens": self.output_tokens}
-
-    def cost(self, model: str, speed: str | None) -> Cost | None:
-        return usage_cost(model, self.plan.usage(self.output_tokens), is_fast=speed == "fast")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +53,7 @@ class BilledUsage:
         return fields
 
     def cost(self, model: str) -> Cost | None:
-        parts = [iteration.cost(model, self.speed) for iteration in self.iterations]
+        parts = [usage_cost(model, i.plan.usage(i.output_tokens)) for i in self.iterations]
         known = [part for part in parts if part is not None]
         return sum(known, Cost()) if known else None
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from longhold.agent.tools.standard import STANDARD
 from longhold.core.log.entries import Framed
 from longhold.core.messages import Text, ToolUse, Usage
-from longhold.core.turn.fork import ForkReply, ForkRequest, Prefix
+from longhold.core.turn.fork.asking import ForkReply, ForkRequest
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.round import Denied
 
 PREFIX = Prefix(frame=Framed(), model="claude-opus-5-5", max_output_tokens=100)

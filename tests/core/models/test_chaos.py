@@ -6,8 +6,10 @@ import pytest
 
 from chaos_model import KINDS, ChaosModel
 from longhold.core.messages import Text
-from longhold.core.models import Patience, Request, Restarted, Retries, collect, stream_with_retries
+from longhold.core.models.protocol import Request, Restarted, collect
+from longhold.core.models.retry import Retries, stream_with_retries
 from longhold.core.models.scripted import ScriptedModel
+from longhold.core.models.steady import Patience
 from longhold.errors import ModelError
 
 ANSWERS = 40

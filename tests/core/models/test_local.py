@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from local_model import LocalEngine, LocalModel, install
-from longhold.core.models import Request, collect
+from longhold.core.models.protocol import Request, collect
 from longhold.errors import ConfigError, ModelError, PromptTooLong
 
 

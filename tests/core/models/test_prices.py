@@ -86,16 +86,6 @@ def test_the_old_premium_depends_on_the_day():
     assert after.select_tier(200_001).input == 5.0
 
 
-def test_fast_answers_cost_more_where_a_model_has_them():
-    plain = cost("claude-opus-5", output_tokens=1_000)
-    fast = usage_cost("claude-opus-5", Usage(output_tokens=1_000), is_fast=True)
-    assert plain is not None and fast is not None
-    assert fast.output == pytest.approx(plain.output * 2)
-    assert usage_cost("claude-sonnet-5", Usage(output_tokens=9), is_fast=True) == cost(
-        "claude-sonnet-5", output_tokens=9
-    )
-
-
 def test_a_tally_adds_and_can_be_read_back():
     usage = Usage(input_tokens=100, cache_read_tokens=900, cache_write_tokens=50, output_tokens=7)
     one = price_call("claude-opus-5", usage)

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from longhold.core.messages import Opaque, Text, Thinking, ToolUse, Usage
-from longhold.core.models import BlockFinished, Finished, Reply, Started, collect
-from longhold.core.models.protocol import play
+from longhold.core.models.protocol import BlockFinished, Finished, Reply, Started, collect, play
 from longhold.errors import StreamBroken
 
 REPLY = Reply(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.messages import Text
-from longhold.core.models import BlockFinished, Request, Restarted, Retries, stream_with_retries
-from longhold.core.models.retry import MAX_ATTEMPTS, wait_seconds
+from longhold.core.models.protocol import BlockFinished, Request, Restarted
+from longhold.core.models.retry import MAX_ATTEMPTS, Retries, stream_with_retries, wait_seconds
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import (
     AuthenticationFailed,

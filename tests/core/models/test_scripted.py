@@ -3,7 +3,7 @@
 import pytest
 
 from longhold.core.messages import Opaque, Text, Thinking, ToolUse, Usage
-from longhold.core.models import Request, collect
+from longhold.core.models.protocol import Request, collect
 from longhold.core.models.scripted import ScriptedAnswer, ScriptedModel, read_script
 from longhold.errors import (
     ConfigError,

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from longhold.core.messages import Text, ToolUse, Usage
-from longhold.core.models import BlockFinished, Finished, Reply, Started, TextDelta
-from longhold.core.models.protocol import play
+from longhold.core.models.protocol import BlockFinished, Finished, Reply, Started, TextDelta, play
 from longhold.core.models.retry import stream_with_retries
 from longhold.core.models.steady import Patience, guard_stream
 from longhold.errors import ModelUnavailable, StreamBroken

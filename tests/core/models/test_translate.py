@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from longhold.core.messages import Usage
-from longhold.core.models import Reply
+from longhold.core.models.protocol import Reply
 from longhold.core.models.translate import (
     ProviderFault,
     explain,

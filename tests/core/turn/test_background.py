@@ -5,7 +5,7 @@ import asyncio
 from longhold.core.messages import Usage
 from longhold.core.models.protocol import Finished, Reply
 from longhold.core.turn.background import Background, Job, watch_forks
-from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.fork.asking import ForkRequest
 
 
 def noting(done, name, gate=None):

@@ -16,7 +16,7 @@ from longhold.agent.subagents.tasks import prompt_text, team_tool
 from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from longhold.core.turn.fork import check_may_fork
+from longhold.core.turn.fork.asking import check_may_fork
 from longhold.core.turn.round import running_call
 from longhold.errors import ConfigError
 

@@ -21,7 +21,7 @@ from longhold.core.messages import ToolUse, Usage, text_of
 from longhold.core.messages.text import clean_text, one_line, shorten
 from longhold.core.tools.describe import description_of
 from longhold.core.turn.background import JobProgress
-from longhold.core.turn.fork import ForkEnd
+from longhold.core.turn.fork.asking import ForkEnd
 from longhold.core.turn.loop import End, LoopEvent, Stopped
 from longhold.core.turn.round import ToolBegan, ToolRan
 from longhold.core.view import View, fold

@@ -31,7 +31,8 @@ from longhold.core.messages.usage import Tally
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import ForkReply, ForkRequest, Permit, Prefix
+from longhold.core.turn.fork.asking import ForkReply, ForkRequest, Permit
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.loop import Stopped
 from longhold.core.view import fold

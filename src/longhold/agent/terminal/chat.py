@@ -16,7 +16,7 @@ from longhold.core.messages import Text, ToolUse, text_of
 from longhold.core.messages.text import clean_document, clean_line, clean_text, quote_lines
 from longhold.core.turn.answering import SUGGESTION, own_refusal
 from longhold.core.turn.background import DRAIN_SECONDS
-from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.fork.asking import ForkRequest
 from longhold.core.turn.status import Status, cache_seconds, make_status
 from longhold.errors import LongholdError
 

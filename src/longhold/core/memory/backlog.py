@@ -24,7 +24,7 @@ from longhold.core.messages.text import clean_line, pluralize
 from longhold.core.messages.words import words_of
 from longhold.core.settings.private_files import write_private
 from longhold.core.tools.protocol import Tool
-from longhold.core.turn.fork import Prefix
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.errors import LongholdError
 
 WORDS_CHARS = 24_000

@@ -31,7 +31,8 @@ from longhold.core.memory.tidy import covers, most_removed, plan_tidying
 from longhold.core.messages import Usage
 from longhold.core.settings import DreamSettings
 from longhold.core.tools.describe import MEMORY
-from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
+from longhold.core.turn.fork.asking import AskFork, ForkRequest, Permit
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.errors import LongholdError
 
 _NAMED = re.compile(r"(?<![\w./-])[\w./-]+\.md\b")

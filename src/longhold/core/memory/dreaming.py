@@ -35,7 +35,8 @@ from longhold.core.settings import DreamSettings
 from longhold.core.settings.private_files import private_directory, write_private
 from longhold.core.turn.background import Job
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, Permit, Prefix, deny_all
+from longhold.core.turn.fork.asking import AskFork, Permit, deny_all
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.errors import LongholdError, StoreError
 
 LOCK_NAME = ".dream-lock"

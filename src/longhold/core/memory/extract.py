@@ -32,7 +32,8 @@ from longhold.core.memory.store import LISTED_MEMORIES, SEARCHED, MemoryStore
 from longhold.core.messages import ToolUse, Usage, text_of
 from longhold.core.settings import DreamSettings
 from longhold.core.tools.describe import MEMORY
-from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
+from longhold.core.turn.fork.asking import AskFork, ForkRequest, Permit
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.errors import LongholdError
 
 T = TypeVar("T")

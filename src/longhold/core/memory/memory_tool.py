@@ -32,7 +32,7 @@ from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import MEMORY, description_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
-from longhold.core.turn.fork import Permit
+from longhold.core.turn.fork.asking import Permit
 from longhold.core.turn.round import Allowed, Denied
 from longhold.core.view import View
 

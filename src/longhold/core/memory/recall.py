@@ -27,7 +27,8 @@ from longhold.core.messages import text_of
 from longhold.core.messages.text import byte_count, escape_frames, first_bytes
 from longhold.core.messages.words import words_of
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, ForkRequest, Prefix
+from longhold.core.turn.fork.asking import AskFork, ForkRequest
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.errors import RequestRejected
 
 SOURCE = "recall"

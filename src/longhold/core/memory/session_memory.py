@@ -65,7 +65,8 @@ from longhold.core.settings import MemorySettings
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.background import DRAIN_SECONDS, Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, Prefix, deny_all
+from longhold.core.turn.fork.asking import AskFork, deny_all
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.view.items import Round
 from longhold.core.view.window import scale_tokens
 from longhold.errors import BudgetSpent, LongholdError

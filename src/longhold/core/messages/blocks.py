@@ -1,7 +1,6 @@
 """Blocks and messages, the values every other module works with.
 
-Blocks are frozen and lossless: known fields are typed, others are kept in `extra`, and a block of
-unknown type is `Opaque`. JSON is converted only by `block_from_wire` and `block_to_wire`.
+Blocks are frozen and lossless: unknown fields are kept in `extra`, unknown types are `Opaque`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -85,6 +84,8 @@ _KNOWN: dict[str, type[_Block]] = {
     "tool_use": ToolUse,
     "tool_result": ToolResult,
 }
+KNOWN_TYPES = tuple(_KNOWN)
+"""Block types whose shape the API validates."""
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
 INVALID_INPUT = "INVALID_JSON"
@@ -102,10 +103,9 @@ def block_from_wire(raw: Json) -> Block:
         return Opaque(raw={"type": "unknown", "value": raw})
     raw = {key: value for key, value in raw.items() if key not in CLIENT_MARKS}
     tag = raw.get("type")
-    kind = _KNOWN.get(tag) if isinstance(tag, str) else None
-    if kind is None:
+    if not isinstance(tag, str) or tag not in _KNOWN:
         return Opaque(raw=raw)
-    fields = _FIELDS[raw["type"]]
+    kind, fields = _KNOWN[tag], _FIELDS[tag]
     known = {key: value for key, value in raw.items() if key in fields and value is not None}
     extra = {key: value for key, value in raw.items() if key not in fields and key != "type"}
     if kind is ToolUse and not isinstance(known.get("input"), dict):
@@ -169,14 +169,10 @@ def block_to_wire(block: Block) -> JsonObject:
 
 
 def _result_to_wire(block: ToolResult) -> JsonObject:
-    content = block.content
-    wire: JsonObject = {
-        "type": "tool_result",
-        "tool_use_id": block.tool_use_id,
-        "content": content
-        if isinstance(content, str)
-        else [block_to_wire(item) for item in content],
-    }
+    content: Json = block.content
+    if not isinstance(content, str):
+        content = [block_to_wire(item) for item in content]
+    wire = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": content}
     if block.is_error:
         wire["is_error"] = True
     return wire | block.extra if block.extra else wire

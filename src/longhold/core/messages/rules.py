@@ -1,8 +1,6 @@
-"""The Messages API's rules for a list of messages.
+"""The Messages API's rules for a list of messages, which the tests check in every view.
 
-Opaque blocks are checked by the type in their JSON. Requests are not checked at run time: views are
-cut only between items, and each round keeps tool uses with their results. The tests check every
-view.
+Opaque blocks are checked by the type in their JSON.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +16,9 @@ from longhold.core.messages import (
     is_blank,
     is_thought,
 )
+from longhold.core.messages.blocks import KNOWN_TYPES
 
 Messages = Sequence[Message]
-
-NAMED_BLOCKS = frozenset(
-    {"text", "thinking", "redacted_thinking", "image", "document", "tool_use", "tool_result"}
-)
-"""Block types whose shape the API validates."""
 
 
 def resolve_block(block: Block) -> Block:
@@ -34,7 +28,7 @@ def resolve_block(block: Block) -> Block:
 
 def is_malformed(block: Block) -> bool:
     block = resolve_block(block)
-    return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
+    return isinstance(block, Opaque) and block.raw.get("type") in KNOWN_TYPES
 
 
 def _list_inner(block: Block) -> Sequence[Block]:

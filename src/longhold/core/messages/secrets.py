@@ -1,8 +1,6 @@
-"""Find and mask secrets in text.
+"""Find and mask secrets in text, with the gitleaks rules in the package `secretscreen` and our own.
 
-Applies the gitleaks rules shipped in the package `secretscreen` as gitleaks does (keyword, pattern,
-entropy, allow-list), except rules tied to file names. Detection is not complete: a password in a
-sentence looks like any other word.
+Detection is not complete: a password in a sentence looks like any other word.
 """
 
 import math
@@ -100,17 +98,14 @@ class FoundSecret:
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return the secrets in a text, in order and without overlaps."""
     apart: list[FoundSecret] = []
-    for one in sorted(_find_all(text), key=_best_first):
+    # Of two matches at one position, the specific rule wins, then the longer match.
+    found = sorted(_find_all(text), key=lambda f: (f.start, f.rule.startswith("generic"), -f.end))
+    for one in found:
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
         elif one.end > apart[-1].end:
             apart[-1] = replace(apart[-1], end=one.end)
     return apart
-
-
-def _best_first(found: FoundSecret) -> tuple[int, bool, int]:
-    """Sort key: of two matches at one position, prefer the specific rule, then the longer match."""
-    return found.start, found.rule.startswith("generic"), -found.end
 
 
 def mask_secrets(text: str) -> str:
@@ -198,15 +193,10 @@ def _find_all(text: str) -> Iterator[FoundSecret]:
     yield from _cut_keys(text)
 
 
-@cache
-def _own_patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
-    return tuple((name, mark, re.compile(source, re.ASCII)) for name, mark, source in _TOKENS)
-
-
 def _tokens(text: str) -> Iterator[FoundSecret]:
-    for name, mark, pattern in _own_patterns():
-        for match in pattern.finditer(text) if mark in text else ():
-            start, end = match.span(pattern.groups)
+    for name, mark, source in _TOKENS:
+        for match in _compile(source).finditer(text) if mark in text else ():
+            start, end = match.span(match.re.groups)
             least = _NAMED.get(name, LEAST_TOKEN_ENTROPY)
             if _entropy(text[start:end]) > least and any(c.isdigit() for c in text[start:end]):
                 yield FoundSecret(rule=name, start=start, end=end)
@@ -311,10 +301,7 @@ def _allow(listed: Mapping[str, Any]) -> _Allowed:
 
 @cache
 def _compile(source: str) -> re.Pattern[str]:
-    """Compile a Go pattern, whose classes, end-of-text anchor and inline flags differ from Python.
-
-    Patterns are compiled on first use: compiling all takes 0.1 s, and few texts contain a keyword.
-    """
+    """Compile a Go pattern on first use, because compiling all takes 0.1 s and few are needed."""
     return re.compile(_scope_flags(source.replace(r"\z", r"\Z")), re.ASCII)
 
 

@@ -1,9 +1,7 @@
 """Shorten text, make it safe to print, and format numbers for people.
 
-All outside text shown in a terminal or list passes through `clean_text`, `clean_document` (keeps
-lines) or `clean_line` (one bounded line). Outside text that a model sees within Longhold's own text
-passes through `quote_lines` or `quote_rest`. `cut` stops at the end of a sentence or line, so a
-pair such as `id: thing` is never split.
+Outside text passes through `clean_text`, `clean_document` or `clean_line` before a terminal or list
+shows it, and through `quote_lines` or `quote_rest` before a model reads it in Longhold's own text.
 """
 
 import re
@@ -65,10 +63,7 @@ def quote_lines(text: str) -> list[str]:
 
 
 def quote_rest(text: str) -> str:
-    """Quote every line but the first, which begins with Longhold's words. Idempotent.
-
-    Blank lines are left out.
-    """
+    """Quote every line but the first, without blank lines. Idempotent."""
     first, *rest = text.splitlines() or [""]
     lines = (strip_hidden(line).rstrip() for line in rest)
     barred = (line if line.startswith(BAR) else f"{BAR} {line}" for line in lines if line)
@@ -101,6 +96,7 @@ def shorten_path(path: str, chars: int) -> str:
 
 
 def cut(text: str, chars: int) -> str:
+    """Cut at the end of a sentence or line, so that a pair such as `id: thing` stays together."""
     text = text.strip()
     if len(text) <= chars:
         return text

@@ -23,10 +23,7 @@ _IDEOGRAPH = re.compile(f"[{_HAN}]")
 
 
 def split_unspaced(text: str) -> str:
-    """Write Chinese, Japanese and Korean as overlapping pairs of characters, and ideographs alone.
-
-    Chinese and Japanese have no spaces between words, and Korean words end in particles.
-    """
+    """Write Chinese, Japanese and Korean as overlapping pairs of characters, and ideographs alone."""
     if text.isascii():
         return text
     return _UNSPACED.sub(lambda run: f" {' '.join(_pairs(run[0]))} ", text)

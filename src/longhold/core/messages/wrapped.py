@@ -1,7 +1,6 @@
 """Separate text that a harness adds to user messages from the user's own words.
 
-Harnesses put raw files and output into these tags, and that text may contain the same tags. So a
-wrapper extends from its first opening tag to its last closing tag in a block.
+Wrapped text may contain the same tags, so a wrapper ends at its last closing tag in a block.
 """
 
 import re

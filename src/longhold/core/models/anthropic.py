@@ -1,7 +1,6 @@
 """Claude and other Messages API servers, through the official SDK.
 
-Requests go through the SDK's `create`. Answers are read as raw JSON events, which keeps fields that
-the SDK's types do not know. `translate` maps exceptions, `assemble` builds blocks from events.
+Answers are read as raw JSON events, which keeps fields that the SDK's types do not know.
 """
 
 import asyncio
@@ -18,12 +17,7 @@ from longhold.core.messages import Json, JsonObject
 from longhold.core.messages.usage import count_of
 from longhold.core.models.assemble import Assembly
 from longhold.core.models.capabilities import without_window
-from longhold.core.models.connection import (
-    NO_KEY,
-    READ_SECONDS,
-    SdkModel,
-    ThreadedModel,
-)
+from longhold.core.models.connection import NO_KEY, READ_SECONDS, SdkModel, ThreadedModel
 from longhold.core.models.protocol import Request
 from longhold.core.models.translate import explain, read_fault, translate_errors
 from longhold.core.settings.installation import load_extra

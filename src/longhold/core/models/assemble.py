@@ -1,23 +1,14 @@
 """Build blocks and a reply from streamed JSON events of the Messages API and chat endpoints.
 
-This module needs no I/O and no SDK. Unknown fields, block types and delta types are kept. An exact
-repetition is ignored where it can be detected. An event that contradicts earlier ones raises
-`StreamBroken`.
+Unknown fields, block types and delta types are kept. Exact repetitions are ignored where they can
+be detected. An event that contradicts earlier ones raises `StreamBroken`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from longhold.core.messages import (
-    Block,
-    Content,
-    Json,
-    JsonObject,
-    ToolUse,
-    Usage,
-    usage_from_wire,
-)
+from longhold.core.messages import Block, Content, Json, JsonObject, ToolUse, Usage, usage_from_wire
 from longhold.core.messages.usage import fields_of
 from longhold.core.models.protocol import (
     BlockFinished,
@@ -154,8 +145,12 @@ class Assembly:
                 draft.raw["citations"] = [*objects(draft.raw.get("citations")), citation]
             case {"type": "signature_delta" | "compaction_delta"}:
                 draft.raw |= {name: value for name, value in delta.items() if name != "type"}
-            case _:
-                _merge(draft, delta)
+            case _:  # of unknown type: append strings, replace anything else
+                for name, value in delta.items():
+                    if isinstance(value, str) and name != "type":
+                        draft.add(name, value)
+                    elif name != "type":
+                        draft.raw[name] = value
         return (Pulse(),)
 
     def _close_block(self, index: int) -> Sequence[Event]:
@@ -195,17 +190,6 @@ def _drop_nulls(fields: Json) -> JsonObject:
 
 def _object(value: Json) -> JsonObject | None:
     return value if isinstance(value, dict) else None
-
-
-def _merge(draft: _Draft, delta: JsonObject) -> None:
-    """Apply a delta of unknown type: append strings, replace anything else."""
-    for name, value in delta.items():
-        if name == "type":
-            continue
-        if isinstance(value, str):
-            draft.add(name, value)
-        else:
-            draft.raw[name] = value
 
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")

@@ -35,15 +35,14 @@ def wrap_client(client: object, name: str) -> Model:
     )
 
 
-def _sdk_of(client: object) -> tuple[str, str] | None:
+def _sdk_of(client: object) -> tuple[Literal["anthropic", "openai"], str] | None:
     kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}
     return next((kind for kind in _CLIENTS if kind in kinds), None)
 
 
 _ASYNC = "AsyncAPIClient"
-_CLIENTS = tuple(
-    (sdk, kind) for sdk in ("anthropic", "openai") for kind in (_ASYNC, "SyncAPIClient")
-)
+_SDKS: tuple[Literal["anthropic", "openai"], ...] = ("anthropic", "openai")
+_CLIENTS = tuple((sdk, kind) for sdk in _SDKS for kind in (_ASYNC, "SyncAPIClient"))
 OPENAI_HOST = "api.openai.com"
 """This host accepts only `max_completion_tokens`; most others accept only `max_tokens`."""
 
@@ -52,12 +51,8 @@ DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
 
 def dialect_of(client: object) -> DialectName | None:
     """Return the dialect of an SDK client. For OpenAI clients it is Chat Completions."""
-    match _sdk_of(client):
-        case "anthropic", _:
-            return "anthropic"
-        case "openai", _:
-            return "openai"
-    return None
+    found = _sdk_of(client)
+    return found[0] if found else None
 
 
 def is_openais_own(client: object) -> bool:

@@ -1,7 +1,7 @@
 """Ask a server for the context window of an unknown model.
 
-Chat API servers report the context length under different field names, some only at separate
-endpoints. If a server does not answer as expected, the limits stay unknown.
+Chat API servers report it under different names and endpoints. If a server does not answer as
+expected, the limits stay unknown.
 """
 
 import asyncio
@@ -81,12 +81,10 @@ async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
             return _props_limits(props) or _parse_listed(listed)
         if limits := _parse_listed(listed):
             return limits
-    rich = _entry_of(await ask("GET", "/api/v0/models", None), model)
-    if rich is not None and (limits := _parse_listed(rich)):
-        return limits
-    running = _entry_of(await ask("GET", "/api/ps", None), model)
-    if running is not None and (limits := _parse_listed(running)):
-        return limits
+    for path in ("/api/v0/models", "/api/ps"):
+        entry = _entry_of(await ask("GET", path, None), model)
+        if entry is not None and (limits := _parse_listed(entry)):
+            return limits
     return _parse_shown(await ask("POST", "/api/show", {"model": model}))
 
 
@@ -126,11 +124,11 @@ def _entry_of(raw: Json, model: str) -> JsonObject | None:
     if not isinstance(listed, list):
         return None
     entries = [entry for entry in listed if isinstance(entry, dict)]
-    named = [entry for entry in entries if model in (entry.get("id"), entry.get("name"))]
-    tagged = [
-        entry for entry in entries if f"{model}:latest" in (entry.get("id"), entry.get("name"))
-    ]
-    return next(iter(named or tagged), entries[0] if len(entries) == 1 else None)
+    for name in (model, f"{model}:latest"):
+        for entry in entries:
+            if name in (entry.get("id"), entry.get("name")):
+                return entry
+    return entries[0] if len(entries) == 1 else None
 
 
 def _parse_listed(entry: JsonObject) -> ServerLimits | None:
@@ -150,22 +148,16 @@ def _props_limits(raw: Json) -> ServerLimits | None:
 
 def _parse_shown(raw: Json) -> ServerLimits | None:
     found = _dict(raw)
-    chosen = _NUM_CTX.search(str(found.get("parameters") or ""))
-    if chosen:
+    if chosen := _NUM_CTX.search(str(found.get("parameters") or "")):
         return ServerLimits(int(chosen[1]))
-    lengths = (
-        v for k, v in _dict(found.get("model_info")).items() if k.endswith(".context_length")
-    )
-    window = _number(lengths)
+    info = _dict(found.get("model_info"))
+    window = _first(info, (name for name in info if name.endswith(".context_length")))
     return ServerLimits(window) if window else None
 
 
 def _first(place: JsonObject, names: Iterable[str]) -> int:
-    return _number(place.get(name) for name in names)
-
-
-def _number(values: Iterable[Json]) -> int:
-    return next((v for v in values if isinstance(v, int) and v > 0), 0)
+    found = (place.get(name) for name in names)
+    return next((value for value in found if isinstance(value, int) and value > 0), 0)
 
 
 def _dict(value: Json) -> JsonObject:

@@ -1,8 +1,7 @@
-"""Token prices per model and date.
+"""Token prices per model and date: the user's file, then the table here, then `genai-prices`.
 
-Sources, in order: the user's file, the table here, and the package `genai-prices` if it is
-installed. The package has other models and past days. If it is newer than the table, it precedes
-the table. The price of a model without a published price is None, never a guess.
+The optional package has other models and past days. If it is newer than the table, it precedes it.
+The price of a model without a published price is None, never a guess.
 """
 
 import os
@@ -13,7 +12,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, structs
@@ -27,19 +26,18 @@ from longhold.errors import ConfigError
 
 TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
 
-
-Factor = Annotated[float, Meta(ge=0)]
+Amount = Annotated[float, Meta(ge=0)]
 
 
 class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Price multipliers for requests whose prompt exceeds a length."""
 
     above_prompt_tokens: Annotated[int, Meta(ge=0)]
-    prompt_multiplier: Factor = 1.0
-    output_multiplier: Factor = 1.0
-    read_multiplier: Factor | None = None
+    prompt_multiplier: Amount = 1.0
+    output_multiplier: Amount = 1.0
+    read_multiplier: Amount | None = None
     """Set if the price of cache reads rises by a different factor than that of other input."""
-    write_multiplier: Factor | None = None
+    write_multiplier: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +75,6 @@ class Prices:
                 return self._apply_tier(tier)
         return replace(self, tiers=())
 
-    def times(self, factor: float) -> "Prices":
-        return self._apply_tier(
-            Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
-        )
-
     def without_cache(self) -> "Prices":
         """Return the prices for a client without caching, which pays for all input each time."""
         flat = tuple(
@@ -114,16 +107,6 @@ class Prices:
 KNOWN_MODELS = 512
 
 
-class _Step(Protocol):
-    start: int
-    price: Decimal
-
-
-class _Tiered(Protocol):
-    base: Decimal
-    tiers: list[_Step]
-
-
 @cache
 def is_newer_than(checked: tuple[int, ...]) -> bool:
     if find_spec("genai_prices") is None:
@@ -142,52 +125,46 @@ def from_library(model: str, at: date) -> Prices | None:
     except LookupError:
         return None
     noon = datetime.combine(at, time(12), tzinfo=UTC)
-    listed: dict[str, Decimal | _Tiered | None] = vars(found.get_prices(noon))
+    listed = vars(found.get_prices(noon))
     return _prices({name: price for name, price in listed.items() if price is not None})
 
 
-def _prices(listed: dict[str, Decimal | _Tiered]) -> Prices | None:
-    """Convert the package's prices. A missing price defaults to the input price."""
+def _prices(listed: dict[str, Any]) -> Prices | None:
+    """Convert the package's prices, each a `Decimal` or a base with tiers."""
     if "input_mtok" not in listed or "output_mtok" not in listed:
         return None
-    input = listed["input_mtok"]
-    write_5m = listed.get("cache_write_mtok", input)
-    write_1h = listed.get("cache_write_1h_mtok", write_5m)
-    read, output = listed.get("cache_read_mtok", input), listed["output_mtok"]
-    lines = sorted({start for price in (input, output) for start, _ in _steps(price)})
-    return Prices(
-        input=_price_past(input, 0),
-        write_5m=_price_past(write_5m, 0),
-        write_1h=_price_past(write_1h, 0),
-        read=_price_past(read, 0),
-        output=_price_past(output, 0),
-        tiers=tuple(
-            Tier(
-                above_prompt_tokens=line,
-                prompt_multiplier=_rise(input, line),
-                output_multiplier=_rise(output, line),
-                read_multiplier=_rise(read, line),
-                write_multiplier=_rise(write_5m, line),
-            )
-            for line in lines
-        ),
+    names = {
+        "input": "input_mtok",
+        "output": "output_mtok",
+        "read": "cache_read_mtok",
+        "write_5m": "cache_write_mtok",
+        "write_1h": "cache_write_1h_mtok",
+    }
+    known = {ours: listed[theirs] for ours, theirs in names.items() if theirs in listed}
+    read, write = known.get("read", known["input"]), known.get("write_5m", known["input"])
+    lines = {step.start for kind in ("input", "output") for step in _steps(known[kind])}
+    tiers = tuple(
+        Tier(
+            above_prompt_tokens=line,
+            prompt_multiplier=_rise(known["input"], line),
+            output_multiplier=_rise(known["output"], line),
+            read_multiplier=_rise(read, line),
+            write_multiplier=_rise(write, line),
+        )
+        for line in sorted(lines)
     )
+    base = {kind: float(getattr(price, "base", price)) for kind, price in known.items()}
+    return Stated(**base, tiers=tiers).prices()
 
 
-def _steps(price: Decimal | _Tiered) -> list[tuple[int, float]]:
-    if isinstance(price, Decimal):
-        return []
-    return [(step.start, float(step.price)) for step in price.tiers]
+def _steps(price: Any) -> list[Any]:
+    return [] if isinstance(price, Decimal) else price.tiers
 
 
-def _price_past(price: Decimal | _Tiered, line: int) -> float:
-    base = float(price if isinstance(price, Decimal) else price.base)
-    return [base, *(cost for start, cost in _steps(price) if 0 < start <= line)][-1]
-
-
-def _rise(price: Decimal | _Tiered, line: int) -> float:
-    base = _price_past(price, 0)
-    return round(_price_past(price, line) / base, 6) if base else 1.0
+def _rise(price: Any, line: int) -> float:
+    base = getattr(price, "base", price)
+    reached = [base, *(step.price for step in _steps(price) if 0 < step.start <= line)][-1]
+    return round(float(reached) / float(base), 6) if base else 1.0
 
 
 CHECKED_AGAINST = (0, 2, 1)
@@ -252,17 +229,15 @@ TABLE: dict[str, Prices] = {
 FILE = "prices.toml"
 READ_VERSIONS = 4  # enough for the old and the new file; tests have a few more
 
-Dollars = Annotated[float, Meta(ge=0)]
-
 
 class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Prices in the user's file. A missing price defaults to the input price."""
 
-    input: Dollars
-    output: Dollars
-    read: Dollars | None = None
-    write_5m: Dollars | None = None
-    write_1h: Dollars | None = None
+    input: Amount
+    output: Amount
+    read: Amount | None = None
+    write_5m: Amount | None = None
+    write_1h: Amount | None = None
     tiers: tuple[Tier, ...] = ()
 
     def prices(self) -> Prices:
@@ -303,17 +278,12 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
 
 SEARCH_USD = 0.01
 """10 dollars per 1,000 web searches, for every model."""
-FAST_MULTIPLIER = 2.0
-FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
-"""Models with a fast mode, which multiplies every price."""
-
-_canonical = lru_cache(maxsize=512)(canonical_name)  # called for every answer
 
 
 def prices(model: str, at: date | None = None) -> Prices | None:
     """Look up a model's prices for a day (default: today). None if unpublished."""
     spelt = model.strip().lower()
-    name = _canonical(model)
+    name = canonical_name(model)
     if (stated := _from_overrides(name)) is not None:
         return stated
     today = datetime.now(UTC).date()
@@ -345,13 +315,9 @@ def cost(
     return usage_cost(model, usage, at)
 
 
-def usage_cost(
-    model: str, usage: Usage, at: date | None = None, *, is_fast: bool = False
-) -> Cost | None:
+def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
     """Price one request's usage. Cache writes of unspecified lifetime count as 5-minute writes."""
     listed = prices(model, at)
-    if listed and is_fast and _canonical(model) in FAST_MODELS:
-        listed = listed.select_tier(usage.prompt_tokens).times(FAST_MULTIPLIER)
     return None if listed is None else _usage_cost(listed, usage)
 
 

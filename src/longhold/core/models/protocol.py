@@ -1,8 +1,7 @@
 """The interface of every model: it streams events for a request.
 
 Deltas are for display. `BlockFinished` starts tools, and `Finished` carries the final `Reply`. A
-stream without `Finished` is broken. `retry` and `steady` add waiting, retries and checks of the
-event order.
+stream without `Finished` is broken.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator

@@ -42,13 +42,10 @@ def open_model(
     overrides: Mapping[str, object] | None = None,
     is_typed: bool = False,
 ) -> Model:
-    """Open a model by name.
+    """Open a model by name, or raise `ConfigError` or `AuthenticationFailed`.
 
     Staged models (`scripted:`) play prepared answers, so only a name that the user typed may open
     one (`is_typed`). Logs, transcripts and project files may name any model.
-
-    Raises `ConfigError` for a name without a provider, a staged name that was not typed, or a
-    missing extra, and `AuthenticationFailed` if a required key is not set.
     """
     if name.casefold().startswith(STAGED) and not is_typed:
         raise ConfigError(f"the model {name!r} is for tests; only --model can name it")

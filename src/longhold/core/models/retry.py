@@ -1,8 +1,7 @@
 """Retry policy: which errors are retried, how often, and the backoff.
 
-Each failed attempt is a `Restarted` event in the stream. Only transient failures are retried, and
-only before the first tool call, because the loop may already have run it. `translate` classifies
-failures.
+Only transient failures are retried, and only before the first tool call, because the loop may
+already have run it. Each failed attempt is a `Restarted` event in the stream.
 """
 
 import asyncio

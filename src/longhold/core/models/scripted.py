@@ -16,9 +16,8 @@ lines:
 
 An indented line continues the text above without its two spaces. Blank lines inside are kept. `#`
 starts a comment line, `block: {json}` adds any other block, and `error:` takes a status or one of
-`WORDS`. `error: 529 2` is short for `error: 529 retry-after=2`. An error alone fails the request;
-after blocks it breaks the answer midway. Missing ids and usage are generated reproducibly.
-`requests` records the requests.
+`WORDS`. An error alone fails the request; after blocks it breaks the answer midway. Missing ids and
+usage are generated reproducibly. `requests` records the requests.
 """
 
 import asyncio
@@ -147,10 +146,7 @@ def _raise(error: str, *, has_begun: bool) -> None:
 
 def read_status(error: str) -> tuple[int, dict[str, str]]:
     word, *rest = error.split()
-    headers = dict(pair.split("=", 1) for pair in rest if "=" in pair)
-    if rest and rest[0].replace(".", "", 1).isdigit():
-        headers["retry-after"] = rest[0]
-    return int(word), headers
+    return int(word), dict(pair.split("=", 1) for pair in rest if "=" in pair)
 
 
 def _reply(answer: ScriptedAnswer, request: Request, turn: int, name: str) -> Reply:

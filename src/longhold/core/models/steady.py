@@ -1,11 +1,8 @@
-"""Check that a stream is on time and in order, repeats no block, and finishes.
-
-A stall, contradiction or early end raises a typed error immediately. Repeated blocks are dropped,
-so that no tool runs twice.
-"""
+"""Check that a stream is on time and in order, repeats no block, and finishes."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from longhold.core.messages import Block
@@ -113,15 +110,11 @@ class _SoFar:
         return True
 
 
-class closing:
+@asynccontextmanager
+async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
     """Close a generator on exit, instead of leaving its connection to the garbage collector."""
-
-    def __init__(self, events: AsyncIterator[Event]) -> None:
-        self._close = getattr(events, "aclose", None)
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._close is not None:
-            await self._close()
+    try:
+        yield
+    finally:
+        if close := getattr(events, "aclose", None):
+            await close()

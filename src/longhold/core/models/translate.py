@@ -1,8 +1,6 @@
 """Convert providers' failures to Longhold's errors. No other module knows their wording.
 
-An exception of either SDK or its HTTP client, or an error body in a stream, becomes a `ModelError`
-with the token counts and wait time the provider gave. Classes are matched by name, so no SDK is
-imported. Any other exception is a bug and is not converted.
+Classes are matched by name, so no SDK is imported. Any other exception is a bug and not converted.
 """
 
 import json

@@ -22,7 +22,7 @@ from longhold.core.stages.snip import newest_turn
 from longhold.core.stages.space import drops_thinking, may_move
 from longhold.core.tools.describe import description_of
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, ForkRequest
+from longhold.core.turn.fork.asking import AskFork, ForkRequest
 from longhold.core.view import View
 from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.window import scale_tokens

@@ -18,7 +18,7 @@ from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.describe import Describe, description_of
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import AfterTurn, Engine, Stage
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 
 
 @dataclass(frozen=True, slots=True)

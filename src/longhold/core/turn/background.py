@@ -22,7 +22,7 @@ from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import price_call
 from longhold.core.models.protocol import Finished
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
+from longhold.core.turn.fork.asking import AskFork, ForkReply, ForkRequest
 from longhold.core.turn.round import RoundEvent, ToolBegan, ToolRan
 from longhold.errors import Aborted
 

@@ -50,7 +50,7 @@ from longhold.core.request.request import (
 )
 from longhold.core.settings import Settings
 from longhold.core.turn.answer_writer import AnswerWriter
-from longhold.core.turn.fork import Prefix
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.repair import ENDED, plan_repair, plan_report
 from longhold.core.turn.repair import WHAT as DAMAGE
 from longhold.core.view import View, fold

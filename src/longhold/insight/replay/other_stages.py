@@ -14,7 +14,7 @@ from longhold.core.messages import Text, message_to_wire, text_of
 from longhold.core.messages.measure import measure_text
 from longhold.core.stages.compact.plain_summary import summarise
 from longhold.core.turn.engine import Engine, Stage
-from longhold.core.turn.fork import AskFork, ForkRequest
+from longhold.core.turn.fork.asking import AskFork, ForkRequest
 from longhold.core.view.items import Item, Result, Round, Spoken, render
 
 LINE_SHARE = 0.8

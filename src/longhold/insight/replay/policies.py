@@ -7,7 +7,7 @@ from longhold.core.messages import JsonObject
 from longhold.core.request.server_side import CLEAR_RESULTS, OPTION
 from longhold.core.settings import CacheSettings, Settings, WindowSettings
 from longhold.core.turn.engine import Stage
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.errors import InvalidArgument
 from longhold.insight.replay import other_stages
 from longhold.insight.replay.recorded_session import RecordedSession

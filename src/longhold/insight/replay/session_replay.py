@@ -48,8 +48,7 @@ from longhold.core.tools.describe import MEMORY
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import AfterTurn, Engine, Stage
-from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
-from longhold.core.turn.fork.asking import deny_all
+from longhold.core.turn.fork.asking import AskFork, ForkReply, ForkRequest, deny_all
 from longhold.core.view.window import scale_tokens
 from longhold.errors import BudgetSpent, LongholdError
 from longhold.insight.replay.billing import PromptBill, PromptBiller

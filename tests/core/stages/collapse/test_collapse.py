@@ -26,7 +26,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import ForkReply
+from longhold.core.turn.fork.asking import ForkReply
 from longhold.core.view.gauge import save_calibration
 from longhold.core.view.tokens import Calibration
 from longhold.errors import BudgetSpent, LongholdError, ModelUnavailable, NotInHistory

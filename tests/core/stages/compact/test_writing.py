@@ -14,7 +14,7 @@ from longhold.core.stages.compact.summary import (
     least_thinking,
     truncate,
 )
-from longhold.core.turn.fork import ForkReply
+from longhold.core.turn.fork.asking import ForkReply
 from longhold.core.view.items import Result, Round, Spoken
 from longhold.errors import Aborted, PromptTooLong
 

@@ -18,8 +18,7 @@ from longhold.core.request.cache.fingerprint import fingerprint
 from longhold.core.request.markers import MarkerPlace
 from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import Prefix
-from longhold.core.turn.fork.prefix import STARTED, answer_alike, join_messages
+from longhold.core.turn.fork.prefix import STARTED, Prefix, answer_alike, join_messages
 from longhold.errors import RequestRejected
 from properties.strategies import sequences
 from wire_checks import marked, said, upto

@@ -15,8 +15,8 @@ from longhold.core.log.spending import Budget, FileLedger, sum_spending
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.protocol import Started, TextDelta
 from longhold.core.settings import BudgetSettings
-from longhold.core.turn.fork import ForkRequest, Prefix, check_may_fork
-from longhold.core.turn.fork.asking import NO_TOOLS
+from longhold.core.turn.fork.asking import NO_TOOLS, ForkRequest, check_may_fork
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.repair import INTERRUPTED, NOT_RUN
 from longhold.core.turn.round import Allowed, Denied, ToolRan
 from longhold.core.view import fold

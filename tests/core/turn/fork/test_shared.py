@@ -12,7 +12,7 @@ from longhold.core.log.entries import CacheBroke, Framed, Section
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.retry import Retries
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.fork import ForkRequest, make_placeholders
+from longhold.core.turn.fork.asking import ForkRequest, make_placeholders
 from longhold.core.turn.fork.prefix import STARTED
 from longhold.core.turn.fork.run import Forks
 from longhold.core.turn.round import Denied, Toolbox

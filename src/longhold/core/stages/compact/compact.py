@@ -77,7 +77,7 @@ from longhold.core.stages.notes.notes import Notes
 from longhold.core.stages.space import look
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.core.view import View
 from longhold.core.view.items import Spoken
 from longhold.errors import (

@@ -13,7 +13,7 @@ from longhold.core.policy.decide import SpaceDecision, Trigger
 from longhold.core.stages.notes.notes import Notes
 from longhold.core.stages.space import Part
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork
+from longhold.core.turn.fork.asking import AskFork
 from longhold.errors import ModelError, PromptTooLong, RequestRejected
 
 if TYPE_CHECKING:

@@ -36,7 +36,8 @@ from longhold.core.stages.compact.directives import Directive
 from longhold.core.stages.compact.owner import SummaryKind
 from longhold.core.stages.compact.segment import Segment
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, ForkRequest, Prefix
+from longhold.core.turn.fork.asking import AskFork, ForkRequest
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.view.items import Item, Spoken, render
 from longhold.errors import Aborted, LongholdError, ModelError, PromptTooLong
 

@@ -22,7 +22,8 @@ from longhold.core.settings.private_files import Overtaken
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, Prefix
+from longhold.core.turn.fork.asking import AskFork
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.view.items import Item, Round, last_round
 from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError

@@ -29,7 +29,8 @@ from longhold.core.stages.notes.file import (
 from longhold.core.stages.notes.notes import SOURCE, TOOLS, tell_failure
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
+from longhold.core.turn.fork.asking import AskFork, ForkReply, ForkRequest, Permit
+from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.round import Allowed, Denied
 from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
