@@ -12,7 +12,7 @@ from longhold.core.log.entries import Noted, Replied, Said, Switched
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, ToolUse
 from longhold.core.settings import home
-from longhold.core.stages.notes.file import NotesFile, rebuild_page
+from longhold.core.stages.notes.file import NotesFile, load_page
 from longhold.core.stages.notes.update import template
 
 
@@ -43,7 +43,7 @@ def notes(session):
 def keep_notes(session):
     """Write the notes that the log gives, as a session does while it runs."""
     file, history = NotesFile(session.directory, template(home())), load(session.path).entries
-    file.write(rebuild_page(file.read(), history), file.read())
+    file.write(load_page(file, history), file.read())
 
 
 def test_a_session_without_notes_is_told_from_its_log(session):

@@ -43,10 +43,9 @@ def test_the_line_language():
 
 
 def test_scripted_errors_are_raised():
-    for script in ("error: 429 5", "error: 429 retry-after=5"):
-        with pytest.raises(ApiError) as raised:
-            ScriptedBrain(script).answer(request(HI))
-        assert (raised.value.status, raised.value.retry_after_seconds) == (429, 5.0)
+    with pytest.raises(ApiError) as raised:
+        ScriptedBrain("error: 429 retry-after=5").answer(request(HI))
+    assert (raised.value.status, raised.value.retry_after_seconds) == (429, 5.0)
 
 
 @pytest.mark.parametrize(

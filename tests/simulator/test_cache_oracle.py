@@ -334,7 +334,7 @@ class Session:
 @settings(max_examples=settings.default.max_examples * 5 // 2, deadline=None)
 @given(session_steps())
 def test_both_implementations_bill_alike(steps):
-    cache, naive, session = PromptCache(SETTINGS), Naive(), Session()
+    cache, naive, session = PromptCache(), Naive(), Session()
     now, pending = 1_000_000.0, []
     for kind, arguments in steps:
         if kind == "wait":

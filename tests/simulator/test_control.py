@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from longhold.simulator.server import MAX_BODY_BYTES
+
 HI = [{"role": "user", "content": "hi"}]
 LONG = "the cache wants long prompts " * 200
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
@@ -103,8 +105,8 @@ def test_a_repeated_event_is_repeated(http):
 
 
 def test_large_bodies_are_413(simulate):
-    url = simulate(max_body_bytes=1_000).url
-    answer = httpx2.post(f"{url}/v1/messages", content=b" " * 1_001, headers=HEADERS)
+    body = b" " * (MAX_BODY_BYTES + 1)
+    answer = httpx2.post(f"{simulate().url}/v1/messages", content=body, headers=HEADERS)
     assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
 
 
@@ -123,10 +125,12 @@ def test_a_name_that_is_not_ours_is_refused(http, name):
 
 
 def test_a_body_is_read_no_further_than_it_may_be_long(simulate):
-    address = urlsplit(simulate(max_body_bytes=1_000).url)
+    address = urlsplit(simulate().url)
     with socket.create_connection((address.hostname, address.port), timeout=10) as link:
         link.sendall(
             b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nx-api-key: k\r\n"
-            b"anthropic-version: 2026-10-21\r\nContent-Length: 200000000\r\n\r\n" + b"x" * 2_000
+            b"anthropic-version: 2026-10-21\r\nContent-Length: 200000000\r\n\r\n"
+            + b"x"
+            * (MAX_BODY_BYTES + 1)
         )
         assert link.recv(100).startswith(b"HTTP/1.1 413 ")

@@ -75,16 +75,6 @@ def test_prefixes_are_cached_in_steps(simulate, gpt):
     assert cached([HI]) == cached([HI]) == 0
 
 
-def test_idle_prefixes_are_forgotten(simulate, gpt):
-    client = gpt(simulate(openai_cache_seconds=600.0))
-    ask = {"model": MODEL, "messages": [LONG, HI]}
-    client.chat.completions.create(**ask)
-    later = client.chat.completions.create(
-        **ask, extra_headers={"x-simulator-advance-seconds": "600"}
-    )
-    assert later.usage.prompt_tokens_details.cached_tokens == 0
-
-
 def test_prefixes_are_kept_as_long_as_the_models_provider_keeps_them(simulate, gpt):
     client = gpt(simulate())
     ask = {"model": MODEL, "messages": [LONG, HI]}

@@ -198,11 +198,6 @@ def test_consecutive_messages_of_a_role_are_one_turn(api):
     assert api().create(messages=messages)["content"]
 
 
-def test_short_markers_may_not_use_slots(api):
-    messages = [user(*[{**TEXT, "cache_control": MARK}] * 5)]
-    assert api(short_prefix_uses_slot=False).create(messages=messages)["content"]
-
-
 def test_input_and_output_must_fit_on_the_oldest_models(api):
     long = [{"role": "user", "content": "a " * 190_000}]
     ask = {"messages": long, "model": "claude-sonnet-4", "version": "2023-06-01"}

@@ -114,7 +114,7 @@ class Shadow:
             text_memo_chars=MEMO_CHARS,
         )
         self._bench = Workbench(settings, estimate_tokens)
-        self._cache = PromptCache(settings)
+        self._cache = PromptCache()
         self._prefixes = PrefixCache()
         self._bills: dict[str, SessionBill] = {}
         self._periods: dict[str, list[DecisionPeriod]] = {}

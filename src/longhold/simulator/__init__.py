@@ -1,7 +1,6 @@
 """A local server that speaks the providers' APIs, with a faithful prompt cache.
 
-A brain supplies the answers. Billing, refusals and caching follow the published rules. The server
-needs the extra `simulator` and is imported on first use; the simulation itself needs no extra.
+The server needs the extra `simulator` and is imported on first use; the simulation needs no extra.
 """
 
 from typing import TYPE_CHECKING

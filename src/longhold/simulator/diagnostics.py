@@ -1,12 +1,7 @@
-"""Explains a cache miss by comparing a request with an earlier one.
-
-A request with `diagnostics` stores hashes under its response's id. A later request that names the
-id gets the first difference.
-"""
+"""Explains a cache miss: hashes of a request are stored under its response's id, for a later one."""
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -30,15 +25,18 @@ class RequestFingerprint:
     others: bytes
 
 
+REMEMBERED = 500
+"""Requests available to diagnostics. Each takes about 24 bytes per block."""
+
+
 class Diagnostics:
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], RequestFingerprint] = OrderedDict()
 
     def remember(self, prepared: PreparedPrompt, message_id: str) -> None:
         key = prepared.caller.workspace, message_id
         self._known[key] = fingerprint(prepared)
-        while len(self._known) > self._limit:
+        while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
     def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
@@ -63,9 +61,9 @@ def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
     request = prepared.request
     return RequestFingerprint(
         model=(prepared.able.model, request.speed or "standard"),
-        tools=_join_digests(tiers["tools"]),
-        system=_join_digests(tiers["system"]),
-        messages=_join_digests(tiers["messages"]),
+        tools=b"".join(piece.digest for piece in tiers["tools"]),
+        system=b"".join(piece.digest for piece in tiers["system"]),
+        messages=b"".join(piece.digest for piece in tiers["messages"]),
         message_tokens=array("Q", (piece.tokens for piece in tiers["messages"])),
         tools_tokens=sum(piece.tokens for piece in tiers["tools"]),
         system_tokens=sum(piece.tokens for piece in tiers["system"]),
@@ -90,10 +88,6 @@ def compare(previous: RequestFingerprint, current: RequestFingerprint) -> JsonOb
     return None
 
 
-def _join_digests(pieces: Iterable[PromptPiece]) -> bytes:
-    return b"".join(piece.digest for piece in pieces)
-
-
 def _common_blocks(one: bytes, other: bytes) -> int:
     for start in range(0, min(len(one), len(other)), DIGEST_BYTES):
         if one[start : start + DIGEST_BYTES] != other[start : start + DIGEST_BYTES]:
@@ -102,17 +96,8 @@ def _common_blocks(one: bytes, other: bytes) -> int:
 
 
 def _others(request: ApiRequest, betas: frozenset[str]) -> bytes:
-    return digest(
-        msgspec.json.encode(
-            (
-                request.tool_choice,
-                request.thinking,
-                request.output_config,
-                request.context_management,
-                sorted(betas),
-            )
-        )
-    )
+    options = (request.tool_choice, request.thinking, request.output_config)
+    return digest(msgspec.json.encode((*options, request.context_management, sorted(betas))))
 
 
 def _reason(kind: str, tokens: int) -> JsonObject:

@@ -1,7 +1,4 @@
-"""Faults on demand: refusals and broken streams.
-
-A fault comes from a request header, a queue, or a rate with a seed, in that order.
-"""
+"""Faults on demand: refusals and broken streams, from a request header, a queue, or a rate."""
 
 import random
 from collections import deque
@@ -56,13 +53,13 @@ class Faults:
 
     def __init__(self) -> None:
         self._queue: deque[InjectedFault | None] = deque()
-        self._rate = 0.0
-        self._kinds: Sequence[InjectedFault] = ()
         self._random = random.Random(0)
+        self.clear()
 
     def clear(self) -> None:
         self._queue.clear()
-        self._rate, self._kinds = 0.0, ()
+        self._rate = 0.0
+        self._kinds: Sequence[InjectedFault] = ()
 
     def take(self, header: str | None) -> InjectedFault | None:
         if header:

@@ -1,8 +1,4 @@
-"""Turns a brain's answer into an API answer: limits, ids, signatures, token counts.
-
-The output is cut at max_tokens, a stop sequence or the end of the window. The stop reason names
-which.
-"""
+"""Turns a brain's answer into an API answer: limits, ids, signatures, token counts."""
 
 import secrets
 from collections.abc import Sequence
@@ -35,7 +31,8 @@ def finish(
     answer: BrainAnswer, prepared: PreparedPrompt, prompt_tokens: int, signer: Signer
 ) -> FinishedAnswer:
     request, able = prepared.request, prepared.able
-    blocks = [block for block in answer.blocks if _is_wanted(block, request)]
+    is_off = (request.thinking or {}).get("type") == "disabled"
+    blocks = [b for b in answer.blocks if not (is_off and b.get("type") == "thinking")]
     reason = answer.stop_reason or natural_reason(blocks)
     blocks, sequence = stop_at_sequence(blocks, request.stop_sequences or ())
     if sequence is not None:
@@ -94,11 +91,6 @@ def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> Fitted
         if is_cut:
             break
     return FittedAnswer(blocks=taken, tokens=tokens, thinking_tokens=thinking_tokens, is_cut=is_cut)
-
-
-def _is_wanted(block: JsonObject, request: ApiRequest) -> bool:
-    is_off = (request.thinking or {}).get("type") == "disabled"
-    return not (is_off and block.get("type") == "thinking")
 
 
 def natural_reason(blocks: Sequence[JsonObject]) -> str:

@@ -56,9 +56,7 @@ class _Answer(dict[str, Any]):
 
 
 class OfflineClient:
-    """Replaces `anthropic.AsyncAnthropic` in examples. `brain` answers. By default it repeats the
-    last message.
-    """
+    """Replaces `anthropic.AsyncAnthropic` in examples. By default it repeats the last message."""
 
     def __init__(self, brain: Brain | None = None) -> None:
         self._simulation = Simulation(brain or EchoBrain())

@@ -54,12 +54,9 @@ def _model_json(able: Capabilities) -> JsonObject:
 
 
 def _capabilities_json(able: Capabilities) -> JsonObject:
+    """Return the features that clients ask for here. The API lists more."""
     modes = ("adaptive", "between_tools", "disabled", "enabled")
-    levels = ("low", "medium", "high", "max")
     return {
-        "batch": _support(False),
-        "citations": _support(True),
-        "code_execution": _support(False),
         "compaction": {
             **_support(able.compacts_on_demand),
             "summarize": _support(able.compacts_on_demand),
@@ -70,15 +67,6 @@ def _capabilities_json(able: Capabilities) -> JsonObject:
             "clear_tool_uses_20250919": _support(able.context_management),
             "compact_20260112": _support(able.compacts_at_threshold),
         },
-        "effort": {**_support(True), **{level: _support(True) for level in levels}},
-        "image_input": _support(True),
-        "pdf_input": _support(True),
-        "server_tools": {
-            **_support(False),
-            "code_execution": _support(False),
-            "web_search": _support(False),
-        },
-        "structured_outputs": _support(False),
         "thinking": {
             **_support(able.thinking_modes != {"disabled"}),
             "types": {mode: _support(mode in able.thinking_modes) for mode in modes},

@@ -1,7 +1,6 @@
 """The chat-completions endpoint, with the same brains and clock as the Messages API.
 
 Prompts are cached automatically by prefix. As in the real API, prompt tokens include cached ones.
-Supports text, images by count, tools and streams.
 """
 
 from array import array
@@ -83,8 +82,8 @@ class ChatEndpoint:
         """Call the brain with at most `room` output tokens, or the rest of the window."""
         started = self._simulation.clock.now()
         owner = f"{caller.workspace}|{able.model}"
-        lives = self._simulation.settings.openai_cache_seconds or able.cache_seconds
-        match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started, lives)
+        tokens = self._tokens(parts)
+        match = self._simulation.prefixes.look_up(owner, tokens, started, able.cache_seconds)
         if match.prompt_tokens > able.window_tokens:
             raise invalid_request(OVERFLOW, "context_length_exceeded")
         room = min(room, able.window_tokens - match.prompt_tokens)
@@ -144,17 +143,10 @@ class ChatEndpoint:
 
     def _reply(self, body: JsonObject, served: "ServedAnswer") -> ChatReply:
         completion = _completion(body, served)
-        is_stream = bool(body.get("stream"))
-        options = body.get("stream_options") or {}
-        chunks = (
-            list(
-                _stream(
-                    completion, self.delta_chars, shows_usage=bool(options.get("include_usage"))
-                )
-            )
-            if is_stream
-            else [msgspec.json.encode(completion)]
-        )
+        is_stream, chunks = bool(body.get("stream")), [msgspec.json.encode(completion)]
+        if is_stream:
+            shows_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+            chunks = list(_stream(completion, self.delta_chars, shows_usage=shows_usage))
         return self.reply(
             chunks, completion["id"], "chat/completions", is_stream=is_stream, served=served
         )
@@ -181,13 +173,10 @@ class ServedAnswer:
 
     def usage(self, prompt: str, answer: str) -> JsonObject:
         read, output = self.match.prompt_tokens, self.fitted.tokens
-        cached = self.match.cached_tokens
+        cached = {"cached_tokens": self.match.cached_tokens}
         return {
             prompt: read,
-            f"{prompt}_details": {
-                "cached_tokens": cached,
-                "cache_write_tokens": self.written_tokens,
-            },
+            f"{prompt}_details": cached | {"cache_write_tokens": self.written_tokens},
             answer: output,
             f"{answer}_details": {"reasoning_tokens": 0},
             "total_tokens": read + output,

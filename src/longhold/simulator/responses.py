@@ -1,7 +1,4 @@
-"""The Responses endpoint: the chat endpoint's rules with the items and events of that API.
-
-Nothing is stored between requests. A brain passes the text of a freeform tool as `input`.
-"""
+"""The Responses endpoint: the chat endpoint's rules with the items and events of that API."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial

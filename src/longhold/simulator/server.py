@@ -47,7 +47,7 @@ from longhold.simulator.stream import StreamEvent, message_events
 from longhold.simulator.wire import WireResponse
 
 
-def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObject:
+def _control(simulation: Simulation, action: str, order: JsonObject) -> JsonObject:
     match action:
         case "stats":
             return simulation.stats.to_json()
@@ -79,6 +79,7 @@ CHANGING = ("clock", "faults", "reset")
 FAULT_HEADER = "x-simulator-fault"
 ADVANCE_HEADER = "x-simulator-advance-seconds"
 
+MAX_BODY_BYTES = 32 * 1024 * 1024  # of the Messages API, above which it answers 413
 CHAT_PATHS = ("/v1/chat/completions", "/v1/responses")
 
 Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
@@ -96,7 +97,7 @@ def application(simulation: Simulation) -> Starlette:
         ("/v1/messages", server.messages, ["POST"]),
         ("/v1/messages/count_tokens", server.count_tokens, ["POST"]),
         ("/v1/chat/completions", server.chat, ["POST"]),
-        ("/v1/responses", server.responses, ["POST"]),
+        ("/v1/responses", server.chat, ["POST"]),
         ("/v1/models", server.models, ["GET"]),
         ("/v1/models/{name:path}", server.model, ["GET"]),
         ("/simulator/{action}", server.control, ["GET", "POST"]),
@@ -180,14 +181,9 @@ class _Server:
         return _json(self._simulation.count(request, caller))
 
     async def chat(self, http: HttpRequest) -> ASGIApp:
-        return await self._openai(http, self._chat.create)
-
-    async def responses(self, http: HttpRequest) -> ASGIApp:
-        return await self._openai(http, partial(create_response, self._chat))
-
-    async def _openai(
-        self, http: HttpRequest, create: Callable[[JsonObject, Caller], Awaitable[ChatReply]]
-    ) -> ASGIApp:
+        create: Callable[[JsonObject, Caller], Awaitable[ChatReply]] = self._chat.create
+        if http.url.path.endswith("/responses"):
+            create = partial(create_response, self._chat)
         fault = self._before(http)
         caller = self._caller(http, needs_version=False)
         reply = await create(parse_object(await self._body(http)), caller)
@@ -212,7 +208,7 @@ class _Server:
             raise ApiError(405, f"{action} changes the simulator; use POST")
         body = await self._body(http)
         order = parse_object(body) if body else {}
-        return _json(control(self._simulation, action, order))
+        return _json(_control(self._simulation, action, order))
 
     async def answer_unknown(self, http: HttpRequest) -> ASGIApp:
         if http.path_params["path"] == "":
@@ -231,10 +227,10 @@ class _Server:
         return fault
 
     async def _body(self, http: HttpRequest) -> bytes:
-        body, most = bytearray(), self._simulation.settings.max_body_bytes
+        body = bytearray()
         async for piece in http.stream():
             body += piece
-            if len(body) > most:
+            if len(body) > MAX_BODY_BYTES:
                 raise ApiError(413, "Request exceeds the maximum size")
         return bytes(body)
 
@@ -251,13 +247,13 @@ class _Server:
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
         """Identify the caller. The workspace is a hash of the key and the workspace id."""
-        settings, headers = self._simulation.settings, http.headers
+        headers = http.headers
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
         key = headers.get("x-api-key") or bearer
-        if not key and settings.requires_key:
+        if not key:
             raise ApiError(401, "x-api-key header is required")
         version = headers.get("anthropic-version")
-        if version is None and needs_version and settings.requires_version:
+        if version is None and needs_version:
             raise invalid_request("anthropic-version: header is required")
         owner = f"{key}|{headers.get('anthropic-workspace-id', '')}"
         betas = ",".join(headers.getlist("anthropic-beta")).split(",")
@@ -279,19 +275,17 @@ class _Server:
         *,
         is_stream: bool,
     ) -> ASGIApp:
-        settings, kind = self._simulation.settings, STREAM_TYPE if is_stream else JSON_TYPE
         return WireResponse(
             chunks,
             headers=[
-                (b"content-type", kind),
+                (b"content-type", STREAM_TYPE if is_stream else JSON_TYPE),
                 (b"request-id", new_id("req_").encode()),
                 (SIMULATED.encode(), b"1"),
             ],
             begin=begin,
             fault=fault,
             is_stream=is_stream,
-            stalled_seconds=settings.stalled_seconds,
-            between_seconds=settings.between_events_seconds,
+            between_seconds=self._simulation.settings.between_events_seconds,
         )
 
     def _refusal(self, http: HttpRequest, error: ApiError, *, is_chat: bool) -> Response:

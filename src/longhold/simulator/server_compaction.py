@@ -1,7 +1,4 @@
-"""Server-side compaction: its parameters and the new compaction blocks.
-
-`longhold.core.request.billing.edits` reads the blocks that clients send back.
-"""
+"""Server-side compaction: its parameters and the new compaction blocks."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,6 @@
 """The simulated service: prepares requests, manages the cache, calls the brain, bills.
 
-A `ServedOutcome` is the complete response before any byte is sent. Other requests can read its
-cache entries only after `begin`, at the first byte.
+Other requests can read an answer's cache entries only after `begin`, at its first byte.
 """
 
 import inspect
@@ -15,7 +14,6 @@ from longhold.core.request.billing.api_request import (
     invalid_request,
 )
 from longhold.core.request.billing.cache import CachePlan, PrefixCache, PromptCache, SimulatorClock
-from longhold.core.request.billing.edits import fires
 from longhold.core.request.billing.preparation import (
     CACHE_EDITS_BETA,
     PreparedPrompt,
@@ -67,10 +65,10 @@ class Simulation:
         self.brain = brain
         self.faults = Faults()
         self.stats = Stats(self.settings.remembered_requests)
-        self.cache = PromptCache(self.settings)
+        self.cache = PromptCache()
         self.prefixes = PrefixCache()
         self.bench = Workbench(self.settings)
-        self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
+        self._diagnostics = Diagnostics()
 
     def reset(self) -> None:
         """Clear cache, faults, statistics and diagnostics. The clock keeps its time."""
@@ -103,9 +101,7 @@ class Simulation:
         if request.compaction is not None:
             return await self._compact_on_demand(prepared, plan, started)
         threshold = threshold_of(request)
-        if threshold is not None and fires(
-            threshold.trigger_tokens, plan.prompt_tokens, self.settings
-        ):
+        if threshold is not None and plan.prompt_tokens > threshold.trigger_tokens:
             return await self._compact_and_answer(prepared, plan, threshold, started)
         return await self._answer(prepared, plan, started)
 
@@ -178,7 +174,7 @@ class Simulation:
         closing = _compaction_iteration(prepared, plan, summary)
         if threshold.pauses:
             return self._outcome(prepared, [closing], [block], started)
-        shorter = _replace_conversation(prepared, block, self.settings)
+        shorter = _replace_conversation(prepared, block)
         rest = self._look_up(shorter, started)
         finished = await self._finish(shorter, rest)
         iterations = [closing, _message_iteration(rest, finished)]
@@ -257,12 +253,10 @@ def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
         )
 
 
-def _replace_conversation(
-    prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
-) -> PreparedPrompt:
+def _replace_conversation(prepared: PreparedPrompt, block: JsonObject) -> PreparedPrompt:
     pieces = [piece for piece in prepared.read if piece.tier != "messages"]
     pieces.append(prepared.measure.piece("messages", "assistant", block, (0, 0)))
-    salts = salts_of(prepared.request, pieces, prepared.able, settings)
+    salts = salts_of(prepared.request, pieces, prepared.able)
     return replace(prepared, read=pieces, prompt=chain_prompt(pieces, salts, frozenset()))
 
 

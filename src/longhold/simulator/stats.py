@@ -1,7 +1,4 @@
-"""Statistics of served requests, for `GET /simulator/stats`.
-
-Recent requests are listed individually. Totals cover everything since the last reset.
-"""
+"""Statistics of served requests, for `GET /simulator/stats`: recent requests, and totals."""
 
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, fields

@@ -1,7 +1,4 @@
-"""The rules for a request's parameters and messages, with the API's wording for each error.
-
-The billing module checks cache breakpoints and returned thinking.
-"""
+"""The rules for a request's parameters and messages, with the API's wording for each error."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,6 +27,7 @@ EDITS_BETA = "context-management-2025-06-27"
 MINIMUM_BUDGET_TOKENS = 1_024  # published
 MESSAGE_LIMIT = 100_000  # published
 FORCING = ("any", "tool")
+TOOL_REFERENCES = 1_000  # of a signed compaction; the API's limit is not known
 
 
 def check_request(
@@ -49,7 +47,7 @@ def check_request(
     _check_tools(request, able)
     _check_betas(request, caller, able)
     if request.compaction is not None and request.messages:
-        _check_compaction(request, settings)
+        _check_compaction(request)
     _check_conversation(request.messages, able, compacts=request.compaction is not None)
     _check_blocks(request, caller, able)
 
@@ -167,7 +165,7 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
         )
 
 
-def _check_compaction(request: ApiRequest, settings: SimulatorSettings) -> None:
+def _check_compaction(request: ApiRequest) -> None:
     choice = (request.tool_choice or {}).get("type")
     for is_set, name in (
         (request.context_management, "`context_management`"),
@@ -190,7 +188,7 @@ def _check_compaction(request: ApiRequest, settings: SimulatorSettings) -> None:
         "compaction_incomplete_turn",
     )
     _want(
-        len(set(_ids(blocks, "tool_use", "name"))) <= settings.compaction_tool_references,
+        len(set(_ids(blocks, "tool_use", "name"))) <= TOOL_REFERENCES,
         "messages: the conversation references more distinct tools than a `compaction` block "
         "can record.",
         "compaction_too_many_tool_references",

@@ -1,8 +1,4 @@
-"""ASGI responses, whole or in chunks, with faults.
-
-A fault leaves the response unfinished. The server then closes the connection, as a client would see
-it with a real provider.
-"""
+"""ASGI responses, whole or in chunks. A fault leaves the response unfinished, and the server closes it."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +18,6 @@ class WireResponse:
         begin: Callable[[], None],
         fault: InjectedFault | None = None,
         is_stream: bool = False,
-        stalled_seconds: float = 0.0,
         between_seconds: float = 0.0,
     ) -> None:
         self._chunks = chunks
@@ -30,7 +25,6 @@ class WireResponse:
         self._begin = begin
         self._fault = fault
         self._is_stream = is_stream
-        self._stalled_seconds = stalled_seconds
         self._between_seconds = between_seconds if is_stream else 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,14 +39,11 @@ class WireResponse:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if self._between_seconds:
                 await asyncio.sleep(self._between_seconds)
-        match kind:
-            case "cut":
-                return
-            case "stall":
-                await self._wait(receive)
-                return
-            case _:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if kind == "stall":
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        elif kind != "cut":
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _distort_chunks(self) -> Sequence[bytes]:
         fault, chunks = self._fault, self._chunks
@@ -72,16 +63,6 @@ class WireResponse:
                 return [*chunks[:after], *chunks[max(after - 1, 0) :]]
             case _:
                 return chunks
-
-    async def _wait(self, receive: Receive) -> None:
-        async def wait_for_disconnect() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-
-        try:
-            await asyncio.wait_for(wait_for_disconnect(), self._stalled_seconds)
-        except TimeoutError:
-            return
 
 
 def _distort_body(body: bytes, fault: InjectedFault) -> Sequence[bytes]:

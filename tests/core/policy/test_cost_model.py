@@ -104,7 +104,7 @@ rounds = st.lists(
 @given(rounds, st.sampled_from(["5m", "1h"]), st.booleans())
 def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
     talk = Talk("claude-sonnet-4-6", lifetime, is_anchored)
-    cache, now = PromptCache(SETTINGS), 1_000.0
+    cache, now = PromptCache(), 1_000.0
     listed = prices(talk.model)
     prompt, _, _ = billed(cache, talk, now)
     for size, idle_seconds, clears in steps:
@@ -128,7 +128,7 @@ def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
 
 def test_the_model_bills_a_tier_as_the_simulator_does():
     talk = Talk("claude-haiku-5-5", "5m", False)
-    cache = PromptCache(SETTINGS)
+    cache = PromptCache()
     listed = prices(talk.model)
     before = 0
     for size in (60_000, 9_000, 5_000):

@@ -26,8 +26,15 @@ from longhold.core.log.entries import (
 from longhold.core.messages import Text
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import Settings, load_settings
-from longhold.core.turn.telemetry import CallSpan, Count, Event, Signals, Telemetry
-from longhold.core.view import fold
+from longhold.core.turn.telemetry import (
+    COUNTERS,
+    HISTOGRAMS,
+    CallSpan,
+    Count,
+    Event,
+    Signals,
+    Telemetry,
+)
 from longhold.errors import ConfigError
 from longhold.session.session import Session
 
@@ -59,8 +66,8 @@ def settings(**telemetry):
 
 def taken(entries, **options):
     """The signals of some entries."""
-    signals, view = Signals(session="s", **options), fold(entries)
-    found = [signal for entry in entries for signal in signals.take(entry, view)]
+    signals = Signals(session="s", **options)
+    found = [signal for entry in entries for signal in signals.take(entry)]
     return [*found, *signals.finish()]
 
 
@@ -88,7 +95,7 @@ def events(entries):
         (
             Cleared(n=2, ids=("t",), texts=("gone",), saved_tokens=500),
             "longhold.clear",
-            {"longhold.results": 1, "longhold.before_tokens": 502, "longhold.after_tokens": 2},
+            {"longhold.results": 1, "longhold.saved_tokens": 500},
         ),
         (
             CacheBroke(n=2, cause="tool", lost_tokens=1_000, usd=0.25),
@@ -127,6 +134,8 @@ def test_what_changed_or_failed_is_an_event_with_before_and_after(entry, name, a
     found = events([Said(n=1, content=(Text(text="hello"),)), entry])
     assert attributes.items() <= found[name].items()
     assert "private" not in str(found) and "/home" not in str(found)
+    counts = {one.name for one in taken([entry]) if isinstance(one, Count)}
+    assert counts and counts <= {*HISTOGRAMS, *COUNTERS}
 
 
 def test_a_compaction_names_the_one_before_it():
@@ -157,11 +166,11 @@ def test_calls_after_a_compaction_say_so_and_those_before_do_not():
     said = Said(n=1, content=(Text(text="hello"),))
     compacted = Compacted(n=3, first=1, last=1, summary=())
     entries = [said, Asked(n=2, at=1.0), compacted, Asked(n=4, at=2.0)]
-    signals, view = Signals(session="s"), fold(entries)
+    signals = Signals(session="s")
     found = [
         one.attributes.get("gen_ai.conversation.compacted")
         for entry in entries
-        for one in (*signals.take(entry, view), *signals.finish())
+        for one in (*signals.take(entry), *signals.finish())
         if isinstance(one, CallSpan)
     ]
     assert found == [None, True]

@@ -1,8 +1,8 @@
 """Count the features of a text from which any model's token count can be estimated.
 
-A `Measure` is a tuple of counts that can be added, small enough to store in every log entry. The
-weights per model are in `view.tokens`. Counting runs in C: each character becomes the bit of its
-class, and the text becomes one large integer. A run starts where the left neighbour lacks the bit.
+A `Measure` can be added, and is stored in every log entry. Counting runs in C: each character
+becomes the bit of its class, and the text becomes one large integer. A run starts where the left
+neighbour lacks the bit.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""The Messages API's rules for a list of messages, which the tests check in every view.
-
-Opaque blocks are checked by the type in their JSON.
-"""
+"""The Messages API's rules for a list of messages, which the tests check in every view."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -65,10 +65,7 @@ def between_tags(tag: str, text: str) -> str | None:
 
 
 def strip_wrapped(text: str) -> str:
-    """Return the text outside all wrappers of one block. Takes linear time.
-
-    A block that begins with an unclosed wrapper is entirely the harness's.
-    """
+    """Return the text outside all wrappers of one block, in linear time; '' if one stays open."""
     text = text.strip()
     if _ADDED.match(text):
         return ""

@@ -1,7 +1,6 @@
 """Limits and features of each model, looked up by any spelling of its name.
 
-Other code reads these fields and never compares model names. An unknown name gets conservative
-limits, and every field can be overridden.
+An unknown name gets conservative limits, and every field can be overridden.
 """
 
 import re

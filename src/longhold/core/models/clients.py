@@ -1,7 +1,4 @@
-"""Use a caller's SDK client as a model, and convert its answers to replies.
-
-The client also determines the dialect of requests. A synchronous client is called in a thread.
-"""
+"""Use a caller's SDK client as a model, and convert its answers to replies."""
 
 from collections.abc import AsyncIterable, Awaitable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, cast

@@ -1,7 +1,4 @@
-"""Chat Completions endpoints through OpenAI's SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
-
-`wire.chat` converts requests. `ChatAssembly` turns chunks into the same events as Claude's.
-"""
+"""Chat Completions endpoints through OpenAI's SDK: OpenAI, vLLM, llama.cpp, Ollama and others."""
 
 import os
 from collections.abc import AsyncIterator

@@ -1,8 +1,4 @@
-"""A session's frame: created at the start, renewed after a clear or a compaction.
-
-A `Framed` entry freezes the system prompt and the instructions, so a resumed session sends the same
-bytes. The caller records the entry.
-"""
+"""A session's frame, whose bytes a resumed session sends again. The caller records the entry."""
 
 from collections.abc import Iterable, Sequence
 

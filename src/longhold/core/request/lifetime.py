@@ -1,8 +1,7 @@
 """How long a provider keeps a cached prefix, and which beta headers a session sends.
 
-Both are fixed in the frame at the session's start, so that later changes of the settings do not
-change the prefix. Some providers ignore the requested lifetime. A lifetime is a number and a unit:
-5m, 30m, 1h.
+Both are fixed in the frame, so that later changes of the settings do not change the prefix. A
+lifetime is a number and a unit: 5m, 30m, 1h.
 """
 
 from fnmatch import fnmatchcase
@@ -33,8 +32,7 @@ def latch_lifetime(frame: Framed, model: str, settings: CacheSettings, source: s
 def hold_system(frame: Framed, model: str, idle_seconds: float) -> Framed | None:
     """Cache the system prompt for an hour after a pause of more than five minutes.
 
-    So a session without pauses never pays for the hour. After a pause, everything is written again
-    anyway. Of 128 recorded pauses of more than five minutes, 108 were shorter than an hour.
+    Everything is written again then anyway. Of 128 such recorded pauses, 108 were under an hour.
     """
     able = capabilities(model)
     is_short = frame.cached and "1h" not in (frame.lifetime, frame.system_lifetime)
@@ -72,10 +70,7 @@ def seconds_of(lifetime: str) -> float:
 
 
 def lifetime_for(source: str, settings: CacheSettings) -> Lifetime:
-    """Choose the lifetime for `chat`, `run`, `sdk` or `agent:explore`.
-
-    A one-hour entry costs more to write and pays off if calls are more than five minutes apart.
-    """
+    """Choose the lifetime for `chat`, `run`, `sdk` or `agent:explore`."""
     if settings.lifetime != "auto":
         return "1h" if settings.lifetime == "1h" else "5m"
     patterns = [pattern.strip() for pattern in settings.long_sources.split(",")]

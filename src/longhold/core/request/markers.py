@@ -33,10 +33,7 @@ class CachedPrefix(Struct, frozen=True, kw_only=True):
     message: JsonObject
 
     def is_in(self, messages: Sequence[JsonObject], unmoved: int) -> bool:
-        """Return whether these messages still begin with this prefix; the first `unmoved` do.
-
-        The prefix's last message may have grown at the end.
-        """
+        """Return whether these messages, `unmoved` of them unchanged, begin with this prefix."""
         at, block = self.place
         if at >= len(messages) or at > unmoved:
             return False
@@ -80,11 +77,7 @@ def places(
 def _find_readable(
     messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
 ) -> MarkerPlace | None:
-    """Return the place up to which the provider should still have these messages.
-
-    Earlier calls left one cache entry per round before a change. A breakpoint on the last unchanged
-    message finds such an entry by looking back.
-    """
+    """Return the place up to which the provider should still have these messages."""
     if cached is None:
         return None
     return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])

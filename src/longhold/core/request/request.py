@@ -1,7 +1,6 @@
 """Build a request from a frame and messages.
 
-Each message is rendered once and kept, so a turn costs only its new messages. Output is
-deterministic: tools are sorted, keys have a fixed order, and no clock is read.
+Each message is rendered once and kept, so a turn costs only its new messages. No clock is read.
 """
 
 from collections import Counter
@@ -93,10 +92,7 @@ class Wire:
 
 
 def count_hidden(messages: Sequence[Message], limit: int) -> int:
-    """Return how many of the oldest images to leave out.
-
-    They are left out in steps of a quarter of the limit, because each step changes the prefix.
-    """
+    """Return how many of the oldest images to leave out, in steps that rarely change the prefix."""
     images, step = len(_list_owners(messages)), max(1, limit // IMAGE_STEPS)
     return min(images, -(-max(0, images - limit) // step) * step)
 
@@ -199,10 +195,7 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
 
 
 def _choose_marked(sections: Sequence[Section]) -> list[int]:
-    """Return the ends of the global sections, of the organisation's, and of all sections.
-
-    Providers cache unscoped blocks for the organisation, so that scope is not rendered.
-    """
+    """Return the ends of the global sections, of the organisation's, and of all sections."""
     ends = {section.scope: i for i, section in enumerate(sections)}
     shared = {ends[scope] for scope in ("global", "organisation") if scope in ends}
     return sorted({*shared, len(sections) - 1}) if sections else []

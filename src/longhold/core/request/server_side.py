@@ -1,7 +1,6 @@
 """Clearing by the provider: cache edits, or its context management.
 
-The frame stores the parameters, because changing them later would change the prefix. Answers
-report only how many results were cleared. Longhold assumes that these are the oldest. The provider
+The frame stores the parameters, because changing them later would change the prefix. The provider
 does not store cache edits, so every request repeats them at the same place.
 """
 

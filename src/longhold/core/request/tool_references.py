@@ -1,7 +1,6 @@
 """Tools that a provider keeps out of the prompt until a result refers to them.
 
-Their definitions are in every request, at no cost. Models without this ability get a line of text
-instead of a reference.
+Models without this ability get a line of text instead of a reference.
 """
 
 from collections.abc import Sequence

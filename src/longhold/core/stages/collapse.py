@@ -1,9 +1,8 @@
 """Collapse: replace each span of finished work with one line, reversibly, to free space.
 
 At 90% of the window, runs of tool calls are replaced with counts, several at a time, because each
-change rewrites the cache. At 95%, a fork writes a line for the work between two user messages. User
-messages are never collapsed. A span that the user reopened stays open until the window is full, and
-until then nothing is compacted.
+change rewrites the cache. At 95%, a fork writes a line for the work between two user messages. A
+span that the user reopened stays open until the window is full.
 """
 
 import re

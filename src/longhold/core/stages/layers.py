@@ -1,7 +1,4 @@
-"""The layers of a session and the order in which they run.
-
-Every session has all layers; a disabled layer does nothing.
-"""
+"""The layers of a session and the order in which they run. A disabled layer does nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Snip: remove messages that the user or a tool marked as dropped.
-
-Marks are log entries, so they survive a restart. The newest turn is never touched.
-"""
+"""Snip: remove messages that the user or a tool marked as dropped, except in the newest turn."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

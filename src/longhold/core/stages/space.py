@@ -1,10 +1,7 @@
-"""Carry out the plans of `decide` before a call, step by step.
+"""Carry out the plans of `decide` before a call. No step is repeated, so a preparation always ends.
 
-Every layer is a part: it supplies facts for the decision and carries out its own steps. No step is
-repeated, so a preparation always ends.
-
-Some models bind thinking to its exact prefix. Changing the prefix then drops all later thinking,
-which a running tool loop still needs. So the change waits, but not beyond a certain size.
+Some models bind thinking to its exact prefix. Changing the prefix drops all later thinking, which a
+running tool loop still needs. So the change waits, but not beyond a certain size.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,4 @@
-"""Describe tools by name: Longhold's own and those of common agents.
-
-Unlisted tools have the kind "other", and their results are never cleared. The user declares further
-tools in one setting.
-"""
+"""Describe tools by name: Longhold's own, those of common agents, and those the user declares."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The environment of the agent's commands and of hooks: the user's, without model API keys.
-
-The model reads command output, so a command must not be able to print the key that pays for it.
-"""
+"""The environment of the agent's commands and of hooks: the user's, without model API keys."""
 
 import os
 import re
@@ -37,8 +34,7 @@ def absolute_path(path: str) -> str:
 def find_program(name: str, *, near: Path | None = None) -> str | None:
     """Find a program for Longhold's own use, but never in the project around `near`.
 
-    `near` is the working directory by default. A project can have its own `git` or `bash` in an
-    environment that the user has activated.
+    A project can have its own `git` or `bash` in an environment that the user has activated.
     """
     project = checkout_top(near or Path.cwd())
     places = absolute_path(os.environ.get("PATH", os.defpath)).split(os.pathsep)

@@ -1,7 +1,6 @@
 """The tool protocol: name, input type, function and outcome.
 
-`make_tool` builds the JSON Schema and the input validation from one type. A failure becomes an
-outcome with an explanation. Only cancellation is raised.
+`make_tool` builds the JSON Schema and the input validation from one type.
 """
 
 import os

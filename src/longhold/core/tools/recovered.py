@@ -1,7 +1,6 @@
 """Recover the tools' state from a log: files touched, skills used, the todo list.
 
-Used when a session resumes in a new process or after a compaction. A file counts as known only if
-its timestamps prove that it has not changed since.
+A file counts as known only if its timestamps prove that it has not changed since.
 """
 
 import re

@@ -24,10 +24,7 @@ async def run_unless_aborted(abort: asyncio.Event, work: Awaitable[T]) -> T | No
 
 
 async def stop(task: "asyncio.Future[T]") -> None:
-    """Cancel a task and wait for its end, even if this wait is cancelled too.
-
-    A generator cannot be closed while its next step runs.
-    """
+    """Cancel a task and wait for its end, even if this wait is cancelled too."""
     cancelled: asyncio.CancelledError | None = None
     task.cancel()
     while not task.done():

@@ -1,7 +1,7 @@
 """Write answers to the log. Only this module makes `Replied` entries.
 
-A streamed answer is written up to each tool call before that tool may begin. So even if the process
-is killed, the log lists every tool that ran.
+An answer is written up to each tool call before that tool may begin, so the log lists every tool
+that ran, even if the process is killed.
 """
 
 from collections.abc import Callable

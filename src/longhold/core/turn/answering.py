@@ -1,8 +1,4 @@
-"""The current model of a session, and the budget check for overhead calls.
-
-The loop, forks and sub-agents all call `current()`. Only this module replaces the current model, by
-a fallback or by the user's choice.
-"""
+"""The current model of a session, and the budget check for overhead calls."""
 
 from collections.abc import Sequence
 

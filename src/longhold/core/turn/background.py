@@ -1,7 +1,6 @@
 """Background jobs: each runs one task at a time and never raises into the foreground.
 
-A newer task replaces the queued task. Failures go to a callback. Stopping the foreground does not
-stop jobs. At the end of a session jobs get some time to finish.
+A newer task replaces the queued task. At the end of a session jobs get some time to finish.
 """
 
 import asyncio

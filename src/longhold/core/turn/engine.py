@@ -264,8 +264,7 @@ class Engine:
     def output_limit(self, able: Capabilities | None = None) -> int:
         """Return the output limit from the settings and the model's capabilities (`able`).
 
-        Without `able`, a program's choice comes first, and an unknown model is bounded by its
-        window.
+        Without `able`, a program's choice comes first, and an unknown model is bounded by its window.
         """
         configured, settings = self.view.configured, self.settings
         if able is None and configured is not None and configured.max_tokens:
@@ -277,10 +276,7 @@ class Engine:
         return max(1, min(limit, self.fullness().window.reserve_tokens))
 
     def fit_output(self, wanted_tokens: int) -> int:
-        """Return the output limit to request, at most the tokens left in the window.
-
-        Many servers refuse a prompt and an output limit that together exceed the window.
-        """
+        """Return the output limit to request: with the prompt, at most the window."""
         full = self.fullness()
         limit = full.window.limit_tokens
         left = limit - full.used_tokens
@@ -405,9 +401,9 @@ class Engine:
         return messages, len(first) + self._wire.unmoved
 
     def find_live_end(self) -> int:
-        """Return the order of the first item that is not in the cache of the last answered call.
+        """Return the order of the first item that is not in the last answered call's cache, or 0.
 
-        0 if no message is cached. This considers changed bytes, not expiry.
+        This considers changed bytes, not expiry.
         """
         messages, unmoved = self._messages()
         self._markers.cached_in(messages, unmoved)  # records the changes so far

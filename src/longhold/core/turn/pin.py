@@ -1,8 +1,6 @@
 """Pin messages, so that they survive every compaction word for word.
 
-A message that left the view returns as a copy at the end, so that earlier messages do not change.
-The copy depends on the change that removed the message. If that change is undone, the copy is
-removed and the original is pinned again.
+A message that left the view returns as a copy at the end, until its removal is undone.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,4 @@
-"""Results for tool calls that a dead process left open.
-
-No call is ever run again. A tool counts as never begun only if the log records when tools begin.
-"""
+"""Results for tool calls that a dead process left open. No call is ever run again."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

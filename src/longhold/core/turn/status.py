@@ -136,10 +136,7 @@ def make_status(
 
 
 def cache_seconds(view: "View", lifetime: str, now: float) -> float:
-    """Return how much longer the provider keeps the prompt of the last answer.
-
-    The lifetime runs from the start of the request.
-    """
+    """Return how long the provider still keeps the last prompt, counted from its request."""
     from longhold.core.log.entries import Compacted, Replied
     from longhold.core.request.lifetime import lifetime_seconds
 

@@ -1,8 +1,7 @@
-"""Report a session's log entries to OpenTelemetry, if that is switched on.
+"""Report a session's log entries to OpenTelemetry after each answer, if that is switched on.
 
-New entries are reported after each answer, so nothing waits for telemetry. An error is logged and
-ends telemetry for the session. A call is a span from `Asked` to the end of its answer, a tool run
-from `Began` to `Ran`. Names follow the GenAI conventions where they exist.
+A call is a span from `Asked` to the end of its answer, a tool run from `Began` to `Ran`. An error is
+logged and ends telemetry for the session. Names follow the GenAI conventions where they exist.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,8 +21,6 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import usage_cost
 from longhold.core.settings.installation import missing_extra
 from longhold.core.turn.engine import Engine
-from longhold.core.view import View
-from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import StoreError
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
@@ -35,8 +32,8 @@ CONTENT_CHARS = 4_000
 """Backends cut or refuse longer attributes."""
 EVENTS: dict[type, tuple[str, str]] = {
     log.Compacted: ("compaction", "by trigger seconds survived before_tokens after_tokens"),
-    log.Cleared: ("clear", "by=how results=ids"),
-    log.Spilled: ("spill", "before_bytes=bytes"),
+    log.Cleared: ("clear", "by=how results=ids saved_tokens"),
+    log.Spilled: ("spill", "before_bytes=bytes same_as"),
     log.Snipped: ("snip", "messages=targets"),
     log.Collapsed: ("collapse", ""),
     log.Undone: ("undone", "entry=target"),
@@ -96,7 +93,7 @@ class Signals:
     _uses: dict[str, ToolUse] = field(default_factory=dict)
     _began: dict[str, log.Began] = field(default_factory=dict)
 
-    def take(self, entry: log.AnyEntry, view: View) -> Iterator[Signal]:
+    def take(self, entry: log.AnyEntry) -> Iterator[Signal]:
         match entry:
             case log.Asked():
                 yield from self.finish()
@@ -113,7 +110,7 @@ class Signals:
             case log.Forked():
                 yield from self._fork(entry)
             case _ if type(entry) in EVENTS:
-                yield from self._event(entry, view)
+                yield from self._event(entry)
 
     def finish(self) -> Iterator[Signal]:
         """Yield the signals of the last call, answered or not."""
@@ -215,7 +212,7 @@ class Signals:
             error="refused" if ran.refused is not None else "tool_error" if ran.is_error else "",
         )
 
-    def _event(self, entry: log.AnyEntry, view: View) -> Iterator[Signal]:
+    def _event(self, entry: log.AnyEntry) -> Iterator[Signal]:
         if isinstance(entry, log.Remembered) and not entry.names:
             return
         name, fields = EVENTS[type(entry)]
@@ -223,36 +220,20 @@ class Signals:
         for label, _, attribute in (pair.partition("=") for pair in fields.split()):
             value = getattr(entry, attribute or label)
             read[f"longhold.{label}"] = len(value) if isinstance(value, tuple) else value
-        attributes = self._complete(read | self._derive(entry, view))
-        is_failure = isinstance(entry, log.Failed)
-        yield Event(
-            name=f"longhold.{name}", at=entry.at, attributes=attributes, is_failure=is_failure
-        )
-        yield from _counts(name, attributes)
-
-    def _derive(self, entry: log.AnyEntry, view: View) -> dict[str, Value]:
-        """Return the attributes that are not fields of the entry."""
         match entry:
             case log.Compacted():
-                self.is_compacted = True
-                previous, calls = self._previous, self._calls
-                self._previous, self._calls = entry.n, 0
-                return {"longhold.previous": previous, "longhold.calls_since": calls}
-            case log.Cleared():
-                return _measure_cleared(entry, view)
-            case log.Spilled():
-                by, shown_bytes = "repetition" if entry.same_as else "size", entry.text.encode()
-                return {"longhold.by": by, "longhold.after_bytes": len(shown_bytes)}
-            case log.Collapsed():
-                return {"longhold.after_tokens": estimate_tokens(entry.text)}
+                read |= {"longhold.previous": self._previous, "longhold.calls_since": self._calls}
+                self.is_compacted, self._previous, self._calls = True, entry.n, 0
             case log.Switched():
-                before, self.model = self.model, entry.model
-                return {"longhold.before": before}
+                read["longhold.before"], self.model = self.model, entry.model
             case log.Remembered():
-                return {"longhold.names": self.shown(", ".join(entry.names))}
+                read["longhold.names"] = self.shown(", ".join(entry.names))
             case log.Failed():
-                return {"error.message": self.shown(entry.error)}
-        return {}
+                read["error.message"] = self.shown(entry.error)
+        attributes, is_failure = self._complete(read), isinstance(entry, log.Failed)
+        name = f"longhold.{name}"
+        yield Event(name=name, at=entry.at, attributes=attributes, is_failure=is_failure)
+        yield from _counts(entry, attributes)
 
     def _complete(self, attributes: Attributes) -> Attributes:
         """Add the conversation. As the conventions require, a compaction is just true."""
@@ -262,29 +243,25 @@ class Signals:
         return {key: value for key, value in told.items() if value not in ("", ())}
 
 
-def _measure_cleared(entry: log.Cleared, view: View) -> dict[str, Value]:
-    rounds = ((id, view.round_of(id)) for id in entry.ids)
-    results = [owner.result_of(id) for id, owner in rounds if owner is not None]
-    before = sum(estimate_tokens(text_of(each.content)) for each in results if each is not None)
-    after = sum(map(estimate_tokens, entry.texts))
-    before = max(before, after + entry.saved_tokens)
-    return {"longhold.before_tokens": before, "longhold.after_tokens": after}
-
-
-def _counts(change: str, given: Attributes) -> Iterator[Count]:
-    if change in ("failure", "refusal"):
-        what = {"longhold.what": given["longhold.what"]}
+def _counts(entry: log.AnyEntry, given: Attributes) -> Iterator[Count]:
+    change = EVENTS[type(entry)][0]
+    if isinstance(entry, log.Failed | log.Withheld):
+        what = {"longhold.what": entry.what}
         yield Count(name=f"longhold.{change}s", value=1, attributes=what)
         return
     kind: dict[str, Value] = {"longhold.change": change}
     if "longhold.by" in given:
         kind["longhold.by"] = given["longhold.by"]
     yield Count(name="longhold.changes", value=1, attributes=kind)
-    before, after = given.get("longhold.before_tokens"), given.get("longhold.after_tokens")
-    if isinstance(before, int) and isinstance(after, int) and before > after:
-        yield Count(name="longhold.freed_tokens", value=before - after, attributes=kind)
-    lost = given.get("longhold.lost_tokens")
-    if isinstance(lost, int):
+    freed = 0
+    if isinstance(entry, log.Compacted):
+        freed = entry.before_tokens - entry.after_tokens
+    elif isinstance(entry, log.Cleared):
+        freed = entry.saved_tokens
+    if freed > 0:
+        yield Count(name="longhold.freed_tokens", value=freed, attributes=kind)
+    if isinstance(entry, log.CacheBroke):
+        lost = entry.lost_tokens
         yield Count(name="longhold.cache_lost_tokens", value=lost, attributes=kind)
 
 
@@ -309,7 +286,7 @@ class Telemetry:
         try:
             report = self._report = self._report or connect()
             for entry in self._cursor.advance(engine.view.history):
-                for signal in self._signals.take(entry, engine.view):
+                for signal in self._signals.take(entry):
                     report(signal)
             for signal in self._signals.finish():
                 report(signal)
@@ -327,36 +304,23 @@ class Telemetry:
 
 SCOPE = "longhold"
 HISTOGRAMS = {
-    "gen_ai.client.token.usage": (
-        "{token}",
-        "Tokens of the calls, by type",
-        tuple(4.0**power for power in range(14)),
-    ),
-    "gen_ai.client.operation.duration": (
-        "s",
-        "Duration of the calls",
-        tuple(0.01 * 2.0**power for power in range(14)),
-    ),
+    "gen_ai.client.token.usage": ("{token}", tuple(4.0**power for power in range(14))),
+    "gen_ai.client.operation.duration": ("s", tuple(0.01 * 2.0**power for power in range(14))),
 }
-"""Unit, description and buckets. The conventions define the buckets."""
+"""Unit and buckets, which the conventions define."""
 COUNTERS = {
-    "longhold.cost": ("USD", "Cost of the calls at published prices"),
-    "longhold.changes": ("{change}", "Compactions, clearings, memory changes and cache breaks"),
-    "longhold.freed_tokens": ("{token}", "Tokens that left the context"),
-    "longhold.cache_lost_tokens": (
-        "{token}",
-        "Tokens that could have been read from the provider's cache and were not",
-    ),
-    "longhold.failures": ("{failure}", "Failures after which the session continued"),
+    "longhold.cost": "USD",
+    "longhold.changes": "{change}",
+    "longhold.freed_tokens": "{token}",
+    "longhold.cache_lost_tokens": "{token}",
+    "longhold.failures": "{failure}",
+    "longhold.refusals": "{refusal}",
 }
+"""Units."""
 
 
 def connect() -> Callable[[Signal], None]:
-    """Return a function that sends signals to the OpenTelemetry providers of this process.
-
-    Without providers, the function does nothing. Times are those of the entries, so a span may be
-    reported after it ended.
-    """
+    """Return a function that sends signals to this process's OpenTelemetry providers, if any."""
     # Imported here because telemetry is off by default.
     from importlib.metadata import version
 
@@ -366,12 +330,10 @@ def connect() -> Callable[[Signal], None]:
     tracer, logger = trace.get_tracer(*scope), _logs.get_logger(*scope)
     meter = metrics.get_meter(*scope)
     histograms = {
-        name: meter.create_histogram(name, unit, said, explicit_bucket_boundaries_advisory=buckets)
-        for name, (unit, said, buckets) in HISTOGRAMS.items()
+        name: meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=buckets)
+        for name, (unit, buckets) in HISTOGRAMS.items()
     }
-    counters = {
-        name: meter.create_counter(name, unit, said) for name, (unit, said) in COUNTERS.items()
-    }
+    counters = {name: meter.create_counter(name, unit) for name, unit in COUNTERS.items()}
 
     def report(signal: Signal) -> None:
         attributes = dict(signal.attributes)

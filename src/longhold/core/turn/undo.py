@@ -1,8 +1,4 @@
-"""Undo and redo changes of the view.
-
-Both are entries, and the change stays in the log. Undoing a change also undoes everything that
-depends on it, including a frame made for it.
-"""
+"""Undo and redo changes of the view. Both are entries, and the change stays in the log."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,4 @@
-"""Which blocks are allowed on the user's side and on the model's side.
-
-A block that the API would refuse in its place is converted to text, so that it is not lost.
-"""
+"""Which blocks are allowed on the user's side and on the model's side. Others become text."""
 
 from collections.abc import Collection, Iterable
 

@@ -1,7 +1,6 @@
 """The entries of a view. Recent entries are objects, older entries are compressed.
 
 Old entries are rarely needed (undo, search, recounts) and take a tenth of the memory compressed.
-Code that needs all entries every turn follows them with a `LogCursor`.
 """
 
 import zlib

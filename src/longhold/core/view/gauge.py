@@ -1,7 +1,4 @@
-"""Keep a view's gauge up to date, and calibrate it from answers.
-
-Calibrations are stored per model for all sessions of a store, so that new sessions start with them.
-"""
+"""Keep a view's gauge up to date, and calibrate it from answers, per model and store."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -134,11 +131,7 @@ class Follower:
     def _bound_reported(
         self, tokens: int, measure: Measure, calibration: Calibration, believed: bool = False
     ) -> int:
-        """Limit a reported size by the estimate, because a provider may report anything.
-
-        A believed size is limited only by the window: the provider would have refused a longer
-        prompt.
-        """
+        """Limit a reported size by the estimate, a believed size only by the window."""
         limit = window_for(calibration.model, self._window).limit_tokens
         slack = scale_tokens(BELIEVED_TOKENS, limit)
         own = max(0.0, calibration.weigh(measure))

@@ -1,8 +1,7 @@
 """Which entries of a log are in force after undo, redo and rewind.
 
-Undoing an entry undoes everything that depends on it. An undo is also a veto: stages do not act on
-the same targets again by themselves. The gauge ignores sizes reported between an entry and its
-undo. A rewind removes later messages, and summaries that cover any of them.
+An undo is also a veto: stages do not act on the same targets again by themselves. The gauge ignores
+sizes reported between an entry and its undo.
 """
 
 from bisect import bisect_left
@@ -101,10 +100,7 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def _rests_on_any(
     entry: ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
 ) -> bool:
-    """Return whether an entry depends on one of these earlier entries.
-
-    Snips and pins stay valid for the messages that remain after a rewind.
-    """
+    """Return whether an entry depends on one of these entries. Snips and pins survive a rewind."""
     spared = gone if isinstance(entry, Snipped | Pinned) else ()
     return any(n in dead and n < entry.n and n not in spared for n in references(entry))
 

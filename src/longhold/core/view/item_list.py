@@ -1,8 +1,7 @@
 """Items in order, with a running measure and incremental rendering.
 
-The view decides what an entry changes; the list makes the change. An item's `order` is the first
-entry it represents, so it is found by bisection. The cost of a change depends only on the items
-that it touches.
+An item's `order` is the first entry it represents, so it is found by bisection. The cost of a change
+depends only on the items that it touches.
 """
 
 from bisect import bisect_left, bisect_right
@@ -101,10 +100,7 @@ class ItemList:
         return touched[0] if touched else None
 
     def count_compactable(self) -> int:
-        """Count the leading items a compaction may cover.
-
-        Messages and results that the model has not answered yet are not covered.
-        """
+        """Count the leading items a compaction may cover: all that the model has answered."""
         items, end = self.items, len(self.items)
         while end and isinstance(items[end - 1], Spoken):
             end -= 1

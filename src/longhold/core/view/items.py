@@ -1,8 +1,7 @@
 """The items of a view: messages on the user's side, and rounds.
 
 A round is one answer with the results of its tool calls, so no cut between items separates them.
-Items are frozen and render to message fragments in two projections: `sent` (in the request) and
-`seen` (read by the model). They differ only where the provider removes something.
+Items render in two projections: `sent` (in the request) and `seen` (read by the model).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

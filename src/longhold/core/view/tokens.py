@@ -1,8 +1,7 @@
 """The gauge: an estimate of the context size and its uncertainty.
 
-The size is the last reported size plus the weight of later content. Weights start from defaults
-fitted on recorded sessions. Every answer calibrates them per model, with a bounded Kalman filter
-over one factor per class that ignores outliers.
+The size is the last reported size plus the weight of later content. Every answer calibrates the
+weights per model, with a bounded Kalman filter over one factor per class that ignores outliers.
 """
 
 import math
@@ -146,9 +145,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def learn(self, measure: Measure, tokens: float) -> "Calibration":
         """Move the factors toward a provider's count, by one step of a Kalman filter.
 
-        Beyond `SURPRISE` deviations, the correction shrinks with the distance. So outliers have
-        little effect, but a different tokenizer is learned in time. Once settled, growth within the
-        noise is ignored.
+        Beyond `SURPRISE` deviations the correction shrinks, so outliers have little effect, but a different
+        tokenizer is learned in time.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
@@ -203,9 +201,8 @@ class Gauge(Struct, frozen=True, kw_only=True):
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by the error of its weight at the last report.
 
-        The correction shrinks as content leaves the view, because it belongs to that content.
-        Unchanged, it would distort the size of a short summary. For an imported log it stays,
-        because it also covers the unmeasured frame.
+        The correction shrinks as content leaves the view, except for an imported log, where it also covers
+        the unmeasured frame.
         """
         if total == self.then:
             return max(0, round(self.reported_tokens))
@@ -232,8 +229,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
     ) -> "Gauge":
         """Learn from an answer's usage (if `learns`) and use it as the new base.
 
-        `before` is the view's measure without the answer, `reply` that of the whole answer. Output
-        tokens count only if final, because usage stored mid-stream is a lower bound.
+        `before` is the view's measure without the answer. Output tokens count only if final.
         """
         calibration = self.calibration
         if self.is_reported and learns:

@@ -122,10 +122,7 @@ class View:
         return self._list.round_of(tool_use_id)
 
     def find_call(self, id: str) -> str | None:
-        """Return the id under which a provider's call is known here, or None.
-
-        While a renamed call has no result, the provider's id refers to it.
-        """
+        """Return the id of a provider's call here, or None. A renamed open call goes first."""
         if id not in self._waiting and self._renamed and self.open_round():
             own = self._renamed.get(id, deque[str]())
             while own and own[0] not in self._waiting:

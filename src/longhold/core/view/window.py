@@ -129,11 +129,7 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
 
 
 def infer_window(history: Iterable[AnyEntry]) -> int:
-    """Infer the size of a client's window from its history, or return 0.
-
-    A size stated by the client is trusted. Otherwise the window ends near the client's own
-    compactions, and is at least as large as the largest call.
-    """
+    """Infer a client's window from its statements, compactions and largest call, or return 0."""
     stated = full = largest = 0
     model = ""
     for entry in history:

@@ -1,9 +1,7 @@
 """The Chat Completions codec for requests, messages, calls and tools.
 
-The same request always encodes to the same bytes. Encoding drops cache breakpoints and thinking,
-which the endpoint does not accept, but never content: a block without a counterpart is sent as
-text. `ChatWriter` writes messages that can be read back, and counts anything that the format cannot
-hold.
+The same request always encodes to the same bytes. Encoding drops cache breakpoints and thinking, but
+never content. `ChatWriter` writes messages that can be read back, and counts what it cannot hold.
 """
 
 from collections import Counter
@@ -77,8 +75,7 @@ def encode_request(
 ) -> JsonObject:
     """Convert a Messages API request. `limit_field` is the endpoint's name for the output limit.
 
-    Endpoints with automatic caching need no breakpoints in messages. Breakpoints in the system
-    prompt separate the part that sessions share, so they are kept if the endpoint takes them.
+    Breakpoints in the system prompt separate the part that sessions share, so an endpoint may take them.
     """
     chat: JsonObject = {
         "model": kwargs["model"],

@@ -1,9 +1,7 @@
-"""The Responses API codec for requests, items, calls and tools, and for rollout files.
+"""The Responses API codec for requests, items, calls and tools, and for rollout files of items.
 
-Each request sends the whole conversation, so the log has everything that the provider may store.
-Items without a block type, such as reasoning, are sent back unchanged. In a rollout (a file of
-items), function, custom, shell and tool search calls become tool uses, and unknown items are kept
-whole. Reading drops fields that only the client uses, such as ids and states.
+Items without a block type, such as reasoning, are sent back unchanged. Reading drops fields that
+only the client uses, such as ids and states.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -17,7 +17,6 @@ from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, take_a
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
 from longhold.core.request.billing.thinking import strip_earlier_thinking
 from longhold.core.request.billing.tokens import TokenCounter
-from longhold.insight.replay.recorded_session import SETTINGS
 
 FIELDS = frozenset(ApiRequest.__struct_fields__) - {"messages"}
 WORKSPACE = "replay"
@@ -40,7 +39,7 @@ class PromptBiller:
         self._counter = counter
         self._clock = clock
         self._density = density
-        self._cache = PromptCache(SETTINGS)
+        self._cache = PromptCache()
         self._model = ""
         self._known: list[tuple[JsonObject, list[PromptPiece]]] = []
         self._ends: dict[str, tuple[int, bytes]] = {}
@@ -62,9 +61,9 @@ class PromptBiller:
             is_known = known is not None and known[0] is message
             sent += known[1] if known and is_known else self._pieces(index, message, measure)
         read = strip_earlier_thinking(sent, able)
-        context = EditContext(able=able, settings=SETTINGS, measure=measure)
-        edited, _ = apply_edits(read, edits_of(asked.context_management), context)
-        prompt = chain_prompt(edited, salts_of(asked, edited, able, SETTINGS), frozenset())
+        edits = edits_of(asked.context_management)
+        edited, _ = apply_edits(read, edits, EditContext(able, measure))
+        prompt = chain_prompt(edited, salts_of(asked, edited, able), frozenset())
         now = self._clock.now()
         plan = self._cache.look_up(prompt, WORKSPACE, able.cache_minimum_tokens, now)
         self._cache.commit(plan, now)

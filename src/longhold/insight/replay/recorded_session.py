@@ -37,7 +37,6 @@ LARGEST_FRAME_TOKENS = 70_000
 SMALLEST_FRAME_TOKENS = 1_000
 LEAST_NAME_CHARS = 6
 """Shorter names are too often common words."""
-SETTINGS = BillingSettings()
 DENSITIES = (0.8, 1.6)
 """A ratio outside this range shows that the record lacks content."""
 EXACT: frozenset[NameKind] = frozenset({"path", "name", "id", "address"})
@@ -52,7 +51,7 @@ class RecordedSession:
     """Records of the file that could not be read."""
     skipped: int = 0
     """Records of kinds that are not part of a conversation."""
-    counter: TokenCounter = field(default_factory=lambda: TokenCounter(SETTINGS))
+    counter: TokenCounter = field(default_factory=lambda: TokenCounter(BillingSettings()))
     """Caches token counts for all replays."""
     _names: dict[int, tuple[str, ...]] = field(default_factory=dict)
 

@@ -37,6 +37,7 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import price_call, prices
 from longhold.core.policy.candidates import weight
 from longhold.core.request.billing.cache import SimulatorClock
+from longhold.core.request.billing.edits import CLEARED_PLACEHOLDER
 from longhold.core.request.lifetime import latch_lifetime, lifetime_seconds
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.owner import CompactionHooks
@@ -52,7 +53,7 @@ from longhold.core.turn.fork.asking import AskFork, ForkReply, ForkRequest, deny
 from longhold.core.view.window import scale_tokens
 from longhold.errors import BudgetSpent, LongholdError
 from longhold.insight.replay.billing import PromptBill, PromptBiller
-from longhold.insight.replay.recorded_session import SETTINGS, RecordedSession, filler
+from longhold.insight.replay.recorded_session import RecordedSession, filler
 from longhold.insight.replay.regret import Regrets, RegretSource
 from longhold.insight.replay.result import ReplayResult
 
@@ -261,7 +262,7 @@ class SessionReplay:
         ids = tuple(sorted(bill.cleared - self._served))
         if ids:
             self._served.update(ids)
-            texts = (SETTINGS.cleared_placeholder,) * len(ids)
+            texts = (CLEARED_PLACEHOLDER,) * len(ids)
             entry = self.engine.record(Cleared(ids=ids, texts=texts, how="server"))
             self.result.add_change(entry)
 

@@ -1,8 +1,4 @@
-"""Brains supply the content of answers. The simulator does the rest.
-
-A brain is any object with an `answer` method. It reads the conversation as the model would, and
-returns plain blocks without ids and signatures.
-"""
+"""Brains supply the content of answers, as plain blocks without ids and signatures."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass

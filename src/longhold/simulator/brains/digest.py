@@ -1,9 +1,7 @@
 """A deterministic coding brain that explores, edits and tests with the offered tools.
 
-It follows a fixed plan: list the files, search for quoted words, read the named file, edit it, run
-the tests, report. It summarises by listing requests, calls and edits, and keeps memories only on
-request. It understands two edits: `replace "old" with "new" in path` and `create path with
-"content"`.
+It understands two edits: `replace "old" with "new" in path` and `create path with "content"`. It
+summarises by listing requests, calls and edits, and keeps memories only on request.
 """
 
 import re

@@ -1,7 +1,6 @@
 """A brain that follows a script in the language of `longhold.core.models.scripted`.
 
-The script also supplies the server's summaries. `usage:` lines have no effect, because the
-simulator counts tokens. Errors are statuses only, and the blocks before an error are not sent.
+It ignores `usage:`, because the simulator counts tokens. Errors are statuses only.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.measure import Measure
 from longhold.core.stages.compact.from_notes import Enough, find_kept_start, has_text, show_notes
-from longhold.core.stages.notes.file import read_template
+from longhold.core.stages.notes.file import NotesPage, read_page
 from longhold.core.stages.notes.notes import last_whole
 from longhold.core.stages.notes.update import SECTION_TOKENS
 from longhold.core.view.items import Round, Spoken
@@ -92,7 +92,7 @@ def test_an_open_round_is_not_covered():
 
 
 def test_a_long_section_is_cut_and_says_where_all_of_it_is():
-    page = read_template("## Title\n_About._\n\n## Task\n_What._\n").with_written(
+    page = read_page("## Title\n_About._\n\n## Task\n_What._\n", NotesPage()).with_written(
         {"Task": "One two three. " * 1_000}
     )
     text = show_notes(page, "/s/notes.md")

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from longhold.core.settings.private_files import Overtaken
-from longhold.core.stages.notes.file import NotesFile, read_page, read_template
+from longhold.core.stages.notes.file import NotesFile, NotesPage, read_page
 from longhold.core.tools.context import stamp_of
 from longhold.errors import StoreError
 
 CHANGES = ("open", "os.rename", "os.remove", "os.chmod", "os.listdir", "os.scandir")
 """What writing a page asks of the system, as far as it can be overheard."""
-TEMPLATE = read_template("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n")
+TEMPLATE = read_page("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n", NotesPage())
 
 
 @pytest.fixture

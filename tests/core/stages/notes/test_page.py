@@ -9,10 +9,9 @@ from longhold.core.stages.notes.file import (
     NotesSection,
     merge_texts,
     read_page,
-    read_template,
 )
 
-TEMPLATE = read_template("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n")
+TEMPLATE = read_page("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n", NotesPage())
 
 
 def page(**written):

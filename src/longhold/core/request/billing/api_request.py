@@ -1,8 +1,7 @@
 """Parse a Messages request, or raise the API's own 400.
 
-Only the outer shape is typed. Blocks stay plain dictionaries in the order sent, because the cache
-compares them and unknown blocks must survive. `validate` checks the rest. `ApiError` has the fields
-of both APIs' error bodies.
+Only the outer shape is typed. Blocks stay plain dictionaries, because the cache compares them and
+unknown blocks must survive.
 """
 
 import re

@@ -1,9 +1,8 @@
 """The prompt cache: which part of a prompt is read, written or neither.
 
-A lookup renews the entries it reads. New entries become readable with `commit`, when the answer's
-first byte is sent, so identical parallel requests all miss the cache. One entry is written per
-cache breakpoint, at its block only. OpenAI-compatible services cache prefixes automatically
-instead, in steps of 128 tokens and never under 1,024.
+New entries become readable with `commit`, when the answer's first byte is sent, so identical
+parallel requests all miss the cache. OpenAI-compatible services cache prefixes automatically, in
+steps of 128 tokens and never under 1,024.
 """
 
 import time
@@ -14,7 +13,6 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from longhold.core.messages import Usage
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import Marker
 from longhold.core.request.billing.prompt import Prompt
 from longhold.core.request.lifetime import Lifetime, seconds_of
@@ -66,8 +64,7 @@ class CachePlan:
 
 
 class PromptCache:
-    def __init__(self, settings: BillingSettings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self._entries: dict[Key, CacheEntry] = {}
         self._commits = 0
 
@@ -77,9 +74,9 @@ class PromptCache:
         hit = self._highest_hit(prompt, markers, workspace, now)
         writes: list[tuple[Key, CacheEntry]] = []
         for position, marker in markers:
-            if position > hit or not self._renew(prompt.chain[position], workspace, marker, now):
+            if position > hit or not self._renew(prompt.chain[position], workspace, now):
                 key = Key(EVERYONE if marker.is_global else workspace, prompt.chain[position])
-                writes.append((key, self._fresh(marker.lifetime, now)))
+                writes.append((key, _fresh(marker.lifetime, now)))
         return _bill(prompt, markers, hit, writes)
 
     def commit(self, plan: CachePlan, now: float) -> None:
@@ -98,26 +95,24 @@ class PromptCache:
     def _highest_hit(
         self, prompt: Prompt, markers: Sequence[tuple[int, Marker]], workspace: str, now: float
     ) -> int:
-        for position, marker in reversed(markers):
+        for position, _ in reversed(markers):
             for candidate in range(position, max(position - LOOKBACK_POSITIONS, -1), -1):
-                if self._renew(prompt.chain[candidate], workspace, marker, now):
+                if self._renew(prompt.chain[candidate], workspace, now):
                     return candidate
         return -1
 
-    def _renew(self, link: bytes, workspace: str, marker: Marker, now: float) -> bool:
+    def _renew(self, link: bytes, workspace: str, now: float) -> bool:
         for owner in (workspace, EVERYONE):
             key = Key(owner, link)
             entry = self._entries.get(key)
             if entry is not None and entry.expires > now:
-                is_short_on_long = entry.lifetime == "1h" and marker.lifetime == "5m"
-                if not is_short_on_long or self._settings.long_entry_refreshed_by_short_marker:
-                    self._entries[key] = self._fresh(entry.lifetime, now)
+                self._entries[key] = _fresh(entry.lifetime, now)
                 return True
         return False
 
-    def _fresh(self, lifetime: Lifetime, now: float) -> CacheEntry:
-        seconds = seconds_of(lifetime) * self._settings.lifetime_ratio
-        return CacheEntry(lifetime, now + seconds)
+
+def _fresh(lifetime: Lifetime, now: float) -> CacheEntry:
+    return CacheEntry(lifetime, now + seconds_of(lifetime))
 
 
 def _bill(

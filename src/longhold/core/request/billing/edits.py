@@ -1,20 +1,17 @@
 """Server-side context edits: old thinking and old tool results leave the prompt.
 
-The client keeps its full history and repeats the edits, so the server stores nothing. Everything
-that a compaction block summarises leaves the prompt as well. The block of an on-demand compaction
-is signed and must come first; it is refused if it was altered or misplaced. A block of a compaction
-at a threshold is unsigned and may be anywhere.
+The client keeps its full history and repeats the edits. Everything that a compaction block
+summarises leaves the prompt as well. The block of an on-demand compaction is signed and must come
+first. The block of a compaction at a threshold is unsigned and may be anywhere.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import JsonObject, invalid_request
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import PieceMeter, PromptPiece
 from longhold.core.request.billing.thinking import (
     CompactionSeal,
@@ -30,12 +27,11 @@ COMPACT = "compact_20260112"
 
 CLEAR_TRIGGER_TOKENS = 100_000  # the API's default
 KEPT_TOOL_USES = 3  # the API's default
+CLEARED_PLACEHOLDER = "[tool result cleared]"  # the API's text is not published
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditContext:
+class EditContext(NamedTuple):
     able: Capabilities
-    settings: BillingSettings
     measure: PieceMeter
 
 
@@ -53,10 +49,6 @@ def apply_edits(
             current, done = clear(current, edit, context)
             applied += [done] if done else []
     return current, applied
-
-
-def fires(trigger_value: int, measured: int, settings: BillingSettings) -> bool:
-    return measured >= trigger_value if settings.trigger_is_inclusive else measured > trigger_value
 
 
 def _clear_thinking(
@@ -90,7 +82,7 @@ def _clear_tool_uses(
     uses = [piece for piece in pieces if piece.type == "tool_use"]
     trigger = edit.get("trigger") or {}
     measured = len(uses) if trigger.get("type") == "tool_uses" else _sum_tokens(pieces)
-    if not fires(int(trigger.get("value", CLEAR_TRIGGER_TOKENS)), measured, context.settings):
+    if measured <= int(trigger.get("value", CLEAR_TRIGGER_TOKENS)):
         return pieces, None
     keep = int((edit.get("keep") or {}).get("value", KEPT_TOOL_USES))
     excluded = set(edit.get("exclude_tools") or ())
@@ -117,7 +109,7 @@ def _clear_piece(
 ) -> PromptPiece:
     block, inputs = piece.block, edit.get("clear_tool_inputs")
     if piece.type == "tool_result" and block.get("tool_use_id") in ids:
-        changed = {**block, "content": context.settings.cleared_placeholder}
+        changed = {**block, "content": CLEARED_PLACEHOLDER}
     elif (
         piece.type == "tool_use"
         and block.get("id") in ids

@@ -1,9 +1,7 @@
-"""Split a request into the pieces of its prompt, in rendering order.
+"""Split a request into the pieces of its prompt: tools, system, message blocks.
 
-The order is tools, system, message blocks. Web tools come first in the system tier, because
-switching them keeps the tools' cache and loses the rest. A deferred tool is part of the prompt
-where a result refers to it. `cache_control` and references are not hashed: the model does not read
-them.
+Web tools come first in the system tier, because switching them keeps the tools' cache and loses the
+rest. A deferred tool is part of the prompt where a result refers to it.
 """
 
 from collections.abc import Mapping
@@ -80,7 +78,7 @@ class PieceMeter:
             tokens=tokens,
             marker=marker,
             place=place,
-            has_image=_has_block(block, "image"),
+            has_image=_has_image(block),
             has_citations=_cites(block),
         )
 
@@ -151,13 +149,10 @@ def can_be_marked(piece: PromptPiece) -> bool:
     return piece.type != "text" or bool(piece.block.get("text"))
 
 
-def _has_block(block: JsonObject, kind: str) -> bool:
-    if block.get("type") == kind:
-        return True
+def _has_image(block: JsonObject) -> bool:
     content = block.get("content")
-    if not isinstance(content, list):
-        return False
-    return any(isinstance(part, dict) and part.get("type") == kind for part in content)
+    parts = content if isinstance(content, list) else ()
+    return any(isinstance(part, dict) and part.get("type") == "image" for part in (block, *parts))
 
 
 def _cites(block: JsonObject) -> bool:

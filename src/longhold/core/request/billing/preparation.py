@@ -1,8 +1,7 @@
 """Prepare the prompt a model would read: breakpoints, thinking, compactions, edits.
 
-Returns a `PreparedPrompt`, or raises the API's error for an invalid part. Other request rules are
-not checked, because token counting does not check them either. The number, order and blocks of
-cache breakpoints are checked with the API's error texts.
+Returns a `PreparedPrompt`, or raises the API's error for an invalid part. Other rules of a request
+are in the simulator, because token counting does not check them either.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,11 +39,7 @@ SCOPE_BETA = "cache-scope-simulated"  # Longhold's extension: entries shared by 
 
 
 def place_markers(
-    pieces: Sequence[PromptPiece],
-    request: ApiRequest,
-    caller: Caller,
-    minimum_tokens: int,
-    settings: BillingSettings,
+    pieces: Sequence[PromptPiece], request: ApiRequest, caller: Caller
 ) -> list[PromptPiece]:
     """Check the explicit breakpoints, add the automatic breakpoint, and check the order of all."""
     marked = list(pieces)
@@ -52,8 +47,6 @@ def place_markers(
         if piece.marker is not None:
             _check_marker(piece, caller)
     count = sum(piece.marker is not None for piece in marked)
-    if not settings.short_prefix_uses_slot:
-        count = _long_enough(marked, minimum_tokens)
     _check_count(count)
     _check_control(request.cache_control, "cache_control", caller)
     automatic = read_marker(request.cache_control)
@@ -91,14 +84,6 @@ def _check_control(control: object, path: str, caller: Caller) -> None:
         raise invalid_request(f"{path}.ttl: Input should be '5m' or '1h'")
     if "scope" in control and SCOPE_BETA not in caller.betas:
         raise invalid_request(f"{path}.scope: Extra inputs are not permitted")
-
-
-def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
-    total = count = 0
-    for piece in pieces:
-        total += piece.tokens
-        count += piece.marker is not None and total >= minimum_tokens
-    return count
 
 
 def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list[PromptPiece]:
@@ -157,7 +142,7 @@ class Workbench:
     ) -> None:
         self.settings = settings
         self.counter = TokenCounter(settings, count)
-        self.signer = Signer(settings.secret)
+        self.signer = Signer()
 
 
 def capabilities_for(request: ApiRequest, caller: Caller) -> Capabilities:
@@ -170,16 +155,14 @@ def capabilities_for(request: ApiRequest, caller: Caller) -> Capabilities:
 def prepare(request: ApiRequest, caller: Caller, bench: Workbench) -> PreparedPrompt:
     settings = bench.settings
     able = capabilities_for(request, caller)
-    scale = able.tokenizer_scale if settings.scales_tokens else 1.0
-    measure = PieceMeter(bench.counter, scale, deferred_tools(request))
+    measure = PieceMeter(bench.counter, able.tokenizer_scale, deferred_tools(request))
     sent = take_apart(request, measure)
-    marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
+    marked = place_markers(sent, request, caller)
     checked, transformations = check_thinking(marked, request, caller, able, settings, bench.signer)
     stripped = strip_earlier_thinking(adopt_compactions(checked, bench.signer), able)
-    context = EditContext(able=able, settings=settings, measure=measure)
     edits = edits_of(request.context_management) if settings.acts_on_context_management else []
-    read, applied = apply_edits(stripped, edits, context)
-    salts = salts_of(request, read, able, settings)
+    read, applied = apply_edits(stripped, edits, EditContext(able, measure))
+    salts = salts_of(request, read, able)
     has_edits = CACHE_EDITS_BETA in caller.betas and settings.acts_on_cache_edits
     prompt = chain_prompt(read, salts, _deletions(read) if has_edits else frozenset())
     return PreparedPrompt(

@@ -1,8 +1,7 @@
 """The prompt as the cache sees it: a hash chain with token counts and breakpoints.
 
-Each hash covers everything before it, and the parameters of its tier. These are the model (tools),
-citations and speed (system), and tool choice, parallel use, images, thinking and effort (messages).
-A changed parameter loses the cache of its tier and everything after it.
+Each hash covers everything before it and the parameters of its tier, so a changed parameter loses
+the cache of its tier and everything after it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,9 +13,9 @@ import msgspec
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import ApiRequest
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
 
+DEFAULT_EFFORT = "high"  # stating the default equals omitting it
 LINKS = 20_000
 """More links than a long session needs, because its prompts share most of them."""
 
@@ -66,21 +65,15 @@ def chain_prompt(pieces: Iterable[PromptPiece], salts: Salts, deleted: frozenset
     return Prompt(chain=chain, totals=totals, markers=markers, deleted=gone)
 
 
-def salts_of(
-    request: ApiRequest,
-    pieces: Iterable[PromptPiece],
-    able: Capabilities,
-    settings: BillingSettings,
-) -> Salts:
-    thinking = _thinking_salt(request, able), _effort_salt(request, settings)
-    ahead = able.model in settings.thinking_ahead_models
+def salts_of(request: ApiRequest, pieces: Iterable[PromptPiece], able: Capabilities) -> Salts:
+    effort = (request.output_config or {}).get("effort") or DEFAULT_EFFORT
     said = [piece for piece in pieces if piece.tier == "messages"]
     has_images = any(piece.has_image for piece in said)
     has_citations = any(piece.has_citations for piece in said)
     return Salts(
-        tools=_salt(able.model, thinking if ahead else None),
+        tools=_salt(able.model),
         system=_salt(has_citations, request.speed or "standard"),
-        messages=_salt(_choice_salt(request), has_images, thinking),
+        messages=_salt(_choice_salt(request), has_images, _thinking_salt(request, able), effort),
     )
 
 
@@ -115,8 +108,3 @@ def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
     default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
     config = request.thinking or {}
     return str(config.get("type", default)), int(config.get("budget_tokens") or 0)
-
-
-def _effort_salt(request: ApiRequest, settings: BillingSettings) -> str:
-    config = request.output_config or {}
-    return str(config.get("effort") or settings.default_effort)

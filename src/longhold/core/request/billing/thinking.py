@@ -1,12 +1,10 @@
 """Check thinking that clients send back: keep, drop or refuse it.
 
 Each block is sealed with its model, its workspace and the chain of everything before it. On models
-that bind thinking, an edited history causes a 400 error or drops later thinking, depending on the
-request. A signature contains a record that is readable only if no byte was altered.
+that bind thinking, an edited history causes a 400 error or drops later thinking.
 """
 
 import base64
-import binascii
 import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
 
 MAC_BYTES = 16  # too many to guess
+SECRET = b"longhold simulator"  # fixed, so that signatures stay valid after a restart
 
 
 class ThinkingSeal(msgspec.Struct, frozen=True, tag="thinking"):
@@ -55,8 +54,7 @@ Seal = ThinkingSeal | CompactionSeal
 
 
 class Signer:
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self) -> None:
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(Seal)
 
@@ -66,20 +64,15 @@ class Signer:
 
     def read(self, signature: object) -> Seal | None:
         """Return the record in a signature; None if this server did not sign it."""
-        if not isinstance(signature, str):
-            return None
         try:
-            raw = base64.b64decode(signature, validate=True)
-            mac, payload = raw[:MAC_BYTES], raw[MAC_BYTES:]
-            if not hmac.compare_digest(mac, self._mac(payload)):
-                return None
-            seal: Seal = self._decoder.decode(payload)
-            return seal
-        except (binascii.Error, ValueError, msgspec.DecodeError):
+            raw = base64.b64decode(signature, validate=True) if isinstance(signature, str) else b""
+        except ValueError:
             return None
+        mac, payload = raw[:MAC_BYTES], raw[MAC_BYTES:]
+        return self._decoder.decode(payload) if mac == self._mac(payload) else None
 
     def _mac(self, payload: bytes) -> bytes:
-        return hmac.digest(self._secret, payload, "sha256")[:MAC_BYTES]
+        return hmac.digest(SECRET, payload, "sha256")[:MAC_BYTES]
 
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"

@@ -1,9 +1,7 @@
 """Detect whether the cache broke between two calls, where, why, and at what cost, without I/O.
 
-A call should read what the previous call read or wrote. If it reads less, the cause is the first
-changed part of the prefix, an expired lifetime, a rule of the provider, or else the provider
-itself. Clearing after the cache expired costs nothing extra. A drop that a log entry announced is
-reported as expected.
+The cause is the first changed part of the prefix, an expired lifetime, a rule of the provider, or
+else the provider itself. A drop that a log entry announced is reported as expected.
 """
 
 from collections.abc import Collection
@@ -72,8 +70,7 @@ def find_break(
 ) -> CacheBroke | None:
     """Return a break if the later call read less than it could have.
 
-    `seconds_between` is from start to start. `expected` lists the kinds of announcing entries
-    between the calls.
+    `seconds_between` is from start to start. `expected` lists the announcing entries between them.
     """
     lost = count_lost(usage_before, usage_after)
     if not lost:
@@ -205,10 +202,7 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
 
 
 def _has_ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
-    """Return whether a new user message ends a turn whose thinking this model then drops.
-
-    Earlier turns do not count, because their thinking is already gone.
-    """
+    """Return whether a new user message ends a turn whose thinking this model then drops."""
     if capabilities(before.model).keeps_thinking:
         return False
     spoken = next((i for i, message in enumerate(fresh) if _is_spoken(message)), None)

@@ -1,10 +1,7 @@
 """Fingerprints of requests, and the differences between two of them.
 
-A fingerprint hashes the parts that decide whether the provider finds a request in its cache.
 Messages form a hash chain, so bisection finds the first difference, and only a turn's new messages
-are hashed. Texts are held by reference, for diffs. Cache breakpoints are separate, because they are
-not part of the cached content. `moves` compares two fingerprints in the order in which a provider
-renders a prompt: model, tools, system prompt, options, beta headers, messages, breakpoints.
+are hashed. `moves` compares two fingerprints in the order in which a provider renders a prompt.
 """
 
 from bisect import bisect_left
@@ -79,8 +76,7 @@ def fingerprint(
 ) -> Fingerprint:
     """Fingerprint a request, reusing the fingerprint of the previous request, `like`.
 
-    `names` are the system blocks' names. If there are more or fewer names than blocks, blocks are
-    numbered instead. With `is_strict`, every reused message is hashed again and compared.
+    `names` are the system blocks' names. With `is_strict`, every reused message is hashed again.
     """
     kwargs = request.kwargs
     messages: list[JsonObject] = kwargs.get("messages") or []
@@ -136,10 +132,7 @@ def blocks_of(message: JsonObject) -> list[Json]:
 
 
 def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
-    """Chain the messages, extending a chain whose beginning they share.
-
-    Unchanged messages are the same objects, except the first message and those with a breakpoint.
-    """
+    """Chain the messages, extending a chain whose beginning they share as the same objects."""
     links, known = chain.links, chain.messages
     start = _count_unchanged(known, messages)
     if start and known[0] is not messages[0] and _link("", messages[0]) != links[0]:

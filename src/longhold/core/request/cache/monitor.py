@@ -1,8 +1,7 @@
-"""Monitor a session's cache: fingerprint each call and compare it with the previous call.
+"""Monitor a session's cache: compare each call with the previous call of its source.
 
-Each source of calls is compared only with itself. A failed call is not a baseline, and after a
-restart there is none. With `LONGHOLD_STRICT=1` (set in all tests), a change of the prefix that no
-entry announced is an error before anything is sent.
+With `LONGHOLD_STRICT=1` (set in all tests), a change of the prefix that no entry announced is an
+error before anything is sent.
 """
 
 import os
@@ -108,9 +107,9 @@ class CacheMonitor:
     def count_live(
         self, request: Request, *, source: str = "main", names: Sequence[str] = ()
     ) -> int | None:
-        """Count the leading messages of a request that the last answered call left in the cache.
+        """Count the leading messages that the last answered call left in the cache, expired or not.
 
-        None if no call was answered in this process. The lifetime of the cache is not considered.
+        None if no call was answered in this process.
         """
         last = self._answered.get(source)
         if last is None:
@@ -129,11 +128,7 @@ class CacheMonitor:
         before: SentCall | None,
         names: Sequence[str] = (),
     ) -> SentCall:
-        """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline.
-
-        The parent's last breakpoint is now inside the request. This does not count as a change if
-        the fork has at least the same lifetimes.
-        """
+        """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline."""
         call = self._fingerprint_call(request, history, before, names)
         if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
             return replace(call, sent=replace(call.sent, markers=before.sent.markers))

@@ -1,7 +1,4 @@
-"""A running account of a session from the log alone, and its lines in the notes.
-
-Items are counted once, so an update reads only new items. Secrets are masked before cutting.
-"""
+"""A running account of a session from the log alone, and its lines in the notes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,9 +1,7 @@
 """A session's notes: a Markdown page with sections, and its file.
 
-The engine's lines are between two comments. The first comment has a checksum. If it does not match,
-someone edited those lines, and the edits are kept. The file is private, replaced atomically and
-never written through a symlink. If another program saves it between reading and writing, the writer
-reads it again.
+The engine's lines are between two comments. If the checksum in the first comment does not match,
+someone edited those lines, and the edits are kept. The file is never written through a symlink.
 """
 
 import os
@@ -81,9 +79,7 @@ class NotesPage:
     lead: str = ""
 
     def section(self, heading: str) -> NotesSection | None:
-        return next(
-            (each for each in self.sections if _is_same_heading(each.heading, heading)), None
-        )
+        return next((e for e in self.sections if _is_same_heading(e.heading, heading)), None)
 
     def get_texts(self) -> dict[str, str]:
         return {each.heading: each.get_text() for each in self.sections}
@@ -100,21 +96,12 @@ class NotesPage:
 
     def with_written(self, written: Mapping[str, str]) -> "NotesPage":
         """Replace the text by a model or the user, including edits between the engine's lines."""
-        sections = [
-            replace(
-                each,
-                text=written.get(each.heading, each.get_text()).strip("\n"),
-                log="" if each.is_edited else each.log,
-                is_edited=False,
-            )
-            for each in self.sections
-        ]
-        known = {each.heading for each in self.sections}
-        new = (
-            NotesSection(heading=h, text=t.strip("\n"))
-            for h, t in written.items()
-            if h not in known
-        )
+        left, sections = dict(written), list[NotesSection]()
+        for each in self.sections:
+            text = left.pop(each.heading, each.get_text()).strip("\n")
+            log = "" if each.is_edited else each.log
+            sections.append(replace(each, text=text, log=log, is_edited=False))
+        new = (NotesSection(heading=h, text=t.strip("\n")) for h, t in left.items())
         return replace(self, sections=(*sections, *new))
 
     def as_written(self) -> "NotesPage":
@@ -129,10 +116,6 @@ class NotesPage:
     @property
     def tokens(self) -> int:
         return estimate_tokens(self.render())
-
-
-def read_template(text: str) -> NotesPage:
-    return read_page(text, NotesPage())
 
 
 def read_page(text: str, template: NotesPage) -> NotesPage:
@@ -152,10 +135,8 @@ def merge_texts(
     base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
     """Merge two versions of `base` by section. Lines of `mine` are appended, so none is lost."""
-    headings = dict.fromkeys((*theirs, *mine))
-    return {
-        h: _merged_section(base.get(h, ""), mine.get(h, ""), theirs.get(h, "")) for h in headings
-    }
+    names = dict.fromkeys((*theirs, *mine))
+    return {h: _merged_section(*(page.get(h, "") for page in (base, mine, theirs))) for h in names}
 
 
 def _merged_section(base: str, mine: str, theirs: str) -> str:
@@ -291,9 +272,7 @@ class NotesFile:
             self.draft.unlink(missing_ok=True)
             status = replace_content(self.draft, text.encode(), self._begin(self.draft))
         except OSError as error:
-            raise StoreError(
-                f"{self.draft} cannot be written: {error.strerror or error}"
-            ) from error
+            raise StoreError(f"{self.draft} cannot be written: {error}") from error
         return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()))
 
     def end_draft(self) -> NotesPage:
@@ -369,21 +348,17 @@ def _check_no_link(path: Path) -> None:
         raise StoreError(f"{path} is a link, but notes need a plain file; remove the link")
 
 
-LINES = 6
-LINE_CHARS = 160
-
-
+LINES, LINE_CHARS = 6, 160
 LOG_TOKENS = 800
 """The limit for the engine's lines in a section; the log has the rest."""
 
 
-def rebuild_page(found: NotesOnDisk, history: Iterable[AnyEntry]) -> NotesPage:
-    return found.page.with_logs(engine_sections(SessionAccount.of(history), LOG_TOKENS))
-
-
 def load_page(file: NotesFile, history: Iterable[AnyEntry]) -> NotesPage:
+    """Return the page on disk, or a page with the engine's lines."""
     found = file.read()
-    return found.page if found.text else rebuild_page(found, history)
+    if found.text:
+        return found.page
+    return found.page.with_logs(engine_sections(SessionAccount.of(history), LOG_TOKENS))
 
 
 def merge_edits(

@@ -1,7 +1,6 @@
 """Decide when notes are updated, and run updates in the background after answers.
 
-The engine writes lines from the log. A fork may edit a draft, which is merged with the user's
-edits. One update runs at a time, and a newer update replaces a queued update.
+The engine writes lines from the log. A fork may edit a draft, merged with the user's edits.
 """
 
 import asyncio
@@ -63,10 +62,7 @@ def is_due(
 
 
 def model_pays(full: Fullness, *, judged_tokens: int, is_after_pause: bool) -> bool:
-    """True if a model's notes pay off, because they can replace the next summary.
-
-    Each update reads the whole context, so there should be only one per compaction.
-    """
+    """True if a model's notes pay off. Each reads the whole context: one per compaction."""
     near = PAUSED_RATIO if is_after_pause else NEAR_RATIO
     if full.used_tokens < near * full.window.base_tokens:
         return False

@@ -24,7 +24,7 @@ from longhold.core.stages.notes.file import (
     NotesPage,
     merge_texts,
     notes_of,
-    read_template,
+    read_page,
 )
 from longhold.core.stages.notes.notes import SOURCE, TOOLS, tell_failure
 from longhold.core.tools.protocol import Tool
@@ -176,7 +176,7 @@ def _estimate_unsent(prefix: Prefix) -> int:
 
 
 def template(home: Path) -> NotesPage:
-    return read_template(_read_own(home, "template.md") or _read_ours("template"))
+    return read_page(_read_own(home, "template.md") or _read_ours("template"), NotesPage())
 
 
 def ask_for_update(page: NotesPage, file: Path, home: Path) -> str:

@@ -1,7 +1,6 @@
 """Choose the new tool results that are too long to be sent.
 
-Limits are for 200K tokens and shrink with smaller windows. A result counts as sent after a request
-or an answer, and then never changes.
+Limits are for 200K tokens and shrink with smaller windows. A sent result never changes.
 """
 
 import re
@@ -67,10 +66,7 @@ def _tool_of(view: View, tool_use_id: str) -> str:
 
 
 def find_unsent(view: View, owner: Round) -> dict[str, Arrived]:
-    """Return the newest answer's unsent results that are shown whole, by id.
-
-    Takes time proportional to the entries since the last request. Skips spills the user undid.
-    """
+    """Return the newest answer's unsent whole results by id, without spills that the user undid."""
     shown = {
         result.id for result in owner.results if result.spilled is None and result.cleared is None
     }

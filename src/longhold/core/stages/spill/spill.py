@@ -1,8 +1,7 @@
 """The spill stage: a tool result over its size limit goes to disk, and a preview is shown.
 
 Each decision is an entry, so a resumed or forked session shows the same bytes. If the disk refuses,
-the whole result stays in the context. The text of a preview is masked before it is cut. A line with
-counts is an error unless all are zero: "2 failed, 0 errors" is an error, "0 failed" is not.
+the whole result stays in the context. The text of a preview is masked before it is cut.
 """
 
 import re
@@ -59,6 +58,7 @@ _ERROR = re.compile(
     r"|permission denied|no such file|not found|cannot|could not|killed)(?![\w/]|\.\w)",
     re.IGNORECASE,
 )
+# "2 failed, 0 errors" is an error, "0 failed" is not.
 _FINE = re.compile(
     rf"\b(?:0|no|without)\s+(?:\w+\s+)?{_FAILURES}\b"
     rf"|\b(?:tests?\s+)?{_FAILURES}\s*[:=]?\s*0\b(?![.,]\d)",
@@ -69,20 +69,13 @@ _FINE = re.compile(
 def error_lines(
     text: str, limit_bytes: int, first_line: int = 1, mask: Mask = str
 ) -> tuple[list[str], int]:
-    """Find lines that look like errors. Return those that fit, numbered, and the total count.
-
-    If not all fit, the first (the cause) and the last (the totals) are returned.
-    """
+    """Find lines that look like errors. Return the first and last that fit, and the count."""
     found = list(_matching_lines(text, first_line))
     sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
     first = _count_fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
     last = _count_fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
     shown = found[:first] + found[len(found) - last :]
     return [f"{number}: {_cut(line, mask)}" for line, number in shown], len(found)
-
-
-def _is_complaint(line: str) -> bool:
-    return bool(_ERROR.search(_FINE.sub(" ", line)))
 
 
 def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
@@ -98,7 +91,7 @@ def _matching_lines(text: str, first_line: int) -> Iterator[tuple[str, int]]:
         end = text.find("\n", match.end())
         place = len(text) if end < 0 else end
         line = text[start : min(place, start + READ_CHARS)].strip("\r\n")
-        if line not in known and _is_complaint(line):
+        if line not in known and _ERROR.search(_FINE.sub(" ", line)):
             known.add(line)
             yield line, number
 
@@ -237,17 +230,16 @@ REPEAT_BYTES = 256
 """A smaller result costs no more than a reference to an identical earlier result."""
 
 
-@dataclass(slots=True)
 class Repeats:
     """Finds the visible result that a new result repeats, by hash and then by content."""
 
-    _first: dict[int, str] = field(default_factory=dict)
-    _is_built: bool = False
+    def __init__(self) -> None:
+        self._first: dict[int, str] | None = None
 
     def first_of(self, view: View, ran: Ran) -> Result | None:
         """Return the visible result that a new result repeats, or remember the new result."""
-        if not self._is_built:
-            self._build(view)
+        if self._first is None:
+            self._first = _index_results(view)
         key = key_of(ran.content)
         if key is None:
             return None
@@ -258,14 +250,15 @@ class Repeats:
         is_same = known.content == ran.content and known.is_error == ran.is_error
         return known if is_same and known.tool_use_id != ran.tool_use_id else None
 
-    def _build(self, view: View) -> None:
-        # In a resumed session, the view already has results that a new result may repeat.
-        self._is_built = True
-        for item in view.items:
-            for result in item.results if isinstance(item, Round) else ():
-                key = key_of(result.content)
-                if key is not None:
-                    self._first.setdefault(key, result.tool_use_id)
+
+def _index_results(view: View) -> dict[int, str]:
+    """Index the results that a resumed session already has, by their hash."""
+    first: dict[int, str] = {}
+    for item in view.items:
+        for result in item.results if isinstance(item, Round) else ():
+            if (key := key_of(result.content)) is not None:
+                first.setdefault(key, result.tool_use_id)
+    return first
 
 
 def key_of(content: ResultContent) -> int | None:
@@ -351,10 +344,7 @@ class Spill(Part):
             engine.record(failed or structs.replace(entry, rests_on=(ran.n,)))
 
     def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
-        """Return an entry that refers to an identical visible result, if the reference is shorter.
-
-        That result may leave the view, so this one must be recoverable by History or a new call.
-        """
+        """Refer to an identical visible result, if that is shorter and this one is recoverable."""
         ran, size = arrived.ran, byte_count(arrived.text)
         if size < REPEAT_BYTES:
             return None
@@ -414,8 +404,7 @@ def _plan_spill(
     engine: Engine, arrived: Arrived, budgets: Budgets, why: str
 ) -> tuple[Body, Spilled] | None:
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
-    cap_bytes = BODY_FILE_BYTES
-    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=BODY_FILE_BYTES)
     text = preview(arrived, body, _readers_of(engine), room, mask_secrets)
     measure = _weight(text, ran.content)
     if not _is_lighter(engine, measure, ran.content):

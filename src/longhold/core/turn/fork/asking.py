@@ -1,8 +1,4 @@
-"""Requests to forks and their replies.
-
-The request's `permit` decides which tools run, by default none. The tool list never changes,
-because it is part of the prefix.
-"""
+"""Requests to forks and their replies."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace

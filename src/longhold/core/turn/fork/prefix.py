@@ -1,7 +1,6 @@
 """The prefix that a fork shares with its parent, and the fork's own messages, without I/O.
 
-A prefix is the parent's next request without its next user message, byte for byte. A fork that does
-not write to the cache sets one breakpoint, at the end of the part that its parent has cached.
+A prefix is the parent's next request without its next user message, byte for byte.
 """
 
 from collections.abc import Sequence
@@ -120,10 +119,7 @@ def _own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> Marke
 
 
 def answer_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
-    """End a conversation at its last answer, with one text as the result of each tool use.
-
-    Arrived results are left out, so that the bytes are the same for every fork.
-    """
+    """End at the last answer, with one text as each result. All forks then send the same bytes."""
     end = len(messages)
     while end and messages[end - 1]["role"] != "assistant":
         end -= 1

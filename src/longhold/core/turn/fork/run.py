@@ -1,8 +1,7 @@
 """Run forks: their calls, tools, transcripts and spending.
 
-`Forks` belongs to one conversation, and a `Fork` is one run. The parent records and pays for each
-call, including broken and aborted calls that the provider had begun. Forks of the same prefix that
-start together wait for the first byte of the leader.
+The parent records and pays for each call that the provider began, also broken and aborted ones.
+Forks of the same prefix that start together wait for the first byte of the leader.
 """
 
 import asyncio
