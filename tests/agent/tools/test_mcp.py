@@ -435,3 +435,14 @@ async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
     )
     outcome = read_result(result, "x", tool_context)
     assert [type(block) for block in outcome.content] == [Text, Image]
+
+
+async def test_more_blocks_than_anyone_reads_are_left_out(tool_context):
+    from mcp.types import CallToolResult, TextContent
+
+    from longhold.agent.mcp.link import MAX_BLOCKS, read_result
+
+    result = CallToolResult(content=[TextContent(text="a")] * (MAX_BLOCKS + 5))
+    outcome = read_result(result, "x", tool_context)
+    assert outcome.content.endswith("[5 more blocks are left out]")
+    assert outcome.content.count("a\n") <= MAX_BLOCKS

@@ -29,6 +29,8 @@ CLOSE_SECONDS = 8.0
 """The SDK ends, terminates and kills a server within 6 s."""
 MAX_PAGES = 50
 """Maximum pages of a list, because a server could send pages forever."""
+MAX_TOOLS = 1_000
+MAX_BLOCKS = 1_000
 LAST_WORDS_BYTES = 2_000
 WARN_TOKENS = 10_000
 """Larger results are reported to the user with the server's name."""
@@ -67,9 +69,9 @@ class McpLink:
             page = await self._answer(client.list_tools(cursor=cursor), self.server.start_seconds)
             tools.extend(page.tools)
             cursor = page.next_cursor
-            if cursor is None:
+            if cursor is None or len(tools) >= MAX_TOOLS:
                 break
-        return tools
+        return tools[:MAX_TOOLS]
 
     @property
     def instructions(self) -> str:
@@ -202,7 +204,10 @@ def _find_cause(error: BaseException | None) -> str:
 
 
 def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
-    blocks = tuple(block for item in result.content for block in _blocks(item))
+    items = result.content[:MAX_BLOCKS]
+    blocks = tuple(block for item in items for block in _blocks(item))
+    if len(result.content) > MAX_BLOCKS:
+        blocks += (Text(text=f"[{len(result.content) - MAX_BLOCKS:,} more blocks are left out]"),)
     if not blocks and result.structured_content is not None:
         blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)
     texts_only = all(isinstance(block, Text) for block in blocks)

@@ -40,7 +40,6 @@ from longhold.core.log.entries import Section
 from longhold.core.log.protocol import StoredMail
 from longhold.core.memory.memory import retry_while_busy
 from longhold.core.memory.paths import agents_home
-from longhold.core.memory.session_memory import memory_text
 from longhold.core.memory.untrusted_input import watch_session
 from longhold.core.messages import ToolUse
 from longhold.core.models import open_model
@@ -219,9 +218,7 @@ class AgentFactory:
         store = await retry_while_busy(opening)
         if store is None:
             return None
-        return OwnMemory(
-            store, definition.name, session=shared.session, is_outside=shared.is_outside
-        )
+        return OwnMemory(store, definition, session=shared.session, is_outside=shared.is_outside)
 
     async def _blueprint(
         self, order: Order, above: Supervisor, memory: OwnMemory | None
@@ -278,7 +275,7 @@ class AgentFactory:
             root,
             pad=self.parent.scratchpad,
             skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
-            memory=memory_text(memory.store.index()) if memory and has_tool else "",
+            memory=memory.describe() if memory and has_tool else "",
             is_planning=parts.gate.mode == "plan",
         )
         return replace(attached, tools=chosen, system=system)

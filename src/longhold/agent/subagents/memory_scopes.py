@@ -23,6 +23,8 @@ from longhold.core.memory.memory import (
 from longhold.core.memory.memory_tool import MemoryPlace, ViewedMemories, memory_tool
 from longhold.core.memory.paths import team_directory
 from longhold.core.memory.provenance import Provenance
+from longhold.core.memory.recall import TEAM_LEAD
+from longhold.core.memory.session_memory import memory_text
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.project import project_root, slug
@@ -82,7 +84,10 @@ def open_scope(
         return None
     scope = definition.memory
     store = open_store(definition.name, scope, root, home, limits, wait_seconds=LOOP_SECONDS)
-    store.adopt()
+    if scope == "project":
+        store.adopt(by="repository", why="came with the repository")
+    else:
+        store.adopt()
     return store
 
 
@@ -104,11 +109,17 @@ def agents_with_memories(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
 
 class OwnMemory:
     def __init__(
-        self, store: MemoryStore, name: str, *, session: str, is_outside: Callable[[], bool]
+        self,
+        store: MemoryStore,
+        definition: Definition,
+        *,
+        session: str,
+        is_outside: Callable[[], bool],
     ) -> None:
         """`is_outside` returns whether the session has read untrusted text."""
         self.store = store
-        self._name = name
+        self._name = definition.name
+        self._is_shared = definition.memory == "project"
         self._session = session
         self._is_outside = is_outside
         self._claim: Callable[[], object] = lambda: None
@@ -138,6 +149,11 @@ class OwnMemory:
         )
         self._claim = claim
         return memory_tool(memories)
+
+    def describe(self) -> str:
+        """Return the section of the agent's prompt about its memories."""
+        index = self.store.index()
+        return memory_text(f"{TEAM_LEAD}\n\n{index}" if index and self._is_shared else index)
 
     def close(self) -> None:
         with closing(self.store), suppress(LongholdError):  # because the agent's log still has it

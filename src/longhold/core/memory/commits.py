@@ -147,7 +147,7 @@ class Database:
             ) from error
 
 
-CommitAuthor: TypeAlias = Literal["agent", "extraction", "dream", "person"]
+CommitAuthor: TypeAlias = Literal["agent", "extraction", "dream", "person", "repository"]
 
 _COMMITS = "SELECT id, at, by, why, undoes FROM commits"
 

@@ -265,14 +265,12 @@ class MemoryStore:
                 "INSERT OR REPLACE INTO state VALUES (?, ?)", f"{SEARCHED}{session}", str(cursor)
             )
 
-    def adopt(self) -> Commit | None:
+    def adopt(self, by: CommitAuthor = "person", why: str = "changed by hand") -> Commit | None:
         """Commit manual edits of the files. Edits that may not be stored are reported as problems."""
         if not self._checkout.drift():
             return None
         # Looked for again in the transaction: no other process writes files then.
-        return self._commit(
-            lambda: self._list_drifted(self._checkout.drift()), "person", "changed by hand"
-        )
+        return self._commit(lambda: self._list_drifted(self._checkout.drift()), by, why)
 
     def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
         """Remove edits of these files from disk, and return them as changes to be made.
