@@ -16,6 +16,7 @@ from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.mcp import McpTools
 from longhold.agent.permissions import Gate
 from longhold.agent.subagents.ledger import Delivery
+from longhold.agent.subagents.registry import render_line
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.tool_guard import ToolGuard
 from longhold.agent.user_notices import Notices
@@ -84,7 +85,8 @@ class Equipment:
 
     def waiting(self, engine: Engine) -> list[str]:
         letters = self.mail.waiting_lines(engine) if self.mail is not None else []
-        return [*letters, *(self.supervisor.unread_lines() if self.supervisor else ())]
+        unread = self.supervisor.registry.list_unreported() if self.supervisor else ()
+        return [*letters, *map(render_line, unread)]
 
     async def next_look(self, seconds: float) -> None:
         if self.supervisor is None:

@@ -66,13 +66,13 @@ def test_an_address_means_one_place(to, expected):
     [
         ("tester", "The user stopped tester"),
         ("a5", "only the user starts it again"),
-        ("nobody", "No agent here is called 'nobody'"),
-        ("main", "yourself"),
+        ("nobody", "No other agent here is called 'nobody'"),
+        ("main", "No other agent here"),
         ("../../etc/passwd", "is not an address"),
         ("ada\nben", "is not an address"),
         ("session:../x", "is not a session id"),
         ("session:", "is not a session id"),
-        ("lead", "No agent here"),
+        ("lead", "No other agent here"),
     ],
 )
 def test_what_leads_nowhere_is_refused_with_the_reason(to, why):

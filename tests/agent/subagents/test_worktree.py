@@ -83,7 +83,7 @@ def test_commits_keep_it(repository):
 
 def test_where_there_is_no_repository_it_says_so(tmp_path):
     (tmp_path / "plain").mkdir()
-    with pytest.raises(StoreError, match="not in a git repository"):
+    with pytest.raises(StoreError, match="there is no repository"):
         make_worktree(tmp_path / "plain", "x")
     _git(tmp_path / "plain", "init", "-q")
     with pytest.raises(StoreError, match="no commit yet"):

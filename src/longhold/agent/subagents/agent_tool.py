@@ -43,7 +43,9 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
     async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
         order = _make_order(given, supervisor, only_back=only_back)
         if order.is_fork:
-            _check_fork(given, tool_context, only_back)
+            check_may_fork(tool_context)
+            if given.isolation == "worktree" or only_back:
+                raise Refused("A coordinator cannot fork, and a fork has no worktree.")
         isolation = given.isolation or ("" if order.is_fork else order.definition.isolation)
         return await supervisor.start(order, running_call(), is_isolated=isolation == "worktree")
 
@@ -61,16 +63,10 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
 
 def agent_stop_tool(supervisor: Supervisor) -> Tool:
     async def stop(given: AgentStopInput, _tool_context: ToolContext) -> Outcome:
-        named = [
-            one.order.id
-            for one in supervisor.running.values()
-            if given.agent in (one.order.id, one.order.name)
-        ]
-        if len(named) != 1:
-            running = ", ".join(supervisor.running) or "none"
-            raise Refused(f"{given.agent!r} is not one running agent; running: {running}.")
-        await supervisor.stop(named[0])
-        return Outcome(content=f"{named[0]} was stopped.", note=f"{named[0]} stopped")
+        running = ", ".join(supervisor.running) or "none"
+        if not await supervisor.stop(given.agent):
+            raise Refused(f"{given.agent!r} is not a running agent; running: {running}.")
+        return Outcome(content=f"{given.agent} was stopped.", note=f"{given.agent} stopped")
 
     return team_tool("AgentStop", AgentStopInput, stop)
 
@@ -116,11 +112,3 @@ def _free_name(name: str, supervisor: Supervisor) -> str:
     if name.casefold() in {called.casefold() for one in orders for called in (one.id, one.name)}:
         raise Refused(f"Another agent is called {name!r}; choose another name.")
     return name
-
-
-def _check_fork(given: AgentInput, tool_context: ToolContext, only_back: bool) -> None:
-    check_may_fork(tool_context)
-    if given.isolation == "worktree":
-        raise Refused("A fork works in your directory; start another agent for a worktree.")
-    if only_back:
-        raise Refused("A coordinator cannot fork; start an agent with a task of its own.")

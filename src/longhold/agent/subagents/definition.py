@@ -1,7 +1,7 @@
-"""Agent definitions, read from Markdown files. They only narrow their parent's tools and mode. A
-project's definitions override the user's, which override the built-in ones. In a project's file,
-hooks, servers, a model, the user's memory and replacing a definition need the user's trust. Until
-then they are ignored and the rest is used. Unusable files are skipped with a reason.
+"""Agent definitions in Markdown files: the project's override the user's and the built-in ones.
+
+They only narrow their parent's tools and mode. In a project's file, hooks, servers, a model, the
+user's memory and replacing a definition are ignored until the user trusts them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,6 +41,7 @@ FORK = "fork"
 
 DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
 MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
+SCOPES: dict[str, MemoryScope] = {"user": "user", "project": "project", "local": "local"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,25 +82,19 @@ class DefinitionDraft:
 
 
 def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
+    """Return the tools that remain. Forbidding some calls of a tool forbids the tool."""
+    allowed = None if definition.tools is None else [p for p in definition.tools if "[" not in p]
+    denied = [pattern.partition("(")[0].strip() for pattern in definition.disallowed]
     return tuple(
         name
         for name in available
-        if (definition.tools is None or _covers(definition.tools, name))
-        and not _touches(definition.disallowed, name)
+        if (allowed is None or any(fnmatchcase(name, pattern) for pattern in allowed))
+        and not any(fnmatchcase(name, pattern) for pattern in denied)
     )
 
 
 def mode_for(definition: Definition, parent: Mode) -> Mode:
     return parent if definition.mode is None else pick_narrower(definition.mode, parent)
-
-
-def _covers(patterns: tuple[str, ...], name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns if "[" not in pattern)
-
-
-def _touches(patterns: tuple[str, ...], name: str) -> bool:
-    """Return whether a tool is forbidden. Forbidding some of its calls forbids the tool."""
-    return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
 
 
 def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
@@ -113,6 +108,9 @@ def read_definition(text: str, file: Path, source: DefinitionSource) -> Definiti
     description = one_line(text_in(fields, "description"))[:DESCRIPTION_CHARS]
     if not description or not prompt:
         raise UnreadableFrontMatter("it has no description or no prompt")
+    model = text_in(fields, "model").strip()
+    if model.casefold().startswith(STAGED):
+        raise UnreadableFrontMatter(f"its model {model!r} is for tests only")
     hooks, servers, own_servers = _programs(fields)
     definition = Definition(
         name=name,
@@ -122,12 +120,12 @@ def read_definition(text: str, file: Path, source: DefinitionSource) -> Definiti
         file=file,
         tools=names_in(fields, "tools"),
         disallowed=names_in(fields, "disallowedtools") or (),
-        model=_model(fields),
+        model="" if model == "inherit" else model,
         mode=MODES.get(text_in(fields, "permissionmode")),
         turns=number_in(fields, "maxturns") or number_in(fields, "turns"),
         skills=names_in(fields, "skills") or (),
         servers=servers,
-        memory=_memory(fields),
+        memory=SCOPES.get(text_in(fields, "memory"), ""),
         is_background=is_on(fields, "background"),
         isolation="worktree" if text_in(fields, "isolation") == "worktree" else "",
     )
@@ -153,33 +151,16 @@ def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, J
     return hooks, named if servers is not None else None, own
 
 
-def _model(fields: JsonObject) -> str:
-    name = text_in(fields, "model").strip()
-    if name.casefold().startswith(STAGED):
-        raise UnreadableFrontMatter(f"its model {name!r} is for tests only")
-    return "" if name == "inherit" else name
-
-
-def _memory(fields: JsonObject) -> MemoryScope:
-    match text_in(fields, "memory"):
-        case "user" | "project" | "local" as scope:
-            return scope
-        case _:
-            return ""
-
-
 def _demands(
     definition: Definition, hooks: JsonObject, own_servers: JsonObject, mark: str
 ) -> JsonObject:
-    wants: JsonObject = {}
-    if hooks:
-        wants["hooks"] = hooks
-    if own_servers:
-        wants["mcpServers"] = own_servers
-    if definition.model:  # because the model decides who sees the work and who is paid
-        wants["model"] = definition.model
-    if definition.memory == "user":
-        wants["memory"] = "user"
+    wants: JsonObject = {
+        "hooks": hooks,
+        "mcpServers": own_servers,
+        "model": definition.model,  # because it decides who sees the work and who is paid
+        "memory": "user" if definition.memory == "user" else "",
+    }
+    wants = {key: value for key, value in wants.items() if value}
     return wants | {"sha256": mark} if wants else {}
 
 
@@ -267,23 +248,18 @@ def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> Set
 
 def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]]:
     with as_file(files("longhold.agent.subagents") / "definitions") as ours:
-        yield from _read_directory(ours, ours, "built in")
-    yield from _read_directory(home() / "agents", home() / "agents", "user")
+        yield from _read_directory(ours, "built in")
+    yield from _read_directory(home() / "agents", "user")
     if project is not None:
         for place in PROJECT_PLACES:
-            yield from _read_directory(project / place, project, "project")
+            yield from _read_directory(project / place, "project", project)
 
 
 def _read_directory(
-    directory: Path, root: Path, source: DefinitionSource
+    directory: Path, source: DefinitionSource, project: Path | None = None
 ) -> Iterator[tuple[DefinitionDraft | None, str]]:
-    within = root.resolve() if source == "project" else None
-    if not directory.is_dir():
-        return
-    for count, file in enumerate(sorted(directory.rglob("*.md"))):
-        if count >= FILES:
-            yield None, f"{directory}: only the first {FILES} files are read"
-            return
+    within = project.resolve() if project else None
+    for file in sorted(directory.rglob("*.md"))[:FILES]:
         try:
             text = read_text(file, FILE_BYTES, within=within)
             yield read_definition(text, file, source), ""

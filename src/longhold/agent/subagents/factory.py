@@ -68,8 +68,8 @@ def briefing(
     parts = (
         order.definition.prompt,
         _place(order, root, pad),
-        _team(order),
-        _plan() if order.is_teammate and is_planning else "",
+        _TEAM.format(name=order.called) if order.is_teammate else "",
+        _PLAN if order.is_teammate and is_planning else "",
         *(f"# {skill.name}\n\n{skill.body}" for skill in skills),
         memory,
     )
@@ -92,23 +92,17 @@ def _place(order: Order, root: Path, pad: Path) -> str:
     return "\n".join(lines)
 
 
-def _team(order: Order) -> str:
-    if not order.is_teammate:
-        return ""
-    return (
-        f"# Your team\n\nYou are {order.called}, in a team that {MAIN!r} leads. Your answer goes "
-        "nowhere by itself: tell the others what they need with SendMessage. When you have "
-        "answered you wait for mail; shared tasks are found with TaskList. Asked to shut down, "
-        "agree with SendMessage as soon as nothing is left half done."
-    )
-
-
-def _plan() -> str:
-    return (
-        f"# Your plan\n\nYou are in plan mode: you can read and search, and change nothing. Work out "
-        f"a plan, send it to {MAIN!r} with SendMessage and a message of type plan_request, and end "
-        "your answer. Begin once it is approved; if it is not, change it and send it again."
-    )
+_TEAM = (
+    "# Your team\n\nYou are {name}, in a team that 'main' leads. Your answer goes "
+    "nowhere by itself: tell the others what they need with SendMessage. When you have "
+    "answered you wait for mail; shared tasks are found with TaskList. Asked to shut down, "
+    "agree with SendMessage as soon as nothing is left half done."
+)
+_PLAN = (
+    "# Your plan\n\nYou are in plan mode: you can read and search, and change nothing. Work out "
+    "a plan, send it to 'main' with SendMessage and a message of type plan_request, and end "
+    "your answer. Begin once it is approved; if it is not, change it and send it again."
+)
 
 
 OWN_TOOLS = frozenset(
@@ -132,7 +126,6 @@ class SubagentContext:
     base: tuple[Tool, ...]
     """All tools, before definitions remove some."""
     ask: AskUser | None
-    open_model: Callable[[str], Model]
     assemble: Assemble
     is_outside: Callable[[], bool]
     stored_mail: StoredMail | None = None
@@ -225,7 +218,9 @@ class AgentFactory:
     ) -> Blueprint:
         parent, definition = self.parent, order.definition
         spill, model = Spill(), self._model(definition)
-        await self._learn_window(model)
+        known = self.parent.engine.windows
+        if model.name not in known:
+            known[model.name] = (await find_window(model, model.name)).tokens
         engine = self._engine(order, spill, model.name)
         if engine.model and engine.model != model.name:
             engine.switch(model.name, "the parent's model by now")
@@ -280,11 +275,6 @@ class AgentFactory:
         )
         return replace(attached, tools=chosen, system=system)
 
-    async def _learn_window(self, model: Model) -> None:
-        known = self.parent.engine.windows
-        if model.name not in known:
-            known[model.name] = (await find_window(model, model.name)).tokens
-
     def _engine(self, order: Order, spill: Spill, model: str) -> Engine:
         settings = self.parent.engine.settings_for(model)
         turns = order.definition.turns or settings.loop.max_turns
@@ -305,7 +295,7 @@ class AgentFactory:
         parents = self.parent.models.current()
         if definition.model and definition.model != parents.name:
             try:
-                return self.shared.open_model(definition.model)
+                return open_model(definition.model)
             except LongholdError as error:
                 self.parent.notices.add(f"{definition.name}: {error}; {parents.name} answers")
         return parents
@@ -317,13 +307,17 @@ class AgentFactory:
         return Gate(
             rules=gate.rules,
             mode=order.reach.narrow(mode),
-            ask=_prefix_questions(order.called, ask) if ask is not None else None,
+            ask=partial(_ask_as, order.called, ask) if ask is not None else None,
             above=gate,
         )
 
     async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
-        definition = order.definition
-        own = tuple(one for one in definition.own_servers if _has_used(order.reach, one.name))
+        definition, used = order.definition, order.reach.tools
+        own = tuple(
+            one
+            for one in definition.own_servers
+            if used is None or any(name.startswith(f"mcp__{one.name}__") for name in used)
+        )
         mcp = McpTools(own, can_refer=references_in(engine))
         self.parent.notices.extend(await mcp.connect() if own else ())
         theirs = self.parent.mcp
@@ -358,15 +352,8 @@ class AgentFactory:
         return await self.parent.guard.check_at(gate, use, tool)
 
 
-def _prefix_questions(name: str, ask: AskUser) -> AskUser:
-    async def ask_named(question: Question) -> Answer:
-        return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
-
-    return ask_named
-
-
-def _has_used(reach: ToolReach, server: str) -> bool:
-    return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
+async def _ask_as(name: str, ask: AskUser, question: Question) -> Answer:
+    return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
 
 
 def _choose_tools(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
@@ -453,24 +440,19 @@ def _make_context(
     ask: AskUser | None,
     assemble: Assemble,
 ) -> SubagentContext:
-    directory = parts.engine.directory
+    directory, settings = parts.engine.directory, parts.engine.settings.agents
     return SubagentContext(
         session=parts.session,
         directory=directory,
         definitions=definitions,
-        slots=Slots(parts.engine.settings.agents.at_once),
+        slots=Slots(settings.at_once),
         tasks=TaskList(directory / "tasks.jsonl"),
         base=tools,
         ask=ask,
-        open_model=open_model,
         assemble=assemble,
         is_outside=watch_session(parts.engine, is_strict=parts.is_strict),
-        stored_mail=_stored_mail(parts.engine),
+        stored_mail=parts.engine.log.mail if settings.sessions_mail else None,
     )
-
-
-def _stored_mail(engine: Engine) -> StoredMail | None:
-    return engine.log.mail if engine.settings.agents.sessions_mail else None
 
 
 async def _recover(parts: AgentParts, attached: Equipment) -> None:

@@ -20,8 +20,8 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from longhold.agent.subagents.mail import Mail, explain_unsendable, render, seal, unseal
-from longhold.agent.subagents.names import is_name
+from longhold.agent.subagents.mail import Mail, Note, render, seal, unseal
+from longhold.agent.subagents.names import MAIN, is_name
 from longhold.core.log.entries import AnyEntry, Failed, Said
 from longhold.core.log.protocol import StoredMail
 from longhold.core.messages import Text, text_of
@@ -153,14 +153,15 @@ class SharedLedger(Generic[T]):
             if is_first:
                 self.id = _head(line, self.path).ledger
             elif self._place > self._after.get(self.id, 0):
-                found.append(self._decode(line, f"{self.id}:{self._place}"))
+                found.append(_decode(line, f"{self.id}:{self._place}", self._decoder))
         return found
 
-    def _decode(self, line: bytes, cursor: str) -> LedgerLine[T]:
-        try:
-            return LedgerLine(value=self._decoder.decode(line), cursor=cursor)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return LedgerLine(value=None, cursor=cursor, reason=str(error))
+
+def _decode(line: bytes, cursor: str, decoder: msgspec.json.Decoder[T]) -> LedgerLine[T]:
+    try:
+        return LedgerLine(value=decoder.decode(line), cursor=cursor)
+    except (ValueError, RecursionError) as error:
+        return LedgerLine(value=None, cursor=cursor, reason=str(error))
 
 
 def read_cursor(text: str) -> tuple[str, int] | None:
@@ -264,8 +265,16 @@ def _open_letter(letter: Letter) -> Letter:
         mail = letter.value and unseal(letter.value)
     except ValueError as error:
         return replace(letter, value=None, reason=str(error))
-    why = explain_unsendable(mail) if mail is not None and mail.session else ""
-    return replace(letter, value=None if why else mail, reason=why or letter.reason)
+    opened = replace(letter, value=mail)
+    return _check_sender(opened) if mail is not None and mail.session else opened
+
+
+def _check_sender(letter: Letter) -> Letter:
+    """Reject a mail of another session unless it is a note to the main agent."""
+    mail = letter.value
+    if mail is None or (isinstance(mail.body, Note) and mail.to == MAIN and mail.session):
+        return letter
+    return replace(letter, value=None, reason="only notes from a session to the main agent")
 
 
 class UnreadStoredMail(UnreadMail):
@@ -275,25 +284,12 @@ class UnreadStoredMail(UnreadMail):
         self._waiting = []
 
     def _news(self) -> list[Letter]:
-        found = [_letter(cursor, body) for cursor, body in self._box.after(self._cursors)]
+        decoder = msgspec.json.Decoder(Mail)
+        found = [_decode(body, cursor, decoder) for cursor, body in self._box.after(self._cursors)]
         for letter in found:
             ledger, place = read_cursor(letter.cursor) or ("", 0)
             self._cursors[ledger] = place
-        return found
-
-
-def _letter(cursor: str, body: bytes) -> Letter:
-    """Decode an untrusted mail from another session."""
-    try:
-        mail = msgspec.json.decode(body, type=Mail)
-    except (ValueError, RecursionError) as error:
-        return LedgerLine(value=None, cursor=cursor, reason=str(error))
-    why = explain_unsendable(mail)
-    return LedgerLine(value=None if why else mail, cursor=cursor, reason=why)
-
-
-class _BoxError(Exception):
-    """A mailbox could not be read. Unlike a log error, this does not stop the agent."""
+        return [_check_sender(letter) for letter in found]
 
 
 MAIL_ROUND_CHARS = 64_000
@@ -318,26 +314,15 @@ class Delivery:
     async def __call__(self, engine: Engine) -> None:
         """Deliver waiting mail. An unreadable mailbox is recorded once and retried."""
         try:
-            self._deliver(engine)
-            self._problem = ""
-        except _BoxError as error:
+            waiting = self._waiting(engine)
+        except StoreError as error:
             self._inboxes = None
             if str(error) != self._problem:
                 self._problem = str(error)
                 engine.record(Failed(what="mailbox", error=self._problem))
-
-    def is_waiting(self, engine: Engine) -> bool:
-        return bool(self.waiting_lines(engine))
-
-    def waiting_lines(self, engine: Engine) -> list[str]:
-        try:
-            return [_line(letter) for _, letter in self._waiting(engine)]
-        except _BoxError:
-            return []
-
-    def _deliver(self, engine: Engine) -> None:
-        room_chars = MAIL_ROUND_CHARS
-        for inbox, letter in self._waiting(engine):
+            return
+        self._problem, room_chars = "", MAIL_ROUND_CHARS
+        for inbox, letter in waiting:
             entry = _make_mail_entry(letter, takes_sessions=self._takes_sessions)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < MAIL_ROUND_CHARS:
@@ -346,15 +331,21 @@ class Delivery:
             inbox.mark_delivered(letter)
             room_chars -= size_chars
 
+    def waiting_lines(self, engine: Engine) -> list[str]:
+        try:
+            mails = [letter.value for _, letter in self._waiting(engine)]
+        except StoreError:
+            return []
+        return [
+            f"mail from {mail.sender}" if mail else "mail that cannot be read" for mail in mails
+        ]
+
     def _waiting(self, engine: Engine) -> list[tuple[UnreadMail, Letter]]:
         if self._inboxes is None:
             cursors = cursors_in(engine.view.history)
             stored = (UnreadStoredMail(self._stored, cursors),) if self._stored else ()
             self._inboxes = (UnreadMail(self._box, cursors), *stored)
-        try:
-            return [(inbox, letter) for inbox in self._inboxes for letter in inbox.letters()]
-        except StoreError as error:
-            raise _BoxError(str(error)) from error
+        return [(inbox, letter) for inbox in self._inboxes for letter in inbox.letters()]
 
 
 def _make_mail_entry(letter: Letter, *, takes_sessions: bool) -> Said | Failed:
@@ -371,11 +362,6 @@ def _make_mail_entry(letter: Letter, *, takes_sessions: bool) -> Said | Failed:
         mail=letter.cursor,
         is_outside=bool(mail.session) and mail.is_outside,  # other agents have logs here
     )
-
-
-def _line(letter: Letter) -> str:
-    mail = letter.value
-    return "mail that cannot be read" if mail is None else f"mail from {mail.sender}"
 
 
 def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:

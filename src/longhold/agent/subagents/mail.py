@@ -29,7 +29,7 @@ Summary = Annotated[str, Meta(max_length=SUMMARY_CHARS)]
 
 
 class _Body(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """Base of all bodies."""
+    pass
 
 
 class Note(_Body, frozen=True, kw_only=True, tag="note"):
@@ -62,7 +62,7 @@ class PlanAnswer(_Body, frozen=True, kw_only=True, tag="plan_answer"):
 class IdleNotice(_Body, frozen=True, kw_only=True, tag="idle"):
     reason: Literal["available", "interrupted", "failed"]
     summary: Summary = ""
-    task: Annotated[str, Meta(max_length=SUMMARY_CHARS)] = ""
+    task: Summary = ""
 
 
 MailBody: TypeAlias = (
@@ -190,9 +190,3 @@ def _how_to_answer(mail: Mail) -> str:
         f'Answer with SendMessage to "{mail.sender}" and a message of '
         f'type "{type}" with request_id "{id}", approve, and a reason if you do not agree.'
     )
-
-
-def explain_unsendable(mail: Mail) -> str:
-    if isinstance(mail.body, Note) and mail.to == MAIN and mail.session:
-        return ""
-    return "only notes from a session to the main agent"

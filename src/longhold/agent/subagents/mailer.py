@@ -37,7 +37,7 @@ from longhold.core.log.store import FileStore, new_id
 from longhold.core.messages.text import one_line
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool
-from longhold.errors import LongholdError, SessionNotFound, StoreError
+from longhold.errors import LongholdError, StoreError
 
 ALL = frozenset({"all", "*"})
 SESSION_PREFIX = "session:"
@@ -99,9 +99,7 @@ def _find_peer(to: str, around: Around) -> Peer:
         ids = ", ".join(peer.id for peer in running)
         raise Unsent(f"Several running agents are called {to!r}; give an id: {ids}.")
     if not found:
-        is_me = to == around.me
-        why = f"No agent here is called {to!r}.{_list_known(around)}"
-        raise Unsent("That is yourself." if is_me else why)
+        raise Unsent(f"No other agent here is called {to!r}.{_list_known(around)}")
     peer = running[0] if running else found[-1]
     if peer.state == "stopped_by_user":
         raise Unsent(f"The user stopped {peer.name or peer.id}; only the user starts it again.")
@@ -192,7 +190,7 @@ class Mailer:
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
         """Send a message and return a line about the outcome. A repeated id is sent only once."""
         around = self.around()
-        self._check_length(body)
+        _check_length(body)
         recipients = route(to, body, around)
         await asyncio.to_thread(self._check_asked, to, body, around)
         id = id or secrets.token_hex(8)
@@ -206,17 +204,6 @@ class Mailer:
         if not done:
             raise Unsent("; ".join(failed))
         return "; ".join((*done, *failed))
-
-    def _check_length(self, body: MailBody) -> None:
-        text = body.text if isinstance(body, Note) else ""
-        text = body.plan if isinstance(body, PlanRequest) else text
-        if len(text) > MAIL_CHARS:
-            raise Unsent(
-                f"{len(text):,} characters are more than the {MAIL_CHARS:,} a message may "
-                "have; write it to a file and send its path."
-            )
-        if isinstance(body, Note) and not text.strip():
-            raise Unsent("The message is empty.")
 
     def _check_asked(self, to: str, body: MailBody, around: Around) -> None:
         """Refuse an answer to a request that is not in the sender's mailbox."""
@@ -246,10 +233,7 @@ class Mailer:
         signed = structs.replace(mail, session=self.session, is_outside=is_outside)
         if session == self.session:
             raise StoreError("that is this session")
-        try:
-            await asyncio.to_thread(self._put_into, session, signed)
-        except SessionNotFound as error:
-            raise StoreError(str(error)) from error
+        await asyncio.to_thread(self._put_into, session, signed)
         return f"put into the mailbox of the session {session}"
 
     def _put_into(self, session: str, mail: Mail) -> None:
@@ -261,6 +245,17 @@ class Mailer:
         if directory.resolve() == self.directory.resolve():
             raise StoreError("that is this session")
         Mailbox(agent_box(directory, MAIN)).send(mail)
+
+
+def _check_length(body: MailBody) -> None:
+    match body:
+        case Note(text=text) if not text.strip():
+            raise Unsent("The message is empty.")
+        case Note(text=text) | PlanRequest(plan=text) if len(text) > MAIL_CHARS:
+            raise Unsent(
+                f"{len(text):,} characters are more than the {MAIL_CHARS:,} a message may "
+                "have; write it to a file and send its path."
+            )
 
 
 class Structured(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -304,20 +299,9 @@ def _body_of(given: SendMessageInput) -> MailBody:
             if not plan.strip():
                 raise Refused("Say in plan what you would do.")
             return PlanRequest(request_id=new_id(), plan=plan)
-        case Structured(type="shutdown_answer") as answer:
-            return _answer(answer, ShutdownAnswer)
-        case Structured() as answer:
-            return _answer(answer, PlanAnswer)
-
-
-def _answer(
-    given: Structured, kind: type[ShutdownAnswer] | type[PlanAnswer]
-) -> ShutdownAnswer | PlanAnswer:
-    if given.approve is None or not given.request_id:
-        raise Refused("An answer needs the request_id of the request, and approve.")
-    words = "feedback" if kind is PlanAnswer else "reason"
-    fields = {"request_id": given.request_id, "approve": given.approve, words: given.reason}
-    try:
-        return msgspec.convert({"type": kind.__struct_config__.tag, **fields}, kind)
-    except msgspec.ValidationError as error:
-        raise Refused(f"Invalid answer: {error}.") from None
+        case Structured(type=type, request_id=id, approve=bool(approve), reason=reason) if id:
+            if type == "shutdown_answer":
+                return ShutdownAnswer(request_id=id, approve=approve, reason=reason)
+            return PlanAnswer(request_id=id, approve=approve, feedback=reason)
+        case _:
+            raise Refused("An answer needs the request_id of the request, and approve.")

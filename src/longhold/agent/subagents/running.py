@@ -24,7 +24,7 @@ from longhold.core.turn.background import JobProgress
 from longhold.core.turn.fork.asking import ForkEnd
 from longhold.core.turn.loop import End, LoopEvent, Stopped
 from longhold.core.turn.round import ToolBegan, ToolRan
-from longhold.core.view import View, fold
+from longhold.core.view import fold
 from longhold.core.view.items import Round
 from longhold.errors import LongholdError
 
@@ -108,17 +108,9 @@ class Worker(Protocol):
         ...
 
     def has_mail(self) -> bool: ...
-
     def stop(self) -> None: ...
-
-    def approve_plan(self) -> None:
-        """End plan mode, if the agent was started in it."""
-        ...
-
-    async def progress(self) -> str:
-        """Return the current activity in a few words, or ""."""
-        ...
-
+    def approve_plan(self) -> None: ...
+    async def progress(self) -> str: ...
     async def close(self) -> None: ...
 
 
@@ -144,17 +136,17 @@ def read_back(log: AgentLog, *, since: float) -> Finish:
     except LongholdError as error:
         return Finish(state="interrupted", detail=f"its log cannot be read: {error}")
     new = [entry for entry in entries if entry.at >= since]
-    is_done = _is_complete(fold(entries)) and any(isinstance(entry, Replied) for entry in new)
+    is_done = any(isinstance(entry, Replied) for entry in new)
+    match fold(entries).items[-1:]:
+        case [Round(stop_reason=reason) as last] if is_done and not last.tool_uses():
+            is_done = reason not in _CUT_SHORT
+        case _:
+            is_done = False
     return Finish(
         state="completed" if is_done else "interrupted",
         text=_last_text(entries),
         usage=usage_of(new),
     )
-
-
-def _is_complete(view: View) -> bool:
-    last = view.items[-1] if view.items else None
-    return isinstance(last, Round) and not last.tool_uses() and last.stop_reason not in _CUT_SHORT
 
 
 def _last_text(history: Sequence[AnyEntry]) -> str:
@@ -181,8 +173,9 @@ def progress_line(use: ToolUse | None) -> str:
     if path and described.kind in ("read", "write"):
         verb = "Reading" if described.kind == "read" else "Changing"
         return f"{verb} the file {_word(PurePath(path).name)}"
-    if command := str(use.input.get(described.command_input, "")):
-        return f"Running the command {_program(command)}"
+    words = str(use.input.get(described.command_input, "")).split()
+    if program := next((word for word in words if not re.match(r"\w+=", word)), ""):
+        return f"Running the command {_word(PurePath(program).name)}"
     return f"Using the tool {_word(use.name)}"
 
 
@@ -192,11 +185,6 @@ def accept_line(said: str) -> str:
     fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
     is_short = len(line) <= WORDS[1] * WORD_CHARS
     return line if fits and is_short and words[0].casefold().endswith("ing") else ""
-
-
-def _program(command: str) -> str:
-    words = [word for word in command.split() if not re.match(r"\w+=", word)]
-    return _word(PurePath(words[0]).name if words else "")
 
 
 def _word(text: str) -> str:
@@ -228,9 +216,6 @@ class RunningAgent:
 
     def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
         self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
-
-    def send_to_background(self) -> None:
-        self.is_background = True
 
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
         """Work to the end and clean up. `ended` always records the end."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from longhold.agent.hooks import HookVerdict
-from longhold.agent.subagents.definition import Definition, Definitions
+from longhold.agent.subagents.definition import Definitions
 from longhold.agent.subagents.ledger import Mailbox, agent_box
 from longhold.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
 from longhold.agent.subagents.names import MAIN
@@ -108,26 +108,8 @@ class Supervisor:
     def output_of(self, id: str) -> Path:
         return self.scratch / f"agent-{id}.md"
 
-    def _definition(self, spawned: Spawned) -> Definition:
-        """Find an agent's definition. A missing definition is not replaced by another."""
-        found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
-        if found is None:
-            raise StoreError(
-                f"{spawned.agent} cannot be resumed: its definition is gone ({spawned.kind}); "
-                "start another agent"
-            )
-        return found
-
-    def check_may_start(self) -> None:
-        if self.depth >= self.limits.depth:
-            raise Refused(
-                f"Agents start agents {self.limits.depth} levels deep, and this is the last. "
-                "Do it yourself."
-            )
-
     async def start(self, order: Order, call: str, *, is_isolated: bool = False) -> Outcome:
         """Start an agent, and wait for it unless it runs in the background."""
-        self.check_may_start()
         try:
             one = await self._launch(order, call, order.id if is_isolated else "")
         except (LongholdError, OSError) as error:
@@ -141,7 +123,7 @@ class Supervisor:
             await one.stop()
             raise
         if done is None:
-            one.send_to_background()
+            one.is_background = True
             self._leave_note(one)
             said = render_receipt(order, output, "It takes long, so ")
             return Outcome(content=said, note=f"{order.id} goes on in the background")
@@ -162,9 +144,12 @@ class Supervisor:
 
     def _again(self, known: Known) -> Order:
         spawned = known.spawned
+        definition = self.definitions.find("general" if spawned.is_fork else spawned.kind)
+        if definition is None:
+            raise StoreError(f"{known.id} cannot be resumed: its definition is gone")
         return Order(
             id=known.id,
-            definition=self._definition(spawned),
+            definition=definition,
             prompt="",
             log=self.log_of(known.id),
             task=spawned.task,
@@ -181,7 +166,7 @@ class Supervisor:
         try:
             if worktree:
                 order = replace(order, tree=await asyncio.to_thread(self._tree, order, worktree))
-            one = await self._made(order)
+            one = await self._make(order)
         except BaseException:
             self.slots.give_back()
             if order.tree is not None:
@@ -201,7 +186,7 @@ class Supervisor:
         kept = reopen_worktree(Path(worktree)) if not order.prompt else None
         return kept or make_worktree(self.root, order.id)
 
-    async def _made(self, order: Order) -> RunningAgent:
+    async def _make(self, order: Order) -> RunningAgent:
         fields: JsonObject = {"agent_id": order.id, "agent_type": order.kind}
         started = await self.fire("SubagentStart", fields)
         if order.prompt:
@@ -257,12 +242,11 @@ class Supervisor:
 
     async def stop(self, which: str, *, by_user: bool = False) -> bool:
         """Stop an agent by its id or name. Return False if it is not running."""
-        named = (one for one in self.running.values() if one.order.called == which)
-        one = self.running.get(which) or next(named, None)
-        if one is None:
-            return False
-        await one.stop(by_user=by_user)
-        return True
+        for one in self.running.values():
+            if which in (one.order.id, one.order.name):
+                await one.stop(by_user=by_user)
+                return True
+        return False
 
     async def report(self, engine: Engine) -> None:
         for one in self.registry.list_unreported():
@@ -284,9 +268,6 @@ class Supervisor:
         self._news.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), seconds)
-
-    def unread_lines(self) -> list[str]:
-        return [render_line(one) for one in self.registry.list_unreported()]
 
     def lines(self) -> list[str]:
         return [
@@ -326,13 +307,10 @@ class Supervisor:
         while self.running:
             await asyncio.sleep(PROGRESS_SECONDS)
             for one in tuple(self.running.values()):
-                await self._look_at(one)
-
-    async def _look_at(self, one: RunningAgent) -> None:
-        if one.is_background and not one.is_idle:
-            doing = await one.look(self.limits.progress_model)
-            self._leave_note(one)
-            self.tell(f"{one.order.called}: {doing}")
+                if one.is_background and not one.is_idle:
+                    doing = await one.look(self.limits.progress_model)
+                    self._leave_note(one)
+                    self.tell(f"{one.order.called}: {doing}")
 
     async def close(self) -> None:
         """Stop all agents. Unfinished ones can be resumed with the session."""

@@ -6,7 +6,7 @@ never claim the same task.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +19,7 @@ from longhold.agent.subagents.names import MAIN, PATTERN
 from longhold.core.messages.text import one_line, quote_lines, strip_hidden
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
+from longhold.errors import StoreError
 
 TASKS = 1_000
 SUBJECT_CHARS = 200
@@ -31,7 +32,7 @@ Owner = Annotated[str, Meta(pattern=rf"({PATTERN})|\A\Z")]
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: TaskId
-    subject: Annotated[str, Meta(max_length=SUBJECT_CHARS)]
+    subject: Annotated[str, Meta(pattern=r"\S", max_length=SUBJECT_CHARS)]
     description: Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] = ""
     active_form: Annotated[str, Meta(max_length=SUBJECT_CHARS)] = ""
     status: Status = "pending"
@@ -72,10 +73,6 @@ def _open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
         for id in task.waits_for
         if id in tasks and tasks[id].status not in ("completed", "deleted")
     )
-
-
-def find_blocked(tasks: Tasks, id: str) -> tuple[str, ...]:
-    return tuple(task.id for task in tasks.values() if id in task.waits_for)
 
 
 def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
@@ -197,7 +194,6 @@ class TaskList:
     def _apply(self, plan: Callable[[Tasks], list[Task]], by: str) -> list[Task]:
         with self._ledger.lock() as append:
             new = [structs.replace(task, by=by, at=time.time()) for task in plan(self.tasks())]
-            _check_form(new)
             if new:
                 append(new)
         self._catch_up()
@@ -205,15 +201,6 @@ class TaskList:
 
     def _catch_up(self) -> None:
         self._tasks |= {task.id: task for task in self._ledger.values()}
-
-
-def _check_form(tasks: Sequence[Task]) -> None:
-    """Refuse tasks that readers could not decode."""
-    for task in tasks:
-        if not task.subject.strip() or len(task.subject) > SUBJECT_CHARS:
-            raise Unchanged(f"A subject has 1 to {SUBJECT_CHARS} characters.")
-        if len(task.description) > DESCRIPTION_CHARS or len(task.active_form) > SUBJECT_CHARS:
-            raise Unchanged(f"A description has at most {DESCRIPTION_CHARS:,} characters.")
 
 
 Done = TypeVar("Done")
@@ -277,9 +264,7 @@ class _TaskAccess:
 
     async def get(self, given: TaskGetInput, _context: ToolContext) -> Outcome:
         known = await _try(self.tasks.tasks)
-        if given.taskId not in known:
-            raise Refused(f"There is no task {given.taskId}; see TaskList.")
-        task = known[given.taskId]
+        task = await _try(lambda: _find(known, given.taskId))
         return Outcome(content=_describe_task(known, task), note=_note(task))
 
 
@@ -314,7 +299,7 @@ def prompt_text(name: str) -> str:
 async def _try(act: Callable[[], Done]) -> Done:
     try:
         return await asyncio.to_thread(act)
-    except Unchanged as refusal:
+    except (StoreError, Unchanged) as refusal:
         raise Refused(f"{refusal} Nothing was changed.") from None
 
 
@@ -322,23 +307,19 @@ def _state(task: Task) -> str:
     return task.status.replace("_", " ") + (f" ({task.owner})" if task.owner else "")
 
 
-def _subject(task: Task) -> str:
-    return strip_hidden(one_line(task.subject))
-
-
 def _note(task: Task) -> str:
-    return f"task {task.id} {_state(task)}: {_subject(task)}"
+    return f"task {task.id} {_state(task)}: {strip_hidden(one_line(task.subject))}"
 
 
 def _line(tasks: Tasks, task: Task) -> str:
     waiting = _open_blockers(tasks, task)
     behind = f" [waits for {', '.join(waiting)}]" if waiting else ""
-    return f"{task.id}. {_state(task)}: {_subject(task)}{behind}"
+    return f"{task.id}. {_note(task).partition(' ')[2].partition(' ')[2]}{behind}"
 
 
 def _describe_task(tasks: Tasks, task: Task) -> str:
     lines = [_line(tasks, task)]
-    if blocks := find_blocked(tasks, task.id):
+    if blocks := [other.id for other in tasks.values() if task.id in other.waits_for]:
         lines.append(f"Blocks {', '.join(blocks)}.")
     if task.description:
         lines += ["Described by another agent as:", *quote_lines(task.description)]

@@ -62,7 +62,7 @@ class AgentWorker:
 
     def has_mail(self) -> bool:
         mail = self.agent.equipment.mail
-        return mail is not None and mail.is_waiting(self.agent.engine)
+        return mail is not None and bool(mail.waiting_lines(self.agent.engine))
 
     def stop(self) -> None:
         """Abort its work, including the agents it waits for."""
@@ -173,7 +173,10 @@ class ForkWorker:
             return Finish(state="stopped", detail="it was stopped")
         for letter in letters:
             self._inbox.mark_delivered(letter)
-        return _make_fork_finish(reply)
+        detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
+        # Its text up to the output limit is the answer.
+        state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")
+        return Finish(state=state, text=reply.text, detail=detail, usage=reply.usage)
 
     async def share(self) -> None:
         """Take the prefix that ends with the answer that starts this fork.
@@ -238,10 +241,3 @@ def _cut_at_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
     }
     last = max((entry.n for entry in answers if entry.response_id in starts), default=0)
     return [entry for entry in history if entry.n <= last]
-
-
-def _make_fork_finish(reply: ForkReply) -> Finish:
-    detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
-    # Its text up to the output limit is the answer.
-    state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")
-    return Finish(state=state, text=reply.text, detail=detail, usage=reply.usage)

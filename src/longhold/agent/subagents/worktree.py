@@ -167,13 +167,7 @@ def _place(repository: Path) -> Path:
 
 
 def _repository(directory: Path) -> Path:
-    try:
-        _git(directory, "rev-parse", "--is-inside-work-tree")
-    except StoreError as error:
-        raise StoreError(
-            f"{directory} is not in a git repository, so there can be no worktree; "
-            "start the agent without isolation"
-        ) from error
+    _git(directory, "rev-parse", "--is-inside-work-tree", why="there is no repository")
     return project_root(directory)
 
 
