@@ -27,7 +27,6 @@ from longhold.agent.instructions.gathering import find_imports, without_comments
         ("- ```\n  @a.md\n  ```\n- @b.md", ("b.md",)),
         ("never closed:\n```\n@a.md", ()),
         ("``` not a fence ``` @a.md", ("a.md",)),
-        ("code:\n\n    @a.md\n\n    @b.md\n\n@c.md", ("c.md",)),
         ("- item\n\n    @a.md", ("a.md",)),
         ("a paragraph\n    @goes/on.md", ("goes/on.md",)),
         ("<!-- @a.md -->\n@b.md", ("b.md",)),

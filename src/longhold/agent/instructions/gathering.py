@@ -6,7 +6,6 @@ Imports come before their importer, because later text takes precedence.
 
 import hashlib
 import re
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,10 +30,13 @@ from longhold.core.messages.text import list_some
 from longhold.core.settings import front_matter
 from longhold.core.settings.project import UnusableFile, read_text
 
-_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
-_COMMENT = re.compile(r" {0,3}<!--")
-_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
-_INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
+_CODE = (
+    r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
+    r".*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
+)
+_COMMENTS = r" {0,3}(?:<!(?=--).*?-->)+(?:[ \t]*$\n?)?"
+_FENCED = re.compile(f"^{_CODE}", re.M | re.S)
+_FENCED_OR_COMMENTS = re.compile(f"^(?:(?P<code>{_CODE})|{_COMMENTS})", re.M | re.S)
 _IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
 _PATH_START = re.compile(r"[\w.~/]")
 IMPORT_HOPS = 4
@@ -48,99 +50,30 @@ MAX_FILES = 200
 
 def without_comments(text: str) -> str:
     """Remove block comments, except in code or in the middle of a line."""
-    return "\n".join(line for line, _ in _lines(text)).strip("\n")
+    last = text.rfind("-->")
+    if last < 0:
+        return text.strip("\n")
+    end = text.find("\n", last) + 1 or len(text)  # after it, a search would never end
+    kept = _FENCED_OR_COMMENTS.sub(lambda found: found["code"] or "", text[:end])
+    return (kept + text[end:]).strip("\n")
 
 
 def find_imports(text: str) -> tuple[str, ...]:
     if "@" not in text:
         return ()
-    prose = "\n".join("" if is_code else line.rstrip() for line, is_code in _lines(text))
     found = (
         match[1].replace("\\ ", " ")
-        for paragraph in prose.split("\n\n")
-        if "@" in paragraph
+        for paragraph in _FENCED.sub("", without_comments(text)).split("\n\n")
         for match in _IMPORT.finditer(_without_spans(paragraph))
     )
     return tuple(dict.fromkeys(path for path in found if _PATH_START.match(path)))
 
 
-def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield (line, is_code) for every line outside comments."""
-    lines = text.split("\n")
-    fence, place, can_close = "", 0, True
-    indent = _Indentation()
-    while place < len(lines):
-        line = lines[place]
-        if not fence and can_close and _COMMENT.match(line):
-            end = _comment_end(lines, place)
-            can_close = end is not None  # if this comment is not closed, no later one is
-            if end is not None:
-                place = end
-                continue
-        if fence:
-            yield line, True
-            fence = "" if _closes(line, fence) else fence
-        elif opened := _FENCE.match(line):
-            fence = opened[1]
-            yield line, True
-        else:
-            yield line, indent.is_code(line)
-        place += 1
-
-
-def _comment_end(lines: list[str], place: int) -> int | None:
-    """Return the line after a comment. Text after `-->` becomes a separate line."""
-    start = lines[place].index("<!--") + 2
-    for number in range(place, len(lines)):
-        end = lines[number].find("-->", start if number == place else 0)
-        if end >= 0:
-            rest = lines[number][end + 3 :]
-            if not rest.strip():
-                return number + 1
-            lines[number] = rest
-            return number
-    return None
-
-
-def _closes(line: str, fence: str) -> bool:
-    inner = line.lstrip(" \t>").rstrip()
-    return len(inner) >= len(fence) and inner == fence[0] * len(inner)
-
-
-class _Indentation:
-    """Recognises indented code blocks. In lists, indentation has another meaning."""
-
-    def __init__(self) -> None:
-        self._may_begin = True
-        self._in_list = False
-
-    def is_code(self, line: str) -> bool:
-        if not line.strip():
-            self._may_begin = True
-            return False
-        if _INDENTED.match(line) and self._may_begin and not self._in_list:
-            return True
-        self._may_begin = False
-        self._in_list = bool(_LIST_ITEM.match(line)) or (self._in_list and line[0] in " \t")
-        return False
-
-
 def _without_spans(paragraph: str) -> str:
-    """Remove code between equal runs of backticks. An unmatched run is plain text."""
-    runs = list(re.finditer(r"`+", paragraph))
-    places: dict[int, list[int]] = {}
-    for number, run in enumerate(runs):
-        places.setdefault(len(run[0]), []).append(number)
-    kept, done, number = [], 0, 0
-    while number < len(runs):
-        run = runs[number]
-        equal = places[len(run[0])]
-        later = bisect_right(equal, number)
-        number += 1
-        if later < len(equal):
-            kept.append(paragraph[done : run.start()])
-            done, number = runs[equal[later]].end(), equal[later] + 1
-    return "`".join((*kept, paragraph[done:]))
+    """Remove code between backticks. A last backtick without a partner is plain text."""
+    pieces = paragraph.split("`")
+    last = [] if len(pieces) % 2 else pieces[-1:]
+    return "`".join((*pieces[::2], *last))
 
 
 NAMED = 5
@@ -212,16 +145,17 @@ def gather(
     gatherer = _Gatherer(ground, trusted, known, touched, ignore_paths)
     gatherer.start_all(list(candidates))
     gatherer.follow()
-    gatherer.report_dropped()
     parts = tuple(node.part for node in gatherer.walk_files())
-    large = (
+    notices = gatherer.notices
+    if dropped := [str(path) for path in gatherer.dropped]:
+        named = list_some(dropped, NAMED)
+        notices.append(f"more than {MAX_FILES} instruction files; left out: {named}")
+    notices += (
         f"{part.path} has {len(part.text):,} characters; every call sends them"
         for part in parts
         if len(part.text) > LARGE_CHARS
     )
-    return Gathered(
-        parts=parts, notices=(*gatherer.notices, *large), waiting=tuple(gatherer.waiting)
-    )
+    return Gathered(parts=parts, notices=tuple(notices), waiting=tuple(gatherer.waiting))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -245,7 +179,7 @@ class _Gatherer:
     _starts: list[_Node] = field(default_factory=list)
     _found: dict[Path, _Node | None] = field(default_factory=dict)
     """By resolved path. None for files that were read but are not used."""
-    _dropped: list[Path] = field(default_factory=list)
+    dropped: list[Path] = field(default_factory=list)
 
     def start_all(self, candidates: list[InstructionCandidate]) -> None:
         """Add candidates. Rules come last, because they are dropped first."""
@@ -261,8 +195,11 @@ class _Gatherer:
         if path is None or path in self._found or path in self.known:
             return None
         part = self._read(path, candidate) if self._may_start(candidate, path) else None
-        if part is None or self._has_twin(part):
-            return None
+        others = [node.part for node in self._found.values() if node]
+        if part is None or (part.path.parent, part.text) in [
+            (other.path.parent, other.text) for other in others
+        ]:
+            return None  # because it repeats a file next to it
         return self._add(part, hops=0, is_users=candidate.kind == "user")
 
     def _may_start(self, candidate: InstructionCandidate, path: Path) -> bool:
@@ -271,13 +208,6 @@ class _Gatherer:
         if self.ground.is_inside(path):
             return True
         return self._may_leave(Waiting(importer=candidate.path, path=path), "is a link to")
-
-    def _has_twin(self, part: InstructionPart) -> bool:
-        return any(
-            node.part.path.parent == part.path.parent and node.part.text == part.text
-            for node in self._found.values()
-            if node
-        )
 
     def follow(self) -> None:
         queue = deque(self._starts)
@@ -339,7 +269,7 @@ class _Gatherer:
     ) -> InstructionPart | None:
         self._found[path] = None
         if sum(node is not None for node in self._found.values()) >= MAX_FILES:
-            self._dropped.append(path)
+            self.dropped.append(path)
             return None
         try:
             text = read_text(path, MAX_FILE_BYTES, within=path)
@@ -375,12 +305,6 @@ class _Gatherer:
             f"{path} is treated as the project's; if you wrote it, confirm that with `longhold trust`"
         )
         return "project"
-
-    def report_dropped(self) -> None:
-        if not self._dropped:
-            return
-        named = list_some([str(path) for path in self._dropped], NAMED)
-        self.notices.append(f"more than {MAX_FILES} instruction files; left out: {named}")
 
     def _is_wanted(self, candidate: InstructionCandidate, patterns: tuple[str, ...]) -> bool:
         """Return whether a rule applies to the touched file. Without `paths` it always does."""

@@ -1,11 +1,11 @@
 """The input of the live screen: typing, queue, questions, menus and keys."""
 
 import asyncio
-import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
@@ -19,13 +19,12 @@ from prompt_toolkit.completion import (
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History
+from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from longhold.agent.terminal.slash import NEXT_MODE
-from longhold.agent.tools.git import run_git
+from longhold.agent.tools.globs import walk
 from longhold.core.messages.text import clean_line, human_size, pluralize
 from longhold.core.settings.private_files import private_directory
-from longhold.errors import StoreError
 
 SHOWN = 40
 LISTED = 50_000
@@ -46,29 +45,13 @@ class ProjectFiles:
     def find_matching(self, part: str) -> list[str]:
         """Return paths that contain `part`, first matching name prefixes, then shorter paths."""
         if time.monotonic() - self._at > FRESH_SECONDS or not self._at:
-            self._listed, self._at = list(self._list())[:LISTED], time.monotonic()
+            end = time.monotonic() + LIST_SECONDS
+            in_time = takewhile(lambda path: time.monotonic() < end, walk(self.root))
+            self._listed, self._at = list(islice(in_time, LISTED)), time.monotonic()
         part = part.lower()
         found = [path for path in self._listed if part in path.lower()]
         found.sort(key=lambda path: (not Path(path).name.lower().startswith(part), len(path), path))
         return found[:SHOWN]
-
-    def _list(self) -> Iterable[str]:
-        words = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
-        try:
-            done = run_git(self.root, *words, timeout_seconds=LIST_SECONDS)
-        except StoreError:
-            return self._walk()
-        if done.returncode:
-            return self._walk()
-        return filter(None, done.stdout.decode("utf-8", "replace").split("\0"))
-
-    def _walk(self) -> Iterator[str]:
-        end = time.monotonic() + LIST_SECONDS
-        for place, directories, names in os.walk(self.root):
-            directories[:] = sorted(name for name in directories if not name.startswith("."))
-            yield from (os.path.relpath(Path(place) / name, self.root) for name in sorted(names))
-            if time.monotonic() > end:
-                return
 
 
 class InputCompleter(Completer):
@@ -123,29 +106,6 @@ def _image_mention(text: str) -> str:
     return f'@"{path}" ' if path.is_file() and " " in str(path) else f"@{path} "
 
 
-KEPT_CHARS = 10_000
-"""Longer messages are pastes and are not kept."""
-
-
-class InputHistory(History):
-    """Sent messages in a private file, or in memory without a path."""
-
-    def __init__(self, path: Path | None) -> None:
-        super().__init__()
-        self._file = FileHistory(path) if path is not None else None
-        self._path = path
-
-    def load_history_strings(self) -> Iterable[str]:
-        return self._file.load_history_strings() if self._file is not None else ()
-
-    def store_string(self, string: str) -> None:
-        if self._file is None or self._path is None or len(string) > KEPT_CHARS:
-            return
-        private_directory(self._path.parent)
-        self._path.touch(mode=0o600)
-        self._file.store_string(string)
-
-
 QUEUED_CHARS = 60
 UNSEEN_SECONDS = 0.4
 """A key pressed this soon after a question appeared does not answer it without Enter."""
@@ -168,12 +128,6 @@ class MenuChoice:
             if all(word in row.lower() for word in words)
         ]
 
-    def begin(self) -> None:
-        self.at = 0
-
-    def move(self, step: int, typed: str) -> None:
-        self.at = (self.at + step) % max(len(self.find_rows(typed)), 1)
-
     def draw(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
         found = self.find_rows(typed)
         first = max(0, min(self.at - rows // 2, len(found) - rows))
@@ -182,7 +136,7 @@ class MenuChoice:
         drawn: StyleAndTextTuples = [("class:prompt", title), ("class:rule", how)]
         for place, number in enumerate(found[first : first + rows], first):
             style = "class:chosen" if place == self.at else ""
-            row = f" {number + 1:>3}  {self.rows[number]}"[: columns - 1]
+            row = f"   {self.rows[number]}"[: columns - 1]
             drawn += [("", "\n"), (style, row.ljust(columns - 1) if style else row)]
         if not found:
             drawn += [
@@ -226,11 +180,14 @@ class ChatInput:
         open_last: Callable[[], None],
     ) -> None:
         self._completer = InputCompleter(commands, ProjectFiles(directory))
+        if history is not None:
+            private_directory(history.parent)
+            history.touch(mode=0o600)
         self.buffer = Buffer(
             multiline=True,
             completer=ThreadedCompleter(self._completer),
             complete_while_typing=Condition(self._is_completing),
-            history=InputHistory(history),
+            history=FileHistory(history) if history is not None else InMemoryHistory(),
             on_text_changed=self._reset_choice,
         )
         self.choice: MenuChoice | None = None
@@ -242,7 +199,7 @@ class ChatInput:
         self._arrived = asyncio.Event()
         self._redraw = redraw
         self._leave = leave
-        self._open_last = open_last
+        self.open_last = open_last
 
     def queue_lines(self) -> list[str]:
         return [
@@ -324,7 +281,8 @@ class ChatInput:
         buffer = self.buffer
         completing = buffer.complete_state and buffer.complete_state.current_completion
         if self.choice is not None:
-            self._pick_shown()
+            if shown := self.choice.find_rows(buffer.text)[self.choice.at :]:
+                self.pick(shown[0])
         elif completing:
             buffer.apply_completion(completing)
         elif self.asking is not None:
@@ -353,24 +311,15 @@ class ChatInput:
         return time.monotonic() - asked.since > UNSEEN_SECONDS
 
     def move_choice(self, step: int) -> None:
-        if self.choice is not None:
-            self.choice.move(step, self.buffer.text)
+        if (choice := self.choice) is not None:
+            choice.at = (choice.at + step) % max(len(choice.find_rows(self.buffer.text)), 1)
 
     def pick(self, number: int | None) -> None:
-        choice = self.choice
-        if choice and (number is None or number < len(choice.rows)):
+        if (choice := self.choice) is not None:
             self.choice = None
             if not choice.picked.done():
                 choice.picked.set_result(number)
             self.replace_text(choice.draft)
-
-    def _pick_shown(self) -> None:
-        shown = self.choice.find_rows(self.buffer.text) if self.choice else []
-        if self.choice and self.choice.at < len(shown):
-            self.pick(shown[self.choice.at])
-
-    def can_pick_digit(self) -> bool:
-        return self.choice is not None and not self.buffer.text
 
     def interrupt(self) -> None:
         if self.choice is not None:
@@ -400,9 +349,6 @@ class ChatInput:
         else:
             self._send("/rewind")
 
-    def open_last(self) -> None:
-        self._open_last()
-
     def take_suggestion(self) -> None:
         self.buffer.insert_text(self.suggestion)
         self.suggestion = ""
@@ -410,12 +356,11 @@ class ChatInput:
     def is_selecting(self) -> bool:
         return self.buffer.complete_state is not None
 
-    def can_complete(self) -> bool:
-        return self._is_completing() and not self.has_suggestion()
-
     def complete(self) -> None:
         """Complete without waiting for the menu. A repeated request keeps a single candidate."""
         buffer, state = self.buffer, self.buffer.complete_state
+        if not self._is_completing():
+            return
         if state is not None and len(state.completions) > 1:
             buffer.complete_next()
             return
@@ -436,7 +381,7 @@ class ChatInput:
 
     def _reset_choice(self, _buffer: Buffer) -> None:
         if self.choice is not None:
-            self.choice.begin()
+            self.choice.at = 0
 
     def is_secret(self) -> bool:
         return self.asking is not None and self.asking.is_secret

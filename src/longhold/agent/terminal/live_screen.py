@@ -94,7 +94,7 @@ def _key_bindings(target: ChatInput) -> KeyBindings:
     bind("c-d", do="end")
     bind("c-o", do="open_last")
     bind("tab", do="take_suggestion", when=Condition(target.has_suggestion))
-    bind("tab", do="complete", when=Condition(target.can_complete))
+    bind("tab", do="complete", when=~Condition(target.has_suggestion))
     bind("s-tab", do="switch_mode", when=~Condition(target.is_selecting))
     bind("up", do="edit_queue", when=Condition(target.can_edit_queue))
     for key in "yavnr":
@@ -129,12 +129,6 @@ def _bind_editing(keys: KeyBindings, target: ChatInput, choosing: Condition) -> 
     def _(event: KeyPressEvent) -> None:
         target.move_choice(1)
 
-    for digit in "123456789":
-
-        @keys.add(digit, filter=Condition(target.can_pick_digit))
-        def _(event: KeyPressEvent) -> None:
-            target.pick(int(event.data) - 1)
-
 
 T = TypeVar("T")
 DRAW_SECONDS = 0.08
@@ -150,13 +144,6 @@ WAITING = "opening the session…"
 PROMPT = "> "
 ANSWER_COLUMNS = 12
 """If fewer columns remain next to a question, it is shown above its answer."""
-
-
-class _Application(Application[None]):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.timeoutlen = ESCAPE_SECONDS
-        self.ttimeoutlen = ESCAPE_SECONDS / 5
 
 
 class LiveScreen:
@@ -175,13 +162,13 @@ class LiveScreen:
             directory=directory,
             history=history,
             redraw=self._draw,
-            leave=self._leave,
+            leave=lambda: self._leaving.press(is_enough=self._follow is None),
             open_last=self._open_last,
         )
         self._has_colours = has_colours
         self.shows_suggestions = shows_suggestions
         depth = None if has_colours else ColorDepth.DEPTH_1_BIT
-        self._app = _Application(
+        self._app: Application[None] = Application(
             layout=self._layout(),
             key_bindings=_key_bindings(self._input),
             style=STYLE,
@@ -191,6 +178,7 @@ class LiveScreen:
             input=create_input(),
             output=Vt100_Output(sys.stdout, _size, default_color_depth=depth, enable_cpr=False),
         )
+        self._app.timeoutlen, self._app.ttimeoutlen = ESCAPE_SECONDS, ESCAPE_SECONDS / 5
         self._outbox: list[str] = []
         self._emit = Spacing(self._print)
         self._is_flushing = self._is_drawing = self._is_handed_over = False
@@ -279,8 +267,9 @@ class LiveScreen:
     def _echo(self, words: str) -> None:
         if words == NEXT_MODE:  # because it is a key, not words
             return
-        shown = f"{words[:SHOWN_CHARS]}{_note_more(words)}"
-        drawn = self._paint.draw_text(shown, "user", indent=len(PROMPT))
+        rest = len(words) - SHOWN_CHARS
+        more = f"… and {rest:,} more characters" if rest > 0 else ""
+        drawn = self._paint.draw_text(words[:SHOWN_CHARS] + more, "user", indent=len(PROMPT))
         self._emit(f"\n{PROMPT}{drawn[len(PROMPT) :]}\n")
 
     async def answer(self, question: str, keys: str = "") -> str:
@@ -346,18 +335,12 @@ class LiveScreen:
 
     # drawing
 
-    def _leave(self) -> None:
-        self._leaving.press(is_enough=self._follow is None)
-
     def _open_last(self) -> None:
         if self._made is None or not self._made.open_last():
             self.say("No tool was called yet.", "dim")
 
     def _columns(self) -> int:
         return _size().columns
-
-    def _rows(self) -> int:
-        return _size().rows
 
     @property
     def _paint(self) -> "Paint":
@@ -374,11 +357,11 @@ class LiveScreen:
         return self._made
 
     def _draw_live(self) -> str:
-        return self._made.live(max(2, self._rows() // LIVE_SHARE)) if self._made else ""
+        return self._made.live(max(2, _size().rows // LIVE_SHARE)) if self._made else ""
 
     def _draw_menu(self) -> StyleAndTextTuples:
         choice, typed = self._input.choice, self._input.buffer.text
-        return choice.draw(typed, self._rows() // 2, self._columns()) if choice else []
+        return choice.draw(typed, _size().rows // 2, self._columns()) if choice else []
 
     def _asks_inline(self) -> bool:
         asked = self._input.asking
@@ -439,11 +422,6 @@ class LiveScreen:
         app.output.flush()
         if app.is_running:
             app.renderer.render(app, app.layout)
-
-
-def _note_more(words: str) -> str:
-    rest = len(words) - SHOWN_CHARS
-    return f"… and {rest:,} more characters" if rest > 0 else ""
 
 
 def _size() -> Size:

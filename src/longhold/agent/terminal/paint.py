@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, TableElement
-from rich.segment import Segment
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.syntax import Syntax
 from rich.text import Text
 
@@ -102,24 +101,12 @@ class _Code(CodeBlock):
         yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 1))
 
 
-class _Table(TableElement):
-    """A table without its empty top and bottom edges."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for table in super().__rich_console__(console, options):
-            assert not isinstance(table, Segment)
-            for line in console.render_lines(table, options, pad=False)[1:-1]:
-                yield from line
-                yield Segment.line()
-
-
 class _Document(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,
         "fence": _Code,
         "code_block": _Code,
-        "table_open": _Table,
     }
 
 

@@ -32,27 +32,16 @@ class LineInput:
     def __init__(self) -> None:
         self._coming: concurrent.futures.Future[str] | None = None
         self._turn = asyncio.Lock()
-        self._prompt = ""
 
     def half_typed(self) -> str:
         if self._coming is None or readline is None or not sys.stdin.isatty():
             return ""
         return readline.get_line_buffer()
 
-    def above(self, show: Callable[[], None]) -> None:
-        """Print without disturbing the line being typed."""
-        if self._coming is None or not sys.stdout.isatty():
-            show()
-            return
-        print("\r\x1b[K", end="", flush=True)  # noqa: T201 - erases the prompt
-        show()
-        print(f"{self._prompt}{self.half_typed()}", end="", flush=True)  # noqa: T201
-
     async def read(self, prompt: str) -> str:
         """Show the prompt and wait for a line. Raise `EOFError` at the end of input."""
         prompt = clean_document(prompt)
         async with self._turn:
-            self._prompt = prompt.lstrip("\n")
             coming = self._coming
             if coming is None:
                 coming = self._coming = concurrent.futures.Future()
@@ -128,7 +117,7 @@ class PlainScreen:
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         err = tone not in ("plain", "document")
-        self._typed.above(lambda: click.secho(clean_document(text), err=err, **COLOURS[tone]))
+        click.secho(clean_document(text), err=err, **COLOURS[tone])
 
     def show(self, event: "LoopEvent") -> None:
         self._show(event)

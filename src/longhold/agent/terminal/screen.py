@@ -52,56 +52,37 @@ class LeaveKey:
 
 class Screen(Protocol):
     @property
-    def shows_suggestions(self) -> bool:
-        """Whether the screen can suggest the user's next message."""
-        ...
+    def shows_suggestions(self) -> bool: ...
 
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
         """Run a chat on this screen and restore the terminal afterwards."""
-        ...
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
-        """Print text without disturbing the input."""
-        ...
-
+    def say(self, text: str, tone: Tone = "plain") -> None: ...
     def show(self, event: "LoopEvent") -> None: ...
-
     def tool_output(self, line: str) -> None:
         """Show the last line of a running tool's output."""
-        ...
 
     def show_question(self, question: "Question", *, whole: bool = False) -> bool:
         """Show what a call would do. Return whether a part was left out, unless `whole`."""
-        ...
 
     async def words(self) -> str:
         """Wait for the user's next message. Raise `EOFError` when they leave."""
-        ...
 
     async def answer(self, question: str, keys: str = "") -> str:
-        """Wait for an answer, which is never taken for a message.
-
-        Each of `keys` answers without Enter where the screen can.
-        """
-        ...
+        """Wait for an answer. Each of `keys` answers without Enter where the screen can."""
 
     async def secret(self, question: str) -> str:
         """Wait for an answer that is neither shown nor stored."""
-        ...
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
         """Let the user pick a row. None if they decline."""
-        ...
 
     def half_typed(self) -> str: ...
-
     def draft(self, text: str) -> None:
         """Put text into the input for editing."""
-        ...
 
     def suggest(self, text: str) -> None:
         """Suggest the user's next message. "" withdraws the suggestion."""
-        ...
 
     def working(
         self,
@@ -113,16 +94,12 @@ class Screen(Protocol):
         """Show a busy indicator labelled `what` (default: answering). `stop` interrupts the work.
         Input sent meanwhile goes to `at_once`. If that returns False, the input waits for the end.
         """
-        ...
 
     async def hand_over(self, work: Callable[[], None]) -> None:
         """Give the terminal to an editor or another program that prints directly."""
-        ...
 
     def follow(self, status: "Callable[[], Status] | None") -> None:
         """Show the session's status continuously."""
-        ...
 
     def show_status(self) -> None:
         """Print the status once, if it is not shown continuously."""
-        ...

@@ -175,16 +175,16 @@ def _decode_body(answer: Fetched) -> str:
         return answer.body.decode("utf-8", "replace")
 
 
-_MACHINERY = """
-button canvas dialog form iframe noscript object script select style svg template
-"""
+_MACHINERY = "button canvas dialog form iframe noscript object script select style svg template"
 _SKIPPED = frozenset(_MACHINERY.split())
 _BLOCKS = """
 address article aside blockquote dd div dl dt figcaption figure footer header hr main nav ol p
 section table ul
 """
-_BREAKING = frozenset(_BLOCKS.split())
-_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_HEADINGS = {f"h{level}": f"\n\n{'#' * level} " for level in range(1, 7)}
+_ENDS = dict.fromkeys((*_BLOCKS.split(), *_HEADINGS), "\n\n") | {"pre": "\n```\n"}
+_STARTS = {**_ENDS, **_HEADINGS, "br": "\n", "li": "\n- ", "td": " | ", "th": " | ", "tr": "\n"}
+"""The text that begins and ends an element."""
 
 
 def extract_text(html: str, address: str = "") -> str:
@@ -192,13 +192,9 @@ def extract_text(html: str, address: str = "") -> str:
     end = html.rfind(">") + 1  # an unclosed tag is text; the parser would retry each one
     reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
     reader.close()
-    return _tidy("".join(reader.parts), reader.title)
-
-
-def _tidy(text: str, title: str) -> str:
-    lines = [line.rstrip() for line in text.split("\n")]
+    lines = [line.rstrip() for line in "".join(reader.parts).split("\n")]
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    title = one_line(title)
+    title = one_line(reader.title)
     return f"# {title}\n\n{body}" if title and title not in body[:400] else body
 
 
@@ -208,11 +204,10 @@ class _Reader(HTMLParser):
         self.parts: list[str] = []
         self.title = ""
         self._address = address
-        self._skipping: dict[str, int] = {}
-        """By tag, how many elements were open around the outermost one."""
-        self._depth = 0
+        self._skipping: list[str] = []
+        """The open elements that are skipped, each tag once."""
         self._in_title = False
-        self._in_code = 0
+        self._in_code = False
         self._links: list[str] = []
 
     def parse_comment(self, i: int, report: bool = True) -> int:
@@ -227,58 +222,38 @@ class _Reader(HTMLParser):
         return len(self.rawdata) if end < 0 else end + len(mark)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _SKIPPED:
-            self._skipping.setdefault(tag, self._depth)
-            self._depth += 1
+        if tag in _SKIPPED and tag not in self._skipping:
+            self._skipping.append(tag)
         elif tag == "title":
             self._in_title = not self.title
-        elif tag in _HEADINGS:
-            self.parts.append(f"\n\n{_HEADINGS[tag]} ")
-        elif tag == "pre":
-            self._in_code += 1
-            self.parts.append("\n```\n")
         elif tag == "a":
             self._links.append(dict(attrs).get("href") or "")
-        elif tag in ("td", "th"):
-            self.parts.append(" | ")
         elif tag == "img" and (text := dict(attrs).get("alt")):
             self.handle_data(f"[{text}]")
         else:
-            self.parts.append({"br": "\n", "li": "\n- ", "tr": "\n"}.get(tag, self._break(tag)))
+            self._in_code = self._in_code or tag == "pre"
+            self.parts.append(_STARTS.get(tag, ""))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _SKIPPED:
-            self._depth = self._skipping.get(tag, self._depth)
-            self._skipping = {
-                t: depth for t, depth in self._skipping.items() if depth < self._depth
-            }
+        if tag in self._skipping:  # also ends elements in it that were never closed
+            del self._skipping[self._skipping.index(tag) :]
         elif tag == "title":
             self._in_title = False
-        elif tag == "pre" and self._in_code:
-            self._in_code -= 1
-            self.parts.append("\n```\n")
         elif tag == "a" and self._links:
-            self._end_link(self._links.pop())
+            target = self._links.pop()
+            is_shown = not target.startswith(("#", "javascript:", "data:")) and not self._skipping
+            self.parts.append(f" ({urljoin(self._address, target)})" if target and is_shown else "")
         else:
-            self.parts.append("\n\n" if tag in _HEADINGS else self._break(tag))
+            self._in_code = self._in_code and tag != "pre"
+            self.parts.append(_ENDS.get(tag, ""))
 
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self.title = (self.title + data)[:TITLE_CHARS]
         elif not self._skipping:
-            self.parts.append(data if self._in_code else self._collapse_space(data))
-
-    def _collapse_space(self, data: str) -> str:
-        text = re.sub(r"\s+", " ", data)
-        at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
-        return text.lstrip() if at_start else text
-
-    def _break(self, tag: str) -> str:
-        return "\n\n" if tag in _BREAKING else ""
-
-    def _end_link(self, target: str) -> None:
-        if target and not target.startswith(("#", "javascript:", "data:")) and not self._skipping:
-            self.parts.append(f" ({urljoin(self._address, target)})")
+            text = data if self._in_code else re.sub(r"\s+", " ", data)
+            at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
+            self.parts.append(text.lstrip() if at_start and not self._in_code else text)
 
 
 WEB_FETCH: Tool = make_tool("WebFetch", WebFetchInput, web_fetch, kind="fetch", is_read_only=True)
