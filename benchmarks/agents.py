@@ -29,7 +29,7 @@ from filelock import lock_descriptor
 
 from harness import FAULT_KINDS, ChaosModel, make_parser, print_result, temporary_home
 from longhold.agent.build import build_agent
-from longhold.agent.subagents.registry import AgentRegistry
+from longhold.agent.subagents.supervisor import AgentRegistry
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from longhold.core.log.store import FileStore

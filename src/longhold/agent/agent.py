@@ -11,13 +11,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from longhold.agent.hook_events import HookEvents
-from longhold.agent.parts import AgentParts, Equipment
+from longhold.agent.parts import AgentParts, Equipment, Toolkit
 from longhold.agent.permissions import AskUser, Gate, Mode
 from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.running import MAIL_POLL_SECONDS
 from longhold.agent.subagents.supervisor import Supervisor
-from longhold.agent.toolkit import Toolkit
+from longhold.agent.tool_guard import HookEvents
 from longhold.agent.user_notices import Notices
 from longhold.core.log.entries import Compacted
 from longhold.core.log.spending import Budget

@@ -15,12 +15,18 @@ from msgspec import structs
 
 from longhold.agent.agent import Agent, StopHooks
 from longhold.agent.framing import Framer, Framing
-from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import Hooks, load_hooks
 from longhold.agent.instructions.instruction_files import ground
 from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.mcp import McpServer, McpTools, load_servers
-from longhold.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
+from longhold.agent.parts import (
+    AgentParts,
+    Blueprint,
+    Equipment,
+    Toolkit,
+    references_in,
+    scratchpad_of,
+)
 from longhold.agent.permissions import (
     AskUser,
     Gate,
@@ -35,8 +41,7 @@ from longhold.agent.permissions import (
 from longhold.agent.restoring import compaction_hooks
 from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.factory import equip_main
-from longhold.agent.tool_guard import ToolGuard
-from longhold.agent.toolkit import Toolkit, references_in
+from longhold.agent.tool_guard import HookEvents, ToolGuard
 from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from longhold.agent.tools.skills import skills_at
 from longhold.agent.tools.standard import STANDARD

@@ -21,7 +21,7 @@ from longhold.agent.instructions.nearby import (
     sources,
 )
 from longhold.agent.mcp import ServerOffer
-from longhold.agent.parts import AgentParts
+from longhold.agent.parts import AgentParts, Toolkit
 from longhold.agent.permissions import load_trusted
 from longhold.agent.prompt.sections import (
     Environment,
@@ -33,7 +33,6 @@ from longhold.agent.prompt.sections import (
     servers_news,
     servers_text,
 )
-from longhold.agent.toolkit import Toolkit
 from longhold.agent.tools.skills import Skill, listing
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Source
@@ -121,19 +120,13 @@ class Announced:
 
     def servers(self, frame: Framed) -> dict[str, str]:
         """Return the last announced digest of each MCP server, or "" if the server is gone."""
-        told = dict(frame.servers)
-        for entry in self._list_since(frame):
-            told |= entry.servers
-        return told
+        return {k: v for entry in self._list_from(frame) for k, v in entry.servers.items()}
 
     def files(self, frame: Framed) -> dict[str, Source]:
-        told = {source.file: source for source in frame.sources}
-        for entry in self._list_since(frame):
-            told |= {source.file: source for source in entry.sources}
-        return told
+        return {one.file: one for entry in self._list_from(frame) for one in entry.sources}
 
-    def _list_since(self, frame: Framed) -> list[Said]:
-        return [entry for entry in self._said if entry.n > frame.n]
+    def _list_from(self, frame: Framed) -> list[Framed | Said]:
+        return [frame, *(entry for entry in self._said if entry.n > frame.n)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +147,8 @@ class Framing:
 
     async def say_changes(self, engine: Engine) -> None:
         """A stage: announce servers and instruction files that changed since the last message."""
-        self._keep_own_tools(engine)
+        if not self.toolkit.is_listed_in(engine.frame):  # as after an upgrade
+            engine.record(replace_tools(engine.frame, self.toolkit.definitions()))
         self.announced.follow(engine.view.history)
         text, servers = servers_news(self.announced.servers(engine.frame), self.framer.servers())
         last = engine.view.items[-1] if engine.view.items else None
@@ -162,12 +156,6 @@ class Framing:
             await self._say_changed_files(engine)
         if text:
             engine.record(Said(content=(Text(text=text),), hidden=True, servers=servers))
-
-    def _keep_own_tools(self, engine: Engine) -> None:
-        """Record a new frame if the agent's own tools differ, as after an upgrade."""
-        old = engine.frame
-        if not self.toolkit.is_listed_in(old):
-            engine.record(replace_tools(old, self.toolkit.definitions()))
 
     async def _say_changed_files(self, engine: Engine) -> None:
         told = self.announced.files(engine.frame)

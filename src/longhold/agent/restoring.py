@@ -1,12 +1,12 @@
-"""An agent's part in compactions: restored state, hooks before and after, a new frame. It restores,
-in this order, recently touched files, todos, the plan, skills, running commands and agents. Nothing
-changes until the compaction is recorded. Then `mark_shown` updates which files the model has seen.
-SessionStart output is stored with the restored content, so an undo removes both. PostCompact output
-becomes a hidden message after it.
+"""An agent's part in compactions: restored state, hooks before and after, a new frame.
+
+Nothing changes until the compaction is recorded. Then `mark_shown` updates which files the model
+has seen. SessionStart output is stored with the restored content, so an undo removes both.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, takewhile
@@ -41,7 +41,6 @@ from longhold.core.stages.compact.segment import (
     tokens_of,
 )
 from longhold.core.tools.context import Files, SeenFile, ToolContext
-from longhold.core.tools.protocol import Outcome
 from longhold.core.tools.recovered import (
     TODO_NAME,
     ToolTrace,
@@ -59,14 +58,12 @@ TRIED = 4
 """Files tried for each file that may be restored, because some cannot be read."""
 REMARK_TOKENS = 40
 """Space for the line of a partial read that explains how to continue."""
-END = "[End of {path}]"
 SKILL_TOKENS = 5_000
 SKILLS_TOKENS = 25_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    path: Path
     content: SpokenContent
     tokens: int
     seen: SeenFile
@@ -105,17 +102,12 @@ async def _attempt(path: Path, first: int, limit: int, tool_context: ToolContext
         return None
     if first > 1 and not any(len(lines) for lines in seen.ranges):
         return None
-    content = _frame_content(path, outcome)
-    return Again(path=path, content=content, tokens=tokens_of(content), seen=seen)
-
-
-def _frame_content(path: Path, outcome: Outcome) -> SpokenContent:
     text = escape_frames(text_of(outcome.content))
     head = f"{restored_head(path)}: {len(text):,} characters]"
-    framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
-    if isinstance(outcome.content, str):
-        return (framed,)
-    return (framed, *(block for block in outcome.content if not isinstance(block, Text)))
+    framed = Text(text=f"{head}\n{text}\n[End of {path}]")
+    media = () if isinstance(outcome.content, str) else outcome.content
+    content = (framed, *(block for block in media if not isinstance(block, Text)))
+    return Again(content=content, tokens=tokens_of(content), seen=seen)
 
 
 def _fitting(again: Again, most_tokens: int) -> int:
@@ -236,9 +228,10 @@ class Restoring:
             yield "\n".join(("[Restored todos]", *map(quote_rest, lines)))
 
     async def _plan(self) -> list[str]:
-        plan = self.tool_context.plan
+        plan, text = self.tool_context.plan, ""
         file = plan.file or plan_file(self.tool_context)
-        text = (await asyncio.to_thread(_text_of, file)).strip()
+        with suppress(OSError):
+            text = (await asyncio.to_thread(file.read_text, "utf-8", "replace")).strip()
         parts = []
         if text:
             most = self._scale(self.settings.restore_tokens)
@@ -302,13 +295,6 @@ def _shell(shell: BackgroundCommand) -> str:
     if shell.has_news() and not shell.is_stopped:
         return f"- {shell.id} has ended and its output was not looked at: {command} (BashOutput)"
     return ""
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _cut_to(text: str, most_tokens: int, how: str) -> str:

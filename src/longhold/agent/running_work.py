@@ -48,27 +48,21 @@ class Jobs:
             )
             for job in self.background.busy
         ]
-        return [replace(one, number=self._number(one)) for one in (*found, *self._agents())]
-
-    def _agents(self) -> list[RunningJob]:
-        supervisor = self.supervisor
-        if supervisor is None:
-            return []
-        return [
-            RunningJob(
-                kind="agent",
-                name=one.order.called,
-                progress=one.progress,
-                doing=("waits for mail",) if one.is_idle else tuple(filter(None, (one.doing,))),
-                stop=partial(supervisor.stop, id, by_user=True),
-            )
-            for id, one in supervisor.running.items()
-            if one.is_background
-        ]
-
-    def _number(self, job: RunningJob) -> int:
-        key = (job.name, job.progress.since)
-        return self._numbers.setdefault(key, len(self._numbers) + 1)
+        if self.supervisor is not None:
+            found += [
+                RunningJob(
+                    kind="agent",
+                    name=one.order.called,
+                    progress=one.progress,
+                    doing=("waits for mail",) if one.is_idle else tuple(filter(None, (one.doing,))),
+                    stop=partial(self.supervisor.stop, id, by_user=True),
+                )
+                for id, one in self.supervisor.running.items()
+                if one.is_background
+            ]
+        for job in found:
+            self._numbers.setdefault((job.name, job.progress.since), len(self._numbers) + 1)
+        return [replace(job, number=self._numbers[job.name, job.progress.since]) for job in found]
 
     async def stop(self, which: str) -> RunningJob:
         for job in self.running():

@@ -3,21 +3,68 @@
 Forks and background work use it too.
 """
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from longhold.agent.hook_events import HookEvents
-from longhold.agent.hooks import HookVerdict
+from longhold.agent.hooks import HookContext, Hooks, HookVerdict
 from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.permissions import Decision, Gate, Mode, Places, Question
 from longhold.agent.permissions.gate import combine
-from longhold.core.messages import Json, JsonObject, ResultContent, Text, ToolUse, text_of
+from longhold.agent.user_notices import Notices
+from longhold.core.messages import JsonObject, Text, ToolUse, text_of
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.asking import Permit
 from longhold.core.turn.round import Allowed, Denied
+
+
+@dataclass(slots=True, kw_only=True)
+class HookEvents:
+    hooks: Hooks
+    engine: Engine
+    tool_context: ToolContext
+    gate: Gate
+    notices: Notices
+    abort: asyncio.Event
+    _asides: list[str] = field(default_factory=list)
+
+    async def ask(self, event: str, fields: JsonObject) -> HookVerdict:
+        """Run an event's hooks. An abort stops them and returns an empty verdict."""
+        said = await run_unless_aborted(self.abort, self.hooks.fire(event, fields, self._context()))
+        verdict = said or HookVerdict()
+        self.notices.extend((*verdict.messages, *verdict.errors))
+        return verdict
+
+    async def fire(self, event: str, fields: JsonObject) -> HookVerdict:
+        """Like `ask`, but also add the hooks' context before the next call."""
+        verdict = await self.ask(event, fields)
+        self._asides.extend(verdict.context)
+        return verdict
+
+    async def end(self, reason: str) -> None:
+        """Run the SessionEnd hooks, even after an abort."""
+        await self.hooks.fire("SessionEnd", {"reason": reason}, self._context())
+
+    async def say_asides(self, engine: Engine) -> None:
+        """A stage: add the context that hooks gave since the last call."""
+        if self._asides:
+            engine.say("\n\n".join(self._asides), hidden=True)
+            self._asides.clear()
+
+    def _context(self) -> HookContext:
+        return HookContext(
+            session=self.engine.log.header.session,
+            transcript=self.engine.log.path,
+            cwd=self.tool_context.directory,
+            mode=self.gate.mode,
+            scratch=self.tool_context.scratch,
+            project=self.tool_context.root,
+            variables=self.tool_context.variables,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +145,9 @@ class ToolGuard:
         if isinstance(verdict.updated_output, str):
             content = verdict.updated_output
         if verdict.is_blocked:
-            content = _append_text(content, f"A hook objects: {verdict.reason}")
+            said = f"A hook objects: {verdict.reason}"
+            is_text = isinstance(content, str)
+            content = f"{content}\n{said}" if is_text else (*content, Text(text=said))
         return replace(outcome, content=content)
 
     def places(self, readable: tuple[Path, ...] = ()) -> Places:
@@ -134,27 +183,14 @@ class ToolGuard:
 def _describe_question(question: Question) -> JsonObject:
     """Describe a question as PermissionRequest hooks expect it, with the suggested rule."""
     rule = question.suggestion
-    suggestions: list[Json] = []
-    if rule is not None:
-        named: JsonObject = {"toolName": rule.tool, "ruleContent": rule.content}
-        suggestions.append(
-            {
-                "type": "addRules",
-                "rules": [named],
-                "behavior": "allow",
-                "destination": "session",
-            }
-        )
+    named: JsonObject = {"toolName": rule.tool, "ruleContent": rule.content} if rule else {}
+    suggested = {"type": "addRules", "behavior": "allow", "destination": "session"}
     return {
         "tool_name": question.tool,
         "tool_input": question.given,
-        "permission_suggestions": suggestions,
+        "permission_suggestions": [{**suggested, "rules": [named]}] if named else [],
     }
 
 
 def _fields(use: ToolUse) -> JsonObject:
     return {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
-
-
-def _append_text(content: ResultContent, text: str) -> ResultContent:
-    return f"{content}\n{text}" if isinstance(content, str) else (*content, Text(text=text))

@@ -1,6 +1,6 @@
 """The agents of a log: which run, which ended, and which ends were reported."""
 
-from longhold.agent.subagents.registry import AgentRegistry, mark_of
+from longhold.agent.subagents.supervisor import AgentRegistry, mark_of
 from longhold.core.log.entries import Ended, Ran, Said, Spawned
 from longhold.core.messages import Text
 from longhold.core.turn.repair import INTERRUPTED

@@ -20,7 +20,7 @@ async def _known(file, said, content=b"one = 1\ntwo = 2\nthree = 1\n"):
 async def test_one_place_is_replaced(file, said):
     await _known(file, said)
     answer = await said("Edit", file_path="a.py", old_string="two = 2", new_string="two = 2\n# b")
-    assert answer == "Edited a.py: lines 2 to 3."
+    assert answer == "Edited a.py: line 2."
     assert file.read_text() == "one = 1\ntwo = 2\n# b\nthree = 1\n"
 
 

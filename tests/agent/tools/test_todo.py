@@ -27,5 +27,5 @@ async def test_two_things_at_once_are_refused(tool_context, said, refused):
 
 
 async def test_a_todo_must_say_something_and_have_a_known_state(refused):
-    assert "says nothing" in await refused("TodoWrite", todos=[_todo(" ", "pending")])
+    assert "says something" in await refused("TodoWrite", todos=[_todo(" ", "pending")])
     assert "wrong input" in await refused("TodoWrite", todos=[_todo("a", "someday")])

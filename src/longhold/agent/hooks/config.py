@@ -5,7 +5,6 @@ with a notice, because settings files are shared with other programs.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,19 +130,21 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
 
 
 def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
-    found = list(_read(section))
-    skipped = [f"{section.file}: {line}" for line in found if isinstance(line, str)]
-    return [hook for hook in found if isinstance(hook, Hook)], skipped
-
-
-def _read(section: SettingsSection) -> Iterator[Hook | str]:
+    """Return the hooks of a section, and a line about each that is skipped."""
+    hooks: list[Hook] = []
+    skipped: list[str] = []
     for event, groups in section.value.items():
         if event not in EVENTS:
-            yield f"no event {event}; there are {', '.join(EVENTS)}"
+            skipped.append(f"{section.file}: no event {event}; there are {', '.join(EVENTS)}")
             continue
         for group in _groups(groups, section, event):
-            for command in group.hooks:
-                yield _hook(event, group.matcher, command, section)
+            for one in group.hooks:
+                if one.type == "command" and one.command:
+                    hooks.append(_hook(event, group.matcher, one, section))
+                else:
+                    said = f"only hooks of type 'command' are run, not {one.type!r}"
+                    skipped.append(f"{section.file}: hooks.{event}: {said}")
+    return hooks, skipped
 
 
 def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
@@ -154,15 +155,13 @@ def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, 
         raise ConfigError(f"{where}: {error}") from error
     for group in groups:
         try:
-            re.compile(group.matcher if not _is_plain(group.matcher) else "")
+            matches(group.matcher, "")
         except re.error as error:
             raise ConfigError(f"{where}: matcher {group.matcher!r}: {error}") from error
     return groups
 
 
-def _hook(event: str, matcher: str, command: _Command, section: SettingsSection) -> Hook | str:
-    if command.type != "command" or not command.command:
-        return f"hooks.{event}: only hooks of type 'command' are run, not {command.type!r}"
+def _hook(event: str, matcher: str, command: _Command, section: SettingsSection) -> Hook:
     return Hook(
         event=event,
         command=command.command,
@@ -178,13 +177,9 @@ def _hook(event: str, matcher: str, command: _Command, section: SettingsSection)
 def matches(matcher: str, value: str) -> bool:
     if matcher in ("", "*"):
         return True
-    if _is_plain(matcher):
+    if _PLAIN_NAMES.fullmatch(matcher):
         return value in {name.strip() for name in re.split(r"[|,]", matcher)}
     return re.search(matcher, value) is not None
-
-
-def _is_plain(matcher: str) -> bool:
-    return matcher == "*" or _PLAIN_NAMES.fullmatch(matcher) is not None
 
 
 def select_hooks(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:

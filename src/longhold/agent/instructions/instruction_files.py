@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -132,17 +132,14 @@ def list_everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
     """List every candidate in the project, for `longhold trust`."""
     yield from list_at_start(ground)
     for root in ground.roots:
-        holds = {str(Path(path).parent) for path in walk(root) if path.endswith(".md")}
-        places = {root / _holder(Path(directory)) for directory in holds}
+        holds = {Path(path).parent.parts for path in walk(root) if path.endswith(".md")}
+        places = {root.joinpath(*takewhile(_is_outside_ours, held)) for held in holds}
         for place in sorted(places):
             yield from _list_directory(place, ground)
 
 
-def _holder(directory: Path) -> Path:
-    for name in (".claude", ".longhold"):
-        if name in directory.parts:
-            return Path(*directory.parts[: directory.parts.index(name)])
-    return directory
+def _is_outside_ours(part: str) -> bool:
+    return part not in (".claude", ".longhold")
 
 
 def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
@@ -191,15 +188,8 @@ def is_users_or_roots(path: Path) -> bool:
 
 
 def _rules(directory: Path, base: Path, kind: SourceKind) -> list[InstructionCandidate]:
-    found = sorted(islice(_pages(directory), LISTED_RULES))
+    found = sorted(islice(directory.rglob("*.md"), LISTED_RULES))
     return [InstructionCandidate(path=path, kind=kind, base=base) for path in found]
-
-
-def _pages(directory: Path) -> Iterator[Path]:
-    """Yield a tree's Markdown files sorted by name, independent of the file system."""
-    for where, below, names in os.walk(directory):
-        below.sort()
-        yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))
 
 
 def _fits(pattern: str, path: Path, below: str) -> bool:

@@ -112,8 +112,11 @@ class InstructionChanges:
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
     """Compare announced files with the current ones. None if nothing changed."""
     sources = {part.path: _source_of(part) for part in now.parts}
+    known = {file: source.digest or source.measure for file, source in told.items()}  # old logs
     parts = tuple(
-        part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
+        part
+        for part in now.parts
+        if known.get(str(part.path)) not in (sources[part.path].digest, sources[part.path].measure)
     )
     gone = [
         structs.replace(source, digest=GONE, measure=NOTHING)
@@ -127,13 +130,6 @@ def instruction_changes(told: Mapping[str, Source], now: Gathered) -> Instructio
         sources=(*(sources[part.path] for part in parts), *gone),
         parts=parts,
     )
-
-
-def _differs(told: Source | None, now: Source) -> bool:
-    """Compare digests, or sizes for logs from before digests were recorded."""
-    if told is None or not told.digest:
-        return told is None or told.measure != now.measure
-    return told.digest != now.digest
 
 
 @dataclass(slots=True, kw_only=True)

@@ -49,16 +49,12 @@ class McpLink:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
-        self._failed_at: float | None = None
+        self.failed_at: float | None = None
         """When the last start failed, or None once the server was reached."""
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
 
-    @property
-    def is_away(self) -> bool:
-        return self._failed_at is not None
-
     def is_worth_retrying(self) -> bool:
-        failed = self._failed_at
+        failed = self.failed_at
         return failed is not None and time.monotonic() - failed >= self.server.retry_seconds
 
     async def fetch_tools(self) -> list["Tool"]:
@@ -124,19 +120,19 @@ class McpLink:
         finally:
             waiting.cancel()
         if not ready.is_set():
-            self._failed_at = time.monotonic()
-            raise ServerFailed(await self._explain_failure(task))
-        self._failed_at = None
-
-    async def _explain_failure(self, task: asyncio.Task[None]) -> str:
-        """Return why a server did not start, and stop its remaining processes."""
-        if task.done():
-            reason = f"could not be reached: {_find_cause(task.exception())}"
-        else:
-            task.cancel()
-            await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            self.failed_at = time.monotonic()
             reason = f"did not answer within {self.server.start_seconds:g} s"
-        return f"The MCP server {self.server.name!r} {reason}.{self._last_words()}"
+            if task.done():
+                error = task.exception()
+                while isinstance(error, BaseExceptionGroup):
+                    error = error.exceptions[0]
+                reason = f"could not be reached: {f'{error}' or type(error).__name__}"
+            else:
+                task.cancel()
+                await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            name = self.server.name
+            raise ServerFailed(f"The MCP server {name!r} {reason}.{self._last_words()}")
+        self.failed_at = None
 
     async def _hold_connection(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
         async with AsyncExitStack() as stack:
@@ -197,12 +193,6 @@ class McpLink:
         return f" It last said: {lines[-1][:500]}" if lines else ""
 
 
-def _find_cause(error: BaseException | None) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{error}" or type(error).__name__
-
-
 def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
     items = result.content[:MAX_BLOCKS]
     blocks = tuple(block for item in items for block in _blocks(item))
@@ -228,10 +218,8 @@ def _blocks(item: "ContentBlock") -> Iterator[Text | Image]:
             source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
             yield Image(source=source)
         case "audio":
-            yield Text(text=f"[sound, {item.mime_type}, which cannot be heard here]")
+            yield Text(text="[sound]")
         case "resource_link":
             yield Text(text=f"{item.name}: {item.uri}")
         case "resource":
-            inner = item.resource
-            text = getattr(inner, "text", None)
-            yield Text(text=text if text is not None else f"[{inner.uri}: not text]")
+            yield Text(text=getattr(item.resource, "text", f"[{item.resource.uri}: not text]"))

@@ -87,7 +87,7 @@ class McpTools:
                 instructions=self._said[server],
             )
             for server in sorted(self._said)
-            if not self._reached[server].is_away
+            if self._reached[server].failed_at is None
         )
 
     @property
@@ -152,7 +152,8 @@ class McpTools:
             raise Refused(f"No tool matches {given.query!r}; there are {len(self._tools)} by name.")
         note = f"found {', '.join(item.name for item in found)}"
         if all(self._can_refer(item.name) for item in found):
-            return Outcome(content=tuple(map(_reference, found)), note=note)
+            raw = [{"type": "tool_reference", "tool_name": item.name} for item in found]
+            return Outcome(content=tuple(Opaque(raw=each) for each in raw), note=note)
         intro = f"Call these through {CALL_TOOL}."
         return Outcome(content="\n\n".join((intro, *map(_render, found))), note=note)
 
@@ -180,9 +181,9 @@ def as_tool(offered: "Offered", link: McpLink) -> Tool:
 
 def _limit(meta: JsonObject | None) -> int:
     asked = (meta or {}).get(ASKS)
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked >= 1:
-        return MCP_CHARS
-    return int(min(asked, ASKED_CHARS))
+    if isinstance(asked, int | float) and not isinstance(asked, bool) and asked >= 1:
+        return int(min(asked, ASKED_CHARS))
+    return MCP_CHARS
 
 
 def _full_name(server: str, tool: str) -> str:
@@ -206,10 +207,6 @@ def _score(tool: Tool, words: set[str]) -> int:
     said = set(re.findall(r"[a-z0-9]+", tool.description.casefold()))
     inside = sum(any(word in part for part in name) for word in words if len(word) > 2)
     return 10 * len(words & name) + 3 * inside + len(words & said)
-
-
-def _reference(tool: Tool) -> Opaque:
-    return Opaque(raw={"type": "tool_reference", "tool_name": tool.name})
 
 
 def _render(tool: Tool) -> str:

@@ -20,7 +20,7 @@ from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.git import git_variables
 from longhold.agent.tools.process import run
 from longhold.core.log.entries import Section
-from longhold.core.messages.text import clean_document, clean_text, escape_frames
+from longhold.core.messages.text import clean_document, clean_text, escape_frames, shorten
 from longhold.core.settings import PromptSettings
 from longhold.core.tools.environment import find_program
 
@@ -64,7 +64,7 @@ async def look_at_repository(directory: Path, settings: PromptSettings) -> Repos
     return Repository(
         branch=_lines(branch or "none checked out"),
         main=_lines((main or "").removeprefix("origin/")),
-        status=_cut(_lines(status or ""), STATUS_CHARS),
+        status=shorten(_lines(status or ""), STATUS_CHARS),
         commits=_lines(commits or ""),
     )
 
@@ -93,14 +93,6 @@ async def _ask(directory: Path, *words: str) -> str | None:
 def _lines(text: str) -> str:
     lines = (clean_text(line[:LINE_CHARS], instead="?") for line in text.split("\n"))
     return escape_frames("\n".join(lines))
-
-
-def _cut(text: str, chars: int) -> str:
-    if len(text) <= chars:
-        return text
-    kept = text[:chars].rpartition("\n")[0]
-    more = text.count("\n") - kept.count("\n") if kept else text.count("\n") + 1
-    return f"{kept}\n({more} more)".lstrip("\n")
 
 
 STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
@@ -219,8 +211,7 @@ def servers_news(
 
 def _server(offer: ServerOffer) -> str:
     said = escape_frames(clean_document(offer.instructions, instead="")).strip()
-    if len(said) > SERVER_CHARS:
-        said = f"{said[:SERVER_CHARS]}… (cut)"
+    said = shorten(said, SERVER_CHARS)
     names = ", ".join(offer.names) or "none"
     quoted = "".join(f"\n> {line}" for line in said.splitlines())
     return f"## {offer.server}\ntools: {names}{quoted}"

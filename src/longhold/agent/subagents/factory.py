@@ -13,7 +13,7 @@ from pathlib import Path
 
 from longhold.agent.hooks import Hooks
 from longhold.agent.mcp import McpTools
-from longhold.agent.parts import AgentParts, Assemble, Blueprint, Equipment
+from longhold.agent.parts import AgentParts, Assemble, Blueprint, Equipment, references_in
 from longhold.agent.permissions import Answer, AskUser, Gate, Question
 from longhold.agent.subagents.agent_tool import agent_stop_tool, agent_tool
 from longhold.agent.subagents.definition import (
@@ -32,7 +32,6 @@ from longhold.agent.subagents.supervisor import Slots, Supervisor
 from longhold.agent.subagents.tasks import TaskList, prompt_text, task_tools
 from longhold.agent.subagents.worker import AgentWorker, ChildBudget, ForkWorker
 from longhold.agent.subagents.worktree import sweep
-from longhold.agent.toolkit import references_in
 from longhold.agent.tools.skills import Skill, skills_at
 from longhold.agent.user_notices import Notices
 from longhold.core.log.cursor import last_n

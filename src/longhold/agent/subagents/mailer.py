@@ -28,9 +28,8 @@ from longhold.agent.subagents.mail import (
     asks,
 )
 from longhold.agent.subagents.names import MAIN, is_name, is_session
-from longhold.agent.subagents.registry import Known
 from longhold.agent.subagents.running import Order
-from longhold.agent.subagents.supervisor import Supervisor
+from longhold.agent.subagents.supervisor import Known, Supervisor
 from longhold.agent.subagents.tasks import team_tool
 from longhold.core.log.protocol import StoredMail
 from longhold.core.log.store import FileStore, new_id

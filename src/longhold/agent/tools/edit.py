@@ -5,6 +5,7 @@ order mark, line ends and mode are kept. Answers are short, because the model kn
 import os
 import re
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -26,13 +27,6 @@ class EditTarget:
     status: os.stat_result | None
     source: SourceText | None
     """None if the file does not exist or is not text."""
-
-    def require_text(self, shown: str) -> SourceText:
-        if self.status is None:
-            raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
-        if self.source is None:
-            raise Refused(f"{shown} is a binary file; it cannot be edited as text.")
-        return self.source
 
     def store(self, source: SourceText, tool_context: ToolContext) -> None:
         """Replace the content atomically and record it as seen."""
@@ -61,10 +55,10 @@ def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
     with open_regular(real) as file:
         status, content = os.fstat(file.fileno()), file.read(FILE_BYTES)
     _check_known(path, real, stamp_of(status, content), tool_context)
-    try:
-        return EditTarget(path=path, real=real, status=status, source=decode(content))
-    except NotText:
-        return EditTarget(path=path, real=real, status=status, source=None)
+    source = None
+    with suppress(NotText):
+        source = decode(content)
+    return EditTarget(path=path, real=real, status=status, source=source)
 
 
 def _check_known(path: Path, real: Path, now: Stamp, tool_context: ToolContext) -> None:
@@ -95,23 +89,25 @@ async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
     old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
     target = _open_target(tool_context.resolve(given.file_path), tool_context)
     if not old:
-        return _create_file(target, new, tool_context)
+        if target.source is not None and target.source.raw:
+            raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
+        target.store((target.source or SourceText("")).rewrite(new), tool_context)
+        return Outcome(content=f"Wrote {target.path}.", note=f"created {target.path.name}")
     if old == new:
         raise Refused("old_string and new_string are the same; there is nothing to do.")
-    source = target.require_text(given.file_path)
+    if target.status is None:
+        raise Refused(f"{given.file_path} does not exist. Make it with Write, or check the path.")
+    if (source := target.source) is None:
+        raise Refused(f"{given.file_path} is a binary file; it cannot be edited as text.")
     spans = _spans(source.text, old, given)
-    changed = source.replace_spans(spans, new)
-    target.store(changed, tool_context)
+    target.store(source.replace_spans(spans, new), tool_context)
     removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
     note = f"edited {target.path.name}: −{removed} +{added} lines"
-    return Outcome(content=_describe_edit(given, source, spans, new), note=note)
-
-
-def _create_file(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
-    if target.source is not None and target.source.raw:
-        raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
-    target.store((target.source or SourceText("")).rewrite(text), tool_context)
-    return Outcome(content=f"Wrote {target.path}.", note=f"created {target.path.name}")
+    first = _line_at(source.text, spans[0][0])
+    where = (
+        f"line {first}" if len(spans) == 1 else f"{len(spans)} places, the first in line {first}"
+    )
+    return Outcome(content=f"Edited {given.file_path}: {where}.", note=note)
 
 
 def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
@@ -142,17 +138,6 @@ def _explain_not_found(text: str, old: str, path: str) -> str:
         f"{said} Its first line, apart from blanks, is line {places}; what follows there or the "
         "indentation differs. Read that part again and copy it exactly."
     )
-
-
-def _describe_edit(
-    given: EditInput, source: SourceText, spans: list[tuple[int, int]], new: str
-) -> str:
-    first = _line_at(source.text, spans[0][0])
-    if len(spans) > 1:
-        return f"Edited {given.file_path}: {len(spans)} places, the first in line {first}."
-    last = first + new.removesuffix("\n").count("\n")
-    where = f"line {first}" if first == last else f"lines {first} to {last}"
-    return f"Edited {given.file_path}: {where}."
 
 
 def _line_at(text: str, place: int) -> int:

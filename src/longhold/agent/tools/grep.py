@@ -130,9 +130,16 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
     query = _query(given, _require_existing(given.path, tool_context))
-    found = [row for row in await search(query) if not _is_hidden(query, row, tool_context)]
+    found = [
+        row
+        for row in await search(query)
+        if not tool_context.is_hidden(query.file(row if isinstance(row, str) else row[0]))
+    ]
     if not found:
-        return _report_nothing(given)
+        where = given.path or "the working directory"
+        files = f" (files like {given.glob})" if given.glob else ""
+        said = f"Nothing matches {given.pattern!r} in {where}{files}."
+        return Outcome(content=said, note="no match")
     match given.output_mode:
         case "files_with_matches":
             return _names(given, _sort_newest(query, found), tool_context)
@@ -140,10 +147,6 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
             return _content(given, query, found, tool_context)
         case "count":
             return _counts(given, query, found, tool_context)
-
-
-def _is_hidden(query: Query, row: Any, tool_context: ToolContext) -> bool:
-    return tool_context.is_hidden(query.file(row if isinstance(row, str) else row[0]))
 
 
 def _require_existing(path: str, tool_context: ToolContext) -> Path:
@@ -231,12 +234,6 @@ def _sort_newest(query: Query, names: Iterable[str]) -> list[Path]:
         with contextlib.suppress(OSError):  # because it was deleted after it was found
             dated.append((-path.stat().st_mtime_ns, str(path), path))
     return [path for _, _, path in sorted(dated)]
-
-
-def _report_nothing(given: GrepInput) -> Outcome:
-    said = f"Nothing matches {given.pattern!r} in {given.path or 'the working directory'}"
-    files = f" (files like {given.glob})" if given.glob else ""
-    return Outcome(content=f"{said}{files}.", note="no match")
 
 
 GREP: Tool = make_tool(

@@ -69,13 +69,8 @@ class TodoWriteInput(Input, frozen=True, kw_only=True):
 
 async def _todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcome:
     counts = Counter(todo.status for todo in given.todos)
-    if counts["in_progress"] > 1:
-        raise Refused(
-            f"{counts['in_progress']} todos are in progress; at most one may be. "
-            "The list was not changed."
-        )
-    if any(not todo.content.strip() for todo in given.todos):
-        raise Refused("A todo says nothing. The list was not changed.")
+    if counts["in_progress"] > 1 or any(not todo.content.strip() for todo in given.todos):
+        raise Refused("At most one todo is in progress, and each says something. Nothing changed.")
     tool_context.set_todos(given.todos)
     said = (
         f"{counts['completed']} done, {counts['in_progress']} in progress, "

@@ -9,7 +9,6 @@ import difflib
 import os
 import stat
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +16,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from longhold.agent.tools.source import NotText, decode, open_regular
-from longhold.core.messages import Image, ResultContent
+from longhold.core.messages import Image
 from longhold.core.messages.text import count_fitting_lines
 from longhold.core.tools.context import FILE_BYTES, SeenFile, ToolContext, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -107,25 +106,18 @@ class FilePage:
     lines: range
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    content: ResultContent
-    seen: SeenFile
-    note: str
-
-
 async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
     path = tool_context.resolve(given.file_path)
     real = tool_context.resolve_links(path)
     known = tool_context.files.of(real)
-    shown = await asyncio.to_thread(_read, path, real, given, known, tool_context)
-    tool_context.files.record(shown.seen)
-    return Outcome(content=shown.content, note=shown.note)
+    outcome, seen = await asyncio.to_thread(_read, path, real, given, known, tool_context)
+    tool_context.files.record(seen)
+    return outcome
 
 
 def _read(
     path: Path, real: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
-) -> _Shown:
+) -> tuple[Outcome, SeenFile]:
     _check_regular(path, real, tool_context)
     first = max(1, given.offset)
     with open_regular(real) as file:
@@ -138,15 +130,20 @@ def _read(
         content = file.read(FILE_BYTES)
     seen = SeenFile(path=real, stamp=stamp_of(status, content))
     if media_type_of(content):
-        return _picture(path, content, seen)
-    text = _text(path, content)
-    page = page_of_text(text, first, min(given.limit, MAX_LINES), tool_context)
+        if reason := explain_rejection(content):
+            raise Refused(
+                f"{path} is a picture that cannot be shown: {reason}. Make it smaller first."
+            )
+        note = f"looked at {path.name} ({len(content):,} bytes)"
+        return Outcome(content=(image_block(content),), note=note), seen
+    page = page_of_text(_text(path, content), first, min(given.limit, MAX_LINES), tool_context)
     is_same = known is not None and known.stamp.same_content(seen.stamp)
     if known and is_same and page.lines and known.shows(page.lines):
         said = f"{given.file_path} {UNCHANGED}"
-        return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
+        return Outcome(content=said, note=f"unchanged {path.name}"), seen
     seen = SeenFile(path=real, stamp=seen.stamp, ranges=(page.lines,))
-    return _Shown(content=page.text, seen=seen, note=_note(path, page))
+    note = f"read {path.name}, {len(page.lines):,} lines"
+    return Outcome(content=page.text, note=note), seen
 
 
 def _check_regular(path: Path, real: Path, tool_context: ToolContext) -> None:
@@ -175,13 +172,6 @@ def _describe_missing(path: Path, tool_context: ToolContext) -> str:
     return f"{said} Did you mean {' or '.join(close)}?" if close else said
 
 
-def _picture(path: Path, content: bytes, seen: SeenFile) -> _Shown:
-    if reason := explain_rejection(content):
-        raise Refused(f"{path} is a picture that cannot be shown: {reason}. Make it smaller first.")
-    note = f"looked at {path.name} ({len(content):,} bytes)"
-    return _Shown(content=(image_block(content),), seen=seen, note=note)
-
-
 def _text(path: Path, content: bytes) -> str:
     try:
         return decode(content).text
@@ -192,43 +182,30 @@ def _text(path: Path, content: bytes) -> str:
         ) from None
 
 
-def _note(path: Path, page: FilePage) -> str:
-    return f"read {path.name}, {len(page.lines):,} lines"
-
-
 def page_of_text(text: str, first: int, limit: int, tool_context: ToolContext) -> FilePage:
+    """Number as many lines as fit the budget, at least one, and add how to continue."""
     if not text:
         return FilePage(text="[The file is empty.]", lines=range(1, 1))
     every = text.removesuffix("\n").split("\n")
     if first > len(every):
         said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
         return FilePage(text=said, lines=range(first, first))
-    chosen = [_shorten(line) for line in every[first - 1 : first - 1 + limit]]
-    return _page(chosen, first, len(every), tool_context)
-
-
-def page_tokens(tool_context: ToolContext) -> int:
-    return scale_tokens(MAX_TOKENS, tool_context.window_tokens())
-
-
-def _page(lines: Sequence[str], first: int, total: int, tool_context: ToolContext) -> FilePage:
-    """Number as many lines as fit the budget, at least one, and add how to continue."""
-    count, max_tokens = tool_context.count_tokens, page_tokens(tool_context)
-    shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
+    chosen = enumerate(every[first - 1 : first - 1 + limit], start=first)
+    shown = [f"{number:>6}\t{_shorten(line)}" for number, line in chosen]
+    count = tool_context.count_tokens
+    max_tokens = scale_tokens(MAX_TOKENS, tool_context.window_tokens())
     if count("\n".join(shown)) > max_tokens:
         shown = shown[: max(1, count_fitting_lines(shown, max_tokens, count))]
     last = first + len(shown) - 1
-    if last < total:
-        shown.append(
-            f"[Lines {first:,} to {last:,} of {total:,}; continue with offset {last + 1}.]"
-        )
+    if last < len(every):
+        lines = f"Lines {first:,} to {last:,} of {len(every):,}"
+        shown.append(f"[{lines}; continue with offset {last + 1}.]")
     return FilePage(text="\n".join(shown), lines=range(first, last + 1))
 
 
 def _shorten(line: str) -> str:
-    if len(line) <= LINE_CHARS:
-        return line
-    return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS:,} more characters]"
+    more = len(line) - LINE_CHARS
+    return f"{line[:LINE_CHARS]}… [{more:,} more characters]" if more > 0 else line
 
 
 READ: Tool = make_tool(

@@ -5,7 +5,7 @@ name, and as much of the descriptions as fits a budget.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -77,32 +77,19 @@ def _first_words(body: str) -> str:
     return next((line for line in lines if line), "")
 
 
-def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
-    skills = tuple(skills)
-    if not skills:
-        return ""
-    longest = _share(skills, budget_chars)
-    return "\n".join(_line(skill, longest) for skill in skills)
-
-
-def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
-    lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
-    left = budget_chars - sum(len(_title(skill)) + 4 for skill in skills)
-    for index, length in enumerate(lengths):
-        share = left // (len(lengths) - index)
-        if length > share:
-            return share if share >= SHORTEST_CHARS else 0
-        left -= length
-    return lengths[-1]
-
-
-def _line(skill: Skill, longest: int) -> str:
-    description = escape_frames(clean_line(skill.description, longest)) if longest else ""
-    return f"- {_title(skill)}: {description}" if description else f"- {_title(skill)}"
-
-
-def _title(skill: Skill) -> str:
-    return f"{skill.name} (the project's)" if skill.is_projects else skill.name
+def listing(skills: Collection[Skill], budget_chars: int = LISTING_CHARS) -> str:
+    """List the skills. If descriptions do not fit the budget, each gets the same share of it."""
+    titles = [f"{one.name} (the project's)" if one.is_projects else one.name for one in skills]
+    left = budget_chars - sum(len(title) + 4 for title in titles)
+    longest = DESCRIPTION_CHARS
+    if sum(min(len(one.description), longest) for one in skills) > left:
+        share = left // len(skills)
+        longest = share if share >= SHORTEST_CHARS else 0
+    lines = []
+    for title, skill in zip(titles, skills, strict=True):
+        description = escape_frames(clean_line(skill.description, longest)) if longest else ""
+        lines.append(f"- {title}: {description}" if description else f"- {title}")
+    return "\n".join(lines)
 
 
 class SkillInput(Input, frozen=True, kw_only=True):
