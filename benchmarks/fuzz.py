@@ -27,8 +27,7 @@ from typing import Any
 
 import msgspec
 
-from longhold.agent.hooks.config import EVENTS
-from longhold.agent.hooks.run import read_verdict
+from longhold.agent.hooks import EVENTS, read_verdict
 from longhold.agent.subagents.definition import read_definition
 from longhold.agent.subagents.mail import Mail, render
 from longhold.agent.tools.skills import find_skills

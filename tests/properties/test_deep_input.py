@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from longhold.agent.hooks.config import EVENTS, load_hooks
-from longhold.agent.hooks.run import read_verdict
+from longhold.agent.hooks import EVENTS, load_hooks, read_verdict
 from longhold.agent.instructions.gathering import find_imports, without_comments
 from longhold.agent.mcp import load_servers
 from longhold.agent.permissions import load_permissions, parse_rules

@@ -6,14 +6,15 @@ uses `Session` with the same layers.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from longhold.agent.parts import AgentParts, Equipment, Toolkit
 from longhold.agent.permissions import AskUser, Gate, Mode
-from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.running import MAIL_POLL_SECONDS
 from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.tool_guard import HookEvents
@@ -31,12 +32,73 @@ from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import Settings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.abort import run_unless_aborted
-from longhold.core.turn.background import DRAIN_SECONDS, QUEUED, Background
+from longhold.core.turn.background import DRAIN_SECONDS, QUEUED, Background, JobProgress
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.asking import ForkReply, ForkRequest
 from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
 from longhold.errors import ConfigError
 from longhold.session.session import Session
+
+STOPPED = "it was stopped by the user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    kind: str
+    """`dream`, `memory`, `notes`, …, or `agent`."""
+    name: str
+    progress: JobProgress
+    number: int = 0
+    doing: tuple[str, ...] = ()
+    stop: Callable[[], Awaitable[object]]
+
+    def line(self, now: float | None = None) -> str:
+        seconds = (time.time() if now is None else now) - self.progress.since
+        called = self.kind if self.kind == self.name else f"{self.kind} {self.name}"
+        return f"{self.number}  {called}, for {seconds:.0f} s: {self.progress.line()}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Jobs:
+    background: Background
+    supervisor: Supervisor | None
+    _numbers: dict[tuple[str, float], int] = field(default_factory=dict)
+
+    def running(self) -> list[RunningJob]:
+        found = [
+            RunningJob(
+                kind=job.name.partition(":")[0],
+                name=job.name,
+                progress=job.progress,
+                doing=tuple(job.progress.steps),
+                stop=partial(job.stop, STOPPED),
+            )
+            for job in self.background.busy
+        ]
+        if self.supervisor is not None:
+            found += [
+                RunningJob(
+                    kind="agent",
+                    name=one.order.called,
+                    progress=one.progress,
+                    doing=("waits for mail",) if one.is_idle else tuple(filter(None, (one.doing,))),
+                    stop=partial(self.supervisor.stop, id, by_user=True),
+                )
+                for id, one in self.supervisor.running.items()
+                if one.is_background
+            ]
+        for job in found:
+            self._numbers.setdefault((job.name, job.progress.since), len(self._numbers) + 1)
+        return [replace(job, number=self._numbers[job.name, job.progress.since]) for job in found]
+
+    async def stop(self, which: str) -> RunningJob:
+        for job in self.running():
+            if which in (str(job.number), job.name):
+                await job.stop()
+                return job
+        known = ", ".join(f"{job.number} ({job.name})" for job in self.running()) or "none"
+        raise ConfigError(f"no job {which!r} is running; running: {known}")
+
 
 NUMBER_DIGITS = 12
 """A longer number is not a token budget."""

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from longhold.agent.agent import Agent, StopHooks
+from longhold.agent.agent import Agent, Jobs, StopHooks
 from longhold.agent.framing import Framer, Framing
 from longhold.agent.hooks import Hooks, load_hooks
-from longhold.agent.instructions.instruction_files import ground
+from longhold.agent.instructions.gathering import ground
 from longhold.agent.instructions.nearby import Nearby
 from longhold.agent.mcp import McpServer, McpTools, load_servers
 from longhold.agent.parts import (
@@ -39,7 +39,6 @@ from longhold.agent.permissions import (
     load_trusted,
 )
 from longhold.agent.restoring import compaction_hooks
-from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.factory import equip_main
 from longhold.agent.tool_guard import HookEvents, ToolGuard
 from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file

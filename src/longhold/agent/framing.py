@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from longhold.agent.instructions.gathering import Gathered, load
-from longhold.agent.instructions.instruction_files import Ground
+from longhold.agent.instructions.gathering import Gathered, Ground, load
 from longhold.agent.instructions.nearby import (
     LoadReason,
     build_hook_fields,

@@ -18,11 +18,15 @@ from longhold.agent.subagents.ledger import Delivery
 from longhold.agent.subagents.supervisor import Supervisor, render_line
 from longhold.agent.tool_guard import HookEvents, ToolGuard
 from longhold.agent.user_notices import Notices
-from longhold.core.log.entries import Section
+from longhold.core.log.entries import Framed, Section
 from longhold.core.log.spending import Budget
+from longhold.core.messages import JsonObject
+from longhold.core.models.capabilities import capabilities
+from longhold.core.request.tool_references import defer_tool, is_deferred
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.protocol import Tool
+from longhold.core.tools.describe import Described, describe_declared, description_of
+from longhold.core.tools.protocol import CALL_TOOL, Tool
 from longhold.core.turn.answering import Models, own_refusal
 from longhold.core.turn.engine import Engine, Stage
 from longhold.core.turn.fork.run import Forks
@@ -30,14 +34,6 @@ from longhold.core.turn.round import Toolbox
 
 if TYPE_CHECKING:
     from longhold.agent.agent import Agent
-
-
-from longhold.core.log.entries import Framed
-from longhold.core.messages import JsonObject
-from longhold.core.models.capabilities import capabilities
-from longhold.core.request.tool_references import defer_tool, is_deferred
-from longhold.core.tools.describe import Described, describe_declared, description_of
-from longhold.core.tools.protocol import CALL_TOOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

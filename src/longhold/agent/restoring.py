@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from longhold.agent.framing import Framing
 from longhold.agent.hooks import HookVerdict
-from longhold.agent.instructions.instruction_files import LOCAL, SHARED
+from longhold.agent.instructions.gathering import LOCAL, SHARED
 from longhold.agent.parts import AgentParts
 from longhold.agent.tools.plan import EXIT_PLAN, plan_file
 from longhold.agent.tools.read import MAX_LINES, READ

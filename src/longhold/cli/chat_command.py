@@ -12,8 +12,7 @@ import click
 
 from longhold.agent.terminal.chat import Chat
 from longhold.agent.terminal.prompt_commands import load_prompts
-from longhold.agent.terminal.screen import Screen
-from longhold.agent.terminal.slash import SessionMove
+from longhold.agent.terminal.screen import Screen, SessionMove
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
 from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import say

@@ -20,7 +20,7 @@ from longhold.agent.hooks import load_hooks
 from longhold.agent.mcp.servers import load_servers
 from longhold.agent.permissions.sources import SettingsSection, load_permissions
 from longhold.agent.terminal.prompt_commands import load_prompts
-from longhold.agent.terminal.slash import KEYS, SessionMove, SlashContext, help_lines
+from longhold.agent.terminal.screen import KEYS, SessionMove, SlashContext, help_lines
 from longhold.cli import cli
 from longhold.cli.chat_command import KEY_CLAUDE, KEY_OPENAI, ask_key
 from longhold.cli.context_command import lines as context_lines

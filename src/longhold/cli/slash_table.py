@@ -5,7 +5,7 @@ Commands that only read a session run the `longhold` command of the same name.
 
 from collections.abc import Callable
 
-from longhold.agent.terminal.slash import (
+from longhold.agent.terminal.screen import (
     SessionMove,
     SlashCommand,
     SlashContext,

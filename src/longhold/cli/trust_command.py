@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from longhold.agent.instructions.gathering import list_waiting_imports
-from longhold.agent.instructions.instruction_files import ground
+from longhold.agent.instructions.gathering import ground, list_waiting_imports
 from longhold.agent.permissions import load_trusted, read_sections, trust, vouch
 from longhold.agent.permissions.repositories import find_hooks
 from longhold.agent.subagents.definition import load_definitions

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from longhold.agent.hooks.config import Hook, load_hooks, matches, select_hooks
+from longhold.agent.hooks import Hook, load_hooks, matches, select_hooks
 from longhold.agent.permissions import parse_rule, trust
 from longhold.errors import ConfigError
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longhold.agent.hooks import EVENTS, load_hooks
-from longhold.agent.hooks.run import read_verdict
+from longhold.agent.hooks import EVENTS, load_hooks, read_verdict
 from longhold.agent.permissions import load_permissions
 
 DOCS = Path(__file__).parents[3] / "docs"

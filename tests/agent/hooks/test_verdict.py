@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.hooks.config import EVENTS
-from longhold.agent.hooks.run import HookVerdict, merge, read_verdict
+from longhold.agent.hooks import EVENTS, HookVerdict, merge, read_verdict
 from longhold.agent.permissions import Decision
 
 

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.agent.instructions import gathering
-from longhold.agent.instructions.gathering import MAX_FILE_BYTES, MAX_FILES, gather, load
-from longhold.agent.instructions.instruction_files import InstructionCandidate, ground
+from longhold.agent.instructions.gathering import (
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    InstructionCandidate,
+    gather,
+    ground,
+    load,
+)
 from longhold.core.settings import InstructionsSettings
 
 

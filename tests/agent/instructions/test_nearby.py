@@ -2,7 +2,7 @@
 
 import pytest
 
-from longhold.agent.instructions.instruction_files import ground
+from longhold.agent.instructions.gathering import ground
 from longhold.agent.instructions.nearby import Nearby
 from longhold.core.log.entries import Compacted, Framed, Said, Source
 from longhold.core.messages import Text

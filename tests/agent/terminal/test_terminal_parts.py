@@ -15,7 +15,7 @@ from prompt_toolkit.document import Document
 
 from longhold.agent.terminal.chat_input import InputCompleter, Pastes, ProjectFiles
 from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
-from longhold.agent.terminal.slash import unknown_command
+from longhold.agent.terminal.screen import unknown_command
 from longhold.agent.terminal.spacing import Spacing
 from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, draw_folded
 from longhold.cli.slash_commands import CompactWords

@@ -3,8 +3,7 @@
 import os
 from dataclasses import replace
 
-from longhold.agent.hooks.config import Hook
-from longhold.agent.hooks.run import HookContext, Hooks
+from longhold.agent.hooks import Hook, HookContext, Hooks
 from longhold.agent.tools.bash import BASH
 from longhold.agent.tools.git import reading_variables, run_git
 from longhold.agent.tools.grep import GREP

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from longhold.agent.framing import Framer, make_frame
-from longhold.agent.instructions.instruction_files import ground
+from longhold.agent.instructions.gathering import ground
 from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.skills import find_skills
 from longhold.core.log.entries import Framed, Section

@@ -15,8 +15,14 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import structs
 
-from longhold.agent.instructions.gathering import Gathered, InstructionPart, gather
-from longhold.agent.instructions.instruction_files import Ground, SourceKind, list_near
+from longhold.agent.instructions.gathering import (
+    Gathered,
+    Ground,
+    InstructionPart,
+    SourceKind,
+    gather,
+    list_near,
+)
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Framed, Said, Source
 from longhold.core.messages import JsonObject

@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from longhold.agent.hooks.config import Hook, hooks_in
+from longhold.agent.hooks import Hook, hooks_in
 from longhold.agent.mcp.servers import McpServer, read_server
 from longhold.agent.permissions.decide import Mode, pick_narrower
 from longhold.agent.permissions.rules import MODES

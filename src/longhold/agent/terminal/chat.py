@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from longhold.agent.agent import Agent
 from longhold.agent.permissions import Answer, Question
-from longhold.agent.terminal.screen import Screen
-from longhold.agent.terminal.slash import SessionMove, SlashCommand, SlashContext, unknown_command
+from longhold.agent.terminal.screen import (
+    Screen,
+    SessionMove,
+    SlashCommand,
+    SlashContext,
+    unknown_command,
+)
 from longhold.agent.terminal.spacing import StageLines, last_messages, where_lines
 from longhold.core.messages import Text, ToolUse, text_of
 from longhold.core.messages.text import clean_document, clean_line, clean_text, quote_lines

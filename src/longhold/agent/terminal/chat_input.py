@@ -21,7 +21,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-from longhold.agent.terminal.slash import NEXT_MODE
+from longhold.agent.terminal.screen import NEXT_MODE
 from longhold.agent.tools.globs import walk
 from longhold.core.messages.text import clean_line, human_size, pluralize
 from longhold.core.settings.private_files import private_directory

@@ -40,8 +40,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from longhold.agent.terminal.chat_input import ChatInput, OngoingWork
-from longhold.agent.terminal.screen import AGAIN, LeaveKey, Tone
-from longhold.agent.terminal.slash import NEXT_MODE
+from longhold.agent.terminal.screen import AGAIN, NEXT_MODE, LeaveKey, Tone
 from longhold.agent.terminal.spacing import Spacing
 from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.turn.status import Status

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from longhold.agent.permissions import load_trusted
 from longhold.agent.permissions.sources import SettingsSection
-from longhold.agent.terminal.slash import SlashCommand, SlashContext
+from longhold.agent.terminal.screen import SlashCommand, SlashContext
 from longhold.core.messages.text import clean_line
 from longhold.core.settings import front_matter, home
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
