@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from longhold.agent.mcp.mcp_tools import ServerOffer
+from longhold.agent.mcp import ServerOffer
 from longhold.agent.prompt.sections import (
     Environment,
     look_at_repository,

@@ -17,7 +17,7 @@ from typing import get_args
 import click
 
 from longhold.agent.hooks import load_hooks
-from longhold.agent.mcp.servers import load_servers
+from longhold.agent.mcp import load_servers
 from longhold.agent.permissions.sources import SettingsSection, load_permissions
 from longhold.agent.terminal.prompt_commands import load_prompts
 from longhold.agent.terminal.screen import KEYS, SessionMove, SlashContext, help_lines

@@ -253,8 +253,7 @@ async def test_a_result_over_the_limit_comes_out_whole(tools, tool_context):
 async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars):
     from mcp.types import Tool
 
-    from longhold.agent.mcp.link import McpLink
-    from longhold.agent.mcp.mcp_tools import as_tool
+    from longhold.agent.mcp import McpLink, as_tool
 
     asked = {"anthropic/maxResultSizeChars": meta} if meta is not None else None
     offered = Tool(name="query", input_schema={}, _meta=asked)
@@ -425,7 +424,7 @@ async def test_importing_the_module_does_not_import_the_sdk():
 async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
     from mcp.types import CallToolResult, ImageContent, TextContent
 
-    from longhold.agent.mcp.link import read_result
+    from longhold.agent.mcp import read_result
 
     result = CallToolResult(
         content=[

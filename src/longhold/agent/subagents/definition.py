@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from longhold.agent.hooks import Hook, hooks_in
-from longhold.agent.mcp.servers import McpServer, read_server
+from longhold.agent.mcp import McpServer, read_server
 from longhold.agent.permissions.decide import Mode, pick_narrower
 from longhold.agent.permissions.rules import MODES
 from longhold.agent.permissions.sources import SettingsSection, as_section
