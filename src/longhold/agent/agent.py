@@ -127,8 +127,6 @@ LEFT = "it was stopped: the user left"
 
 @dataclass(slots=True, kw_only=True)
 class Agent:
-    """A session with a loop, tools and permissions."""
-
     session: Session
     loop: Loop
     parts: AgentParts

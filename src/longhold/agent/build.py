@@ -76,7 +76,6 @@ from longhold.session.own_tools import history_over
 from longhold.session.session import Session
 
 CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
-"""The tools that remain when the context window is small."""
 
 
 class Fitted(NamedTuple):

@@ -51,7 +51,6 @@ class Framer:
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
     system: str = ""
-    """A custom prompt, which replaces all sections."""
     servers: Callable[[], tuple[ServerOffer, ...]] = tuple
     more: tuple[Section, ...] = ()
     clock: Callable[[], float] = time.time

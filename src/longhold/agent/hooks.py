@@ -49,7 +49,6 @@ class HookEvent:
     """The input field that matchers apply to, or "" if the event has none."""
     can_block: bool = False
     text_is_context: bool = False
-    """Whether plain text on stdout is shown to the model."""
     timeout_seconds: float = TIMEOUT_SECONDS
     total_seconds: float | None = None
 
@@ -108,7 +107,6 @@ class Hook:
     event: str
     command: str
     arguments: tuple[str, ...] = ()
-    """If given, the command runs without a shell."""
     matcher: str = ""
     condition: Rule | None = None
     """The hook is skipped for tool calls that this rule cannot match."""
@@ -122,7 +120,6 @@ class Hook:
 class HookPlan:
     hooks: tuple[Hook, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's hooks that are not trusted yet. See `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
 
@@ -232,8 +229,6 @@ _WEIGHT: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookVerdict:
-    """The answer of one hook, or of all hooks of an event, merged."""
-
     is_blocked: bool = False
     reason: str = ""
     permission: Permission | None = None
@@ -346,7 +341,6 @@ def merge(verdicts: Iterable[HookVerdict]) -> HookVerdict:
 
 
 TEXT_CHARS = 10_000
-"""Longer output is moved to a file."""
 PREVIEW_CHARS = 2_000
 
 _MODE_NAMES = {mode: name for name, mode in MODES.items()}

@@ -70,7 +70,6 @@ class McpServer(Struct, frozen=True, kw_only=True):
 class McpPlan:
     servers: tuple[McpServer, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """The project's servers that are not trusted yet. See `permissions.trust`."""
 
 
 def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
@@ -138,7 +137,6 @@ class McpLink:
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self.failed_at: float | None = None
-        """When the last start failed, or None once the server was reached."""
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
 
     def is_worth_retrying(self) -> bool:
@@ -388,7 +386,6 @@ class McpTools:
         return tuple(problem for problem in found if problem)
 
     def load(self, names: Iterable[str]) -> tuple[Tool, ...]:
-        """Mark tools as found. Unknown names are ignored."""
         known = tuple(self._tools[name] for name in names if name in self._tools)
         self._loaded.update(tool.name for tool in known)
         return known

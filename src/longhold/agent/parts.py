@@ -47,7 +47,6 @@ class AgentParts:
     notices: Notices
     mcp: McpTools | None
     known: dict[str, Tool]
-    """Tools that can be called, by name. Loaded MCP tools are added."""
     nearby: Nearby
     toolbox: Toolbox
     is_strict: bool = False
@@ -81,7 +80,6 @@ class Equipment:
     supervisor: Supervisor | None = None
     inbox: tuple[Stage, ...] = ()
     system: str = ""
-    """Replaces the system prompt."""
     sections: tuple[Section, ...] = ()
     mail: Delivery | None = None
 
@@ -98,7 +96,6 @@ class Equipment:
 
 
 Equip: TypeAlias = Callable[[AgentParts, tuple[Tool, ...]], Awaitable[Equipment]]
-"""Adds the tools that depend on an agent's place among other agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +110,12 @@ class Blueprint:
     notices: Notices
     equip: Equip
     tools: tuple[Tool, ...] = ()
-    """All tools, before definitions remove some."""
     mcp: McpTools | None = None
     source: str = "main"
     """`main` or `agent:<kind>`, under which calls are counted."""
     caller: str = "run"
     """Who started the session. It decides the cache lifetime of the prompt."""
     begins: str = "startup"
-    """`startup` or `resume`, for hooks."""
     has_memory: bool = False
     is_strict: bool = False
     """The checkout has settings that are not trusted, so its files count as untrusted text."""

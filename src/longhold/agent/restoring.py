@@ -170,7 +170,6 @@ class Restoring:
         self._again = self._kept = ()
 
     async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
-        """Read the newest files that are readable and fit."""
         files, room = self.settings.restore_files, self._scale(self.settings.restore_tokens)
         each_tokens = self._scale(self.settings.restore_file_tokens)
         chosen: list[Again] = []
@@ -308,7 +307,6 @@ def _cut_to(text: str, most_tokens: int, how: str) -> str:
 
 
 AskHooks: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
-"""Runs an event's hooks, and shows their messages to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +345,6 @@ def compaction_hooks(
     *,
     is_autonomous: bool,
 ) -> CompactionHooks:
-    """Build the hooks for an agent. `agents` lists agents that run or have unread reports."""
     engine, notices = parts.engine, parts.notices
     may_read = partial(parts.guard.may_read, READ)
     restoring = restoring_over(engine, parts.tool_context, may_read, agents)

@@ -151,7 +151,6 @@ class ToolGuard:
         return replace(outcome, content=content)
 
     def places(self, readable: tuple[Path, ...] = ()) -> Places:
-        """Return where tools may work now. Plan mode adds the plan file."""
         context, plan = self.tool_context, self.tool_context.plan
         results = self.engine.results.readable(self.engine.view.history)
         return Places(

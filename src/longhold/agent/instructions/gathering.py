@@ -48,7 +48,6 @@ class InstructionCandidate:
     path: Path
     kind: SourceKind = "project"
     base: Path | None = None
-    """The directory to which a rule's `paths` are relative."""
     is_above: bool = False
     """True above the project, where only files of the user or root count."""
     only_for_paths: bool = False
@@ -137,7 +136,6 @@ def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
 
 
 def list_everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
-    """List every candidate in the project, for `longhold trust`."""
     yield from list_at_start(ground)
     for root in ground.roots:
         holds = {Path(path).parent.parts for path in walk(root) if path.endswith(".md")}
@@ -187,7 +185,6 @@ def spellings(directory: Path, written: str) -> Iterator[Path]:
 
 
 def is_users_or_roots(path: Path) -> bool:
-    """Return whether a file, and a link to it, belong to the user or root."""
     try:
         owners = {path.stat().st_uid, path.lstat().st_uid}
     except OSError:
@@ -218,11 +215,9 @@ _IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)", re.M)
 _PATH_START = re.compile(r"[\w.~/]")
 IMPORT_HOPS = 4
 MAX_FILE_BYTES = 4 << 20
-"""Larger files are skipped and reported."""
 LARGE_CHARS = 40_000
 """Longer files are used and reported, because they cost 10,000 tokens in every call."""
 MAX_FILES = 200
-"""Further files are dropped and reported."""
 
 
 def without_comments(text: str) -> str:
@@ -265,7 +260,6 @@ class InstructionPart:
     text: str
     imported_by: Path | None = None
     is_for_paths: bool = False
-    """True for a rule with `paths` that match a touched file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +273,6 @@ class Waiting:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies a trusted object: an importer and a file, or a file with this text."""
         what = ["local", self.sha256] if self.sha256 else ["import", str(self.importer)]
         said = msgspec.json.encode([*what, str(self.path)])
         return hashlib.sha256(said).hexdigest()
@@ -293,7 +286,6 @@ class Gathered:
 
 
 def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
-    """Read the instructions that a session starts with."""
     if not ground.settings.on:
         return Gathered()
     return gather(list_at_start(ground), ground, trusted=trusted)

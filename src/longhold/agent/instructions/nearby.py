@@ -116,7 +116,6 @@ class InstructionChanges:
 
 
 def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
-    """Compare announced files with the current ones. None if nothing changed."""
     sources = {part.path: _source_of(part) for part in now.parts}
     known = {file: source.digest or source.measure for file, source in told.items()}  # old logs
     parts = tuple(

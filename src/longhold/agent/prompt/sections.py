@@ -25,7 +25,6 @@ from longhold.core.settings import PromptSettings
 from longhold.core.tools.environment import find_program
 
 LINE_CHARS = 200
-"""Maximum length of a branch, a path or a commit subject."""
 OUTPUT_BYTES = 1 << 18
 STATUS_CHARS = 2_000
 COMMITS = 5
@@ -39,7 +38,6 @@ class Repository:
     branch: str
     main: str = ""
     status: str = ""
-    """As in `git status --short`."""
     commits: str = ""
 
 
@@ -116,7 +114,6 @@ class Environment:
     language: str = ""
     scratchpad: Path | None = None
     more: tuple[Section, ...] = ()
-    """Sections of other layers, placed last."""
 
 
 def sections(given: Environment) -> tuple[Section, ...]:

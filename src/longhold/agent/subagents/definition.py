@@ -71,8 +71,6 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionDraft:
-    """A definition as written, and which parts need the user's trust."""
-
     definition: Definition
     hooks: JsonObject
     own_servers: JsonObject
@@ -190,7 +188,6 @@ PROJECT_PLACES = (".claude/agents", ".longhold/agents")
 class Definitions:
     known: tuple[Definition, ...] = ()
     untrusted: tuple[SettingsSection, ...] = ()
-    """Sections that need the user's trust. See `permissions.trust`."""
     skipped: tuple[str, ...] = ()
 
     def find(self, name: str) -> Definition | None:
@@ -235,7 +232,6 @@ def listing(definitions: Iterable[Definition]) -> str:
 
 
 def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:
-    """Return the parts of a project's definition that need trust, or None."""
     definition = draft.definition
     demands = dict(draft.demands)
     if taken_by:

@@ -110,7 +110,6 @@ OWN_TOOLS = frozenset(
         "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "memory",
     }
 )  # fmt: skip
-"""Tools that are bound to one agent. Each agent gets its own."""
 NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
 """Tools in a fork's prefix that the fork may not use, because it would act in the parent's name."""
 
@@ -123,7 +122,6 @@ class SubagentContext:
     slots: Slots
     tasks: TaskList
     base: tuple[Tool, ...]
-    """All tools, before definitions remove some."""
     ask: AskUser | None
     assemble: Assemble
     is_outside: Callable[[], bool]
@@ -290,7 +288,6 @@ class AgentFactory:
         return engine
 
     def _model(self, definition: Definition) -> Model:
-        """Open the definition's model, or fall back to the parent's."""
         parents = self.parent.models.current()
         if definition.model and definition.model != parents.name:
             try:
@@ -401,7 +398,6 @@ async def equip_main(
     ask: AskUser | None,
     system: str,
 ) -> Equipment:
-    """Complete the main agent's tools, with agents and mail if enabled."""
     frame, settings = parts.engine.view.frame, parts.engine.settings.agents
     listed = {str(tool.get("name")) for tool in frame.tools} if frame else None
     if not (settings.on if listed is None else "Agent" in listed):
@@ -455,7 +451,6 @@ def _make_context(
 
 
 async def _recover(parts: AgentParts, attached: Equipment) -> None:
-    """Clean up after a killed process."""
     assert attached.supervisor is not None
     attached.supervisor.reconcile()
     with suppress(StoreError):  # because without a repository there are no worktrees

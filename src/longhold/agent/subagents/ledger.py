@@ -71,7 +71,6 @@ class SharedLedger(Generic[T]):
     ) -> None:
         self.path = path
         self.id = ""
-        """From the first line. Set by the first read."""
         self._after = after or {}
         self._place = 0
         self._limit_bytes = limit_bytes

@@ -107,7 +107,6 @@ def _seal_of(mail: Mail) -> str:
 
 
 def asks(mail: Mail, answer: ShutdownAnswer | PlanAnswer, *, senders: Collection[str]) -> bool:
-    """Return whether a mail is the request that `answer` answers."""
     wanted = ShutdownRequest if isinstance(answer, ShutdownAnswer) else PlanRequest
     body = mail.body
     return (

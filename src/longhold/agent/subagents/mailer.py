@@ -132,7 +132,6 @@ class AgentDirectory:
     """The agents that one agent can reach: its own, its siblings, and the main agent."""
 
     order: Order | None
-    """None for the main agent."""
     own: Supervisor
     above: Supervisor | None
 
@@ -180,7 +179,6 @@ class Mailer:
     around: Callable[[], Around]
     resume: Callable[[str], Awaitable[None]]
     id: str = MAIN
-    """The sender's id, which names its mailbox."""
     approve_plan: Callable[[str], None] = lambda _id: None
     stored: StoredMail | None = None
     is_outside: Callable[[], bool] = lambda: True

@@ -116,7 +116,6 @@ class OwnMemory:
         session: str,
         is_outside: Callable[[], bool],
     ) -> None:
-        """`is_outside` returns whether the session has read untrusted text."""
         self.store = store
         self._name = definition.name
         self._is_shared = definition.memory == "project"

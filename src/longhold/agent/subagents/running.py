@@ -47,9 +47,8 @@ class ToolReach:
     """An agent's maximum permissions, fixed when it was first started."""
 
     tools: tuple[str, ...] | None = None
-    """Tool names. None means all of the parent's."""
+    """Tool names. None means all of the parent's, also for the mode."""
     mode: Mode | None = None
-    """None means the parent's."""
 
     def keeps(self, tool: str) -> bool:
         return self.tools is None or tool in self.tools
@@ -72,7 +71,6 @@ class Order:
     is_fork: bool = False
     is_teammate: bool = False
     tree: Worktree | None = None
-    """Its worktree. None means the parent's directory."""
     reach: ToolReach = ToolReach()
 
     @property
@@ -102,15 +100,14 @@ Seen: TypeAlias = Callable[[LoopEvent], None]
 class Worker(Protocol):
     @property
     def reach(self) -> ToolReach: ...
-
-    async def work(self, seen: Seen) -> Finish:
-        """Work on the task or on mail until done."""
-        ...
-
+    async def work(self, seen: Seen) -> Finish: ...
     def has_mail(self) -> bool: ...
     def stop(self) -> None: ...
     def approve_plan(self) -> None: ...
-    async def progress(self) -> str: ...
+    async def progress(self) -> str:
+        """Return the current activity in a few words, or ""."""
+        return ""
+
     async def close(self) -> None: ...
 
 
@@ -202,7 +199,6 @@ class RunningAgent:
     order: Order
     worker: Worker
     on_idle: Callable[[Order, Finish], None]
-    """Called when a teammate has nothing left to do."""
     life: "asyncio.Task[Finish] | None" = None
     kept: KeptWorktree | None = None
     is_background: bool = False
@@ -270,7 +266,6 @@ class RunningAgent:
                 self._is_leaving = self._is_leaving or _agrees_to_stop(use)
 
     async def first(self, seconds: float) -> Finish | None:
-        """Wait for the end. Return None on timeout."""
         assert self.life is not None, "it has begun"
         await asyncio.wait({self.life}, timeout=seconds or None)
         return self.life.result() if self.life.done() else None

@@ -29,7 +29,7 @@ from longhold.core.log.spending import Budget
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.messages.usage import Tally
 from longhold.core.request.request import Wire, first_messages
-from longhold.core.turn.abort import run_unless_aborted
+from longhold.core.turn.abort import run_unless_aborted, stop
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.asking import ForkReply, ForkRequest, Permit
 from longhold.core.turn.fork.prefix import Prefix
@@ -166,8 +166,7 @@ class ForkWorker:
         try:
             reply = await self._task
         except asyncio.CancelledError:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await stop(self._task)
             if not self._is_stopped:
                 raise
             return Finish(state="stopped", detail="it was stopped")
@@ -205,8 +204,7 @@ class ForkWorker:
         """Do nothing, because a fork has its parent's mode."""
 
     async def progress(self) -> str:
-        """Return "". A fork cannot fork, so the last tool call is reported instead."""
-        return ""
+        return ""  # because a fork cannot fork; its last tool call is reported instead
 
     async def close(self) -> None:
         """Do nothing, because a fork holds no resources between calls."""

@@ -146,7 +146,6 @@ def _what_changed(path: Path, record: WorktreeRecord) -> str:
 
 
 def _remove(path: Path, record: WorktreeRecord, *, force: bool) -> None:
-    """Remove the directory, and the branch if it has not moved."""
     repository = Path(record.repository)
     if path.exists():
         try:

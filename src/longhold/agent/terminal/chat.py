@@ -77,13 +77,6 @@ def _status_of(agent: Agent) -> Status:
     )
 
 
-def _may_suggest(agent: Agent) -> bool:
-    """Return whether the prompt is still cached and the overhead budget allows a suggestion."""
-    engine = agent.engine
-    is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
-    return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SUGGESTION)
-
-
 HALF_TYPED_SECONDS = 0.5
 """How often a half-typed line is checked before the model is woken."""
 LEAVING = ("/exit", "/quit")
@@ -107,7 +100,6 @@ class Chat:
             move = await self._talk(move)
 
     async def _talk(self, move: SessionMove) -> SessionMove | None:
-        """Talk in one session. Return the next session, or None to leave."""
         await asyncio.to_thread(importlib.import_module, "longhold.agent.build")
         from longhold.core.turn.abort import stop
 
@@ -228,16 +220,17 @@ class Turns:
         command = self.commands.get(name)
         if command is None or not command.at_once(rest.strip()):
             return False
-        looking = asyncio.create_task(self._look(said.strip()))
+
+        async def look() -> None:
+            try:
+                await self._command(said.strip())
+            except LongholdError as error:
+                self.screen.say(clean_text(str(error)), "error")
+
+        looking = asyncio.create_task(look())
         self.looking.add(looking)
         looking.add_done_callback(self.looking.discard)
         return True
-
-    async def _look(self, said: str) -> None:
-        try:
-            await self._command(said)
-        except LongholdError as error:
-            self.screen.say(clean_text(str(error)), "error")
 
     async def _command(self, said: str) -> SessionMove | None:
         name, _, rest = said.partition(" ")
@@ -258,10 +251,8 @@ class Turns:
         async def say_yes(question: Question) -> Answer:
             return Answer(choice="once")
 
-        agent, own = (
-            self.agent,
-            Gate(rules=self.agent.gate.rules, mode=self.agent.gate.mode, ask=say_yes),
-        )
+        agent = self.agent
+        own = Gate(rules=agent.gate.rules, mode=agent.gate.mode, ask=say_yes)
         use = ToolUse(id="user", name=BASH.name, input={"command": command})
         verdict = await agent.parts.guard.check_at(own, use, BASH)
         if isinstance(verdict, Denied):
@@ -293,8 +284,12 @@ class Turns:
         self._begin_suggesting()
 
     def _begin_suggesting(self) -> None:
-        is_done = self.agent.engine.is_answered() and not self.screen.half_typed()
-        if self.screen.shows_suggestions and is_done and _may_suggest(self.agent):
+        """Suggest the next message if the prompt is still cached and the budget allows it."""
+        engine = self.agent.engine
+        is_wanted = self.screen.shows_suggestions and engine.settings.terminal.suggest
+        is_done = engine.is_answered() and not self.screen.half_typed()
+        is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
+        if is_wanted and is_done and is_warm and not own_refusal(engine, SUGGESTION):
             self._suggesting = asyncio.create_task(self._suggest())
 
     async def _suggest(self) -> None:

@@ -116,7 +116,6 @@ class MenuChoice:
     title: str
     rows: Sequence[str]
     draft: str
-    """The earlier input, which is restored after the question."""
     picked: "asyncio.Future[int | None]"
     at: int = 0
 
@@ -153,7 +152,6 @@ class PendingQuestion:
     answer: "asyncio.Future[str]"
     is_secret: bool = False
     keys: str = ""
-    """Keys that answer without Enter."""
     since: float = field(default_factory=time.monotonic)
 
 
@@ -239,7 +237,6 @@ class ChatInput:
 
     @property
     def work(self) -> OngoingWork | None:
-        """The newest work, which is interrupted next."""
         return self._works[-1] if self._works else None
 
     def begin_work(self, work: OngoingWork) -> None:

@@ -72,7 +72,6 @@ STYLE = Style.from_dict(
 def _part(
     text: Callable[[], AnyFormattedText], content: Callable[[], object]
 ) -> ConditionalContainer:
-    """Return a part of the screen that is visible while it has content."""
     window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=True)
     return ConditionalContainer(window, Condition(lambda: bool(content())))
 
@@ -137,12 +136,9 @@ STATUS_SECONDS = 0.5
 ESCAPE_SECONDS = 0.25
 """How long a second Esc, or Enter after Esc (Alt-Enter), may take."""
 LIVE_SHARE = 3
-"""Work in progress takes at most one row in this many."""
 SHOWN_CHARS = 4_000
 WAITING = "opening the session…"
 PROMPT = "> "
-ANSWER_COLUMNS = 12
-"""If fewer columns remain next to a question, it is shown above its answer."""
 
 
 class LiveScreen:
@@ -198,7 +194,7 @@ class LiveScreen:
             height=Dimension(min=1, max=INPUT_ROWS),
             dont_extend_height=True,
             wrap_lines=True,
-            get_line_prefix=self._draw_prompt,
+            get_line_prefix=lambda line, wrap: [("class:prompt", "  " if line or wrap else PROMPT)],
         )
         rows = [
             _part(lambda: ANSI(self._draw_live()), self._draw_live),
@@ -212,12 +208,6 @@ class LiveScreen:
             Window(FormattedTextControl(lambda: [self._draw_status()]), height=1),
         ]
         return Layout(HSplit(rows), focused_element=typing)
-
-    def _draw_prompt(self, line: int, wrap: int) -> StyleAndTextTuples:
-        asking = self._input.asking
-        prompt = asking.question if asking and self._asks_inline() else PROMPT
-        is_first = line == 0 and wrap == 0
-        return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
 
     # the Screen interface
 
@@ -362,15 +352,9 @@ class LiveScreen:
         choice, typed = self._input.choice, self._input.buffer.text
         return choice.draw(typed, _size().rows // 2, self._columns()) if choice else []
 
-    def _asks_inline(self) -> bool:
-        asked = self._input.asking
-        return asked is not None and len(asked.question) <= self._columns() - ANSWER_COLUMNS
-
     def _draw_question(self) -> str:
         asked = self._input.asking
-        if asked is None or self._asks_inline():
-            return ""
-        return "\n".join(textwrap.wrap(asked.question, self._columns() - 1))
+        return "\n".join(textwrap.wrap(asked.question, self._columns() - 1)) if asked else ""
 
     def _draw_working(self) -> str:
         work = self._input.work

@@ -20,7 +20,6 @@ HEAD_BYTES = 32
 class Mentions:
     content: str | Content
     attached: Content = ()
-    """Mentioned files, for the model. They do not count as the user's words."""
     said: tuple[str, ...] = ()
 
 

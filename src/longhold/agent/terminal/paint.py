@@ -47,7 +47,6 @@ def split_long(text: str) -> tuple[str, str]:
 
 
 def _with_breaks(text: str) -> str:
-    """Turn newlines into hard breaks, except in code."""
     return "".join(
         line if was_code or is_code or not line[:-1].strip() else f"{line.rstrip()}  \n"
         for line, was_code, is_code in _lines(text + "\n")
@@ -94,8 +93,6 @@ class _Heading(Heading):
 
 
 class _Code(CodeBlock):
-    """Code without surrounding blank lines."""
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
         yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 1))
@@ -149,7 +146,6 @@ class Paint:
         return line.plain
 
     def draw_markdown(self, text: str) -> str:
-        """Render Markdown. Links show their targets."""
         rendered = self.render(
             _Document(
                 _with_breaks(clean_document(text)),

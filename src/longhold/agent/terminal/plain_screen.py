@@ -61,7 +61,6 @@ def _read(prompt: str, coming: "concurrent.futures.Future[str]") -> None:
 
 
 def _keep_terminal() -> None:
-    """Restore the terminal's current state at exit."""
     if termios is None or sys.stdin is None or not sys.stdin.isatty():
         return
     found = termios.tcgetattr(sys.stdin)

@@ -18,7 +18,6 @@ T = TypeVar("T")
 LEAVE_SECONDS = 2.0
 AGAIN = "Ctrl-C again leaves."
 Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user", "document"]
-"""The style of a text. A document is Markdown."""
 
 
 @dataclass(slots=True)
@@ -127,8 +126,6 @@ KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMove:
-    """The next session: one to resume, or a new session."""
-
     resume: str = ""
     mode: "Mode | None" = None
     draft: str = ""
@@ -148,9 +145,7 @@ class SlashCommand:
     usage: str
     help: str
     run: Callable[[SlashContext, str], Awaitable[SessionMove | None]]
-    """Runs the command, and returns the next session if there is one."""
     at_once: Callable[[str], bool] = lambda rest: False
-    """Whether the command can run while the model works."""
 
 
 def always(rest: str) -> bool:

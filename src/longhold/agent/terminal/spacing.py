@@ -33,7 +33,6 @@ class Spacing:
 
     write: Callable[[str], None]
     _is_apart: bool = True
-    """True at the beginning and after a blank line."""
 
     def __call__(self, text: str) -> None:
         text = text.lstrip("\n") if self._is_apart else text
@@ -77,7 +76,6 @@ class StageLines:
 
 
 def last_messages(history: Sequence[AnyEntry]) -> list[tuple[str, Tone]]:
-    """Return the user's last message and the answers to it, shortened."""
     found: list[tuple[str, Tone]] = []
     for entry in history:
         text = text_of(entry.content).strip() if isinstance(entry, Said | Replied) else ""

@@ -16,7 +16,6 @@ from longhold.core.turn.round import ToolBegan, ToolRan
 
 INPUT_CHARS = 90
 TIME_COLUMNS = 10
-"""Columns reserved next to a call's title for its symbol and duration."""
 FOLDED_LINES = 3
 ERROR_CHARS = 400
 """Maximum length of a line of an error, which is wrapped and not cut."""
@@ -47,13 +46,10 @@ def _call_title(use: ToolUse, paint: Paint) -> str:
 
 
 def _changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
-    for change in (given, *(given.get("edits") or ())):
-        if not isinstance(change, dict):
-            continue
-        if "new_string" in change:
-            yield str(change.get("old_string", "")), str(change["new_string"])
-        elif isinstance(change.get("content"), str) and "file_path" in change:
-            yield "", change["content"]
+    if "new_string" in given:
+        yield str(given.get("old_string", "")), str(given["new_string"])
+    elif isinstance(given.get("content"), str) and "file_path" in given:
+        yield "", given["content"]
 
 
 def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = False) -> str:
@@ -61,9 +57,8 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
 
     `has_shown` means that the permission prompt already showed the change.
     """
-    took = (
-        "" if has_shown or call.seconds < 1 else f"  {call.seconds:.1f} s"
-    )  # because the time would include the prompt
+    is_timed = call.seconds >= 1 and not has_shown  # because it would include the prompt
+    took = f"  {call.seconds:.1f} s" if is_timed else ""
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
     drawn = paint.draw_text(f"{mark} {_call_title(call.use, paint)}{took}", tone)
@@ -78,11 +73,6 @@ def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool =
     if rest := len(lines) - len(shown):
         shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
     return drawn + (paint.draw_text("\n".join(shown), tone, indent=4) if shown else "")
-
-
-def _draw_interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
-    drawn = paint.draw_text(f"✗ {_call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
-    return drawn + (paint.draw_text(clean_text(said), "dim", indent=4) if said else "")
 
 
 def _draw_whole(call: FinishedCall, paint: Paint) -> str:
@@ -105,13 +95,10 @@ STOPPED = {
     "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
     "denied": "Stopped because you refused the call. Say what to do instead.",
 }
-"""Messages for reasons whose name is not clear enough."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TurnDrawing:
-    """Draws the events of turns. `emit` receives finished text."""
-
     emit: Callable[[str], None]
     paint: Paint
     open_key: str = ""
@@ -167,7 +154,7 @@ class TurnDrawing:
         self._emit_rest()
         for use, began in self._running.values():
             seconds = time.monotonic() - began
-            self.emit(_draw_interrupted(use, seconds, self._progress, self.paint))
+            self._say(f"✗ {_call_title(use, self.paint)}  stopped after {seconds:.0f} s", "error")
         self._running.clear()
         self._progress = self.phase = ""
         if end.reason == "completed":

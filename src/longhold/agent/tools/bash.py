@@ -29,7 +29,6 @@ from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_too
 from longhold.core.tools.shell_reader import read_script
 
 DEFAULT_TIMEOUT_SECONDS = 120
-"""Enough for most builds and test runs."""
 MAX_TIMEOUT_SECONDS = 600
 COMMAND_BYTES = 100_000
 REPORT_SECONDS = 1.0

@@ -29,7 +29,6 @@ class EditTarget:
     """None if the file does not exist or is not text."""
 
     def store(self, source: SourceText, tool_context: ToolContext) -> None:
-        """Replace the content atomically and record it as seen."""
         try:
             content = source.to_bytes()
             status = replace_content(self.real, content, self.status, follows_links=False)
@@ -41,7 +40,6 @@ class EditTarget:
 
 
 def _open_target(path: Path, tool_context: ToolContext) -> EditTarget:
-    """Read a file to change. Raise `Refused` if it must not be changed."""
     real = tool_context.resolve_links(path)
     try:
         status = real.stat()

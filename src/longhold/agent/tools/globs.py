@@ -129,7 +129,6 @@ def _set(pattern: str, place: int) -> tuple[str, int]:
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Expand `a.{b,c}` to `a.b` and `a.c`."""
     done: list[str] = []
     waiting = [pattern]
     while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:

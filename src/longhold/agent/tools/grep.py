@@ -67,30 +67,23 @@ HEAD_LIMIT = 250
 MAX_CONTEXT_LINES = 100
 
 _TYPES = {
-    "c": "*.{c,h}",
-    "cpp": "*.{cc,cpp,cxx,h,hh,hpp,hxx}",
-    "cs": "*.cs",
-    "css": "*.{css,scss,sass,less}",
-    "go": "*.go",
-    "html": "*.{html,htm}",
-    "java": "*.java",
-    "js": "*.{js,cjs,mjs,jsx}",
-    "json": "*.{json,jsonl}",
-    "kotlin": "*.{kt,kts}",
-    "md": "*.{md,markdown,mdx}",
-    "php": "*.php",
-    "py": "*.{py,pyi}",
-    "ruby": "*.{rb,gemspec,rake}",
-    "rust": "*.rs",
-    "sh": "*.{sh,bash,zsh}",
-    "sql": "*.sql",
-    "swift": "*.swift",
-    "toml": "*.toml",
-    "ts": "*.{ts,cts,mts,tsx}",
-    "txt": "*.txt",
-    "xml": "*.{xml,xsd,xsl}",
-    "yaml": "*.{yaml,yml}",
+    "c": "c,h",
+    "cpp": "cc,cpp,cxx,h,hh,hpp,hxx",
+    "css": "css,scss,sass,less",
+    "html": "html,htm",
+    "js": "js,cjs,mjs,jsx",
+    "json": "json,jsonl",
+    "kotlin": "kt,kts",
+    "md": "md,markdown,mdx",
+    "py": "py,pyi",
+    "ruby": "rb,gemspec,rake",
+    "rust": "rs",
+    "sh": "sh,bash,zsh",
+    "ts": "ts,cts,mts,tsx",
+    "xml": "xml,xsd,xsl",
+    "yaml": "yaml,yml",
 }
+"""The suffixes of a kind of file. Any other kind is its suffix."""
 
 ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
 
@@ -168,10 +161,9 @@ def _path_filter(pattern: str) -> str:
 
 
 def _query(given: GrepInput, top: Path) -> Query:
-    if given.type and given.type not in _TYPES:
-        raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
+    suffixes = _TYPES.get(given.type, given.type)
     # Both must match, so the kind is a lookahead before the path pattern.
-    kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
+    kind = rf"(?=(?:{_path_filter(f'*.{{{suffixes}}}')})\Z)" if suffixes else ""
     wanted = _path_filter(given.glob) if given.glob else ".*" if kind else ""
     return Query(
         path=str(top),

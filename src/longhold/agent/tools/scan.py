@@ -18,7 +18,6 @@ from longhold.agent.tools.globs import walk
 from longhold.agent.tools.source import NotText, decode
 
 SEARCHED_BYTES = 64 << 20
-"""Larger files are not searched."""
 LINE_CHARS = 500
 LAST_SECONDS = 40
 """The process ends itself after this time. Its caller stops it earlier."""
@@ -28,12 +27,10 @@ LAST_SECONDS = 40
 class Query:
     path: str
     pattern: str = ""
-    """"" lists files."""
     wanted: str = ""
     """A regular expression for the path relative to `path`; "" accepts all."""
     mode: Literal["files_with_matches", "content", "count"] = "files_with_matches"
     limit: int = 0
-    """Find at most this many. 0 means all."""
     ignore_case: bool = False
     is_multiline: bool = False
     before: int = 0
@@ -71,7 +68,6 @@ def main() -> None:
 
 
 def search(query: Query) -> Iterator[FoundRow]:
-    """Yield the files, counts or lines with a match, sorted by path."""
     wanted = re.compile(query.wanted, re.DOTALL)
     pattern = _compile_pattern(query)
     for path in (Path(query.path).name,) if query.is_file else walk(query.directory):
@@ -90,7 +86,6 @@ def search(query: Query) -> Iterator[FoundRow]:
 
 
 def _compile_pattern(query: Query) -> re.Pattern[str]:
-    """Compile a pattern, translating syntax of grep that Python lacks."""
     pattern = query.pattern
     for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
         written = r"\g<1>" + ours.replace("\\", r"\\")

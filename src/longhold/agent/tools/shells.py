@@ -31,7 +31,6 @@ POLL_SECONDS = 0.02
 DRAIN_SECONDS = 0.2
 CHUNK_BYTES = 1 << 16
 FLOOD_BYTES = 5_000_000_000
-"""A command that prints more is killed."""
 
 UNATTENDED = {
     "CDPATH": "",
@@ -423,7 +422,6 @@ class Shells:
 
 
 def shells_of(tool_context: ToolContext) -> Shells:
-    """Return the session's commands, created on first use."""
     if not isinstance(tool_context.shells, Shells):
         tool_context.set_shells(Shells())
     assert isinstance(tool_context.shells, Shells)

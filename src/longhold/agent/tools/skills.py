@@ -41,7 +41,6 @@ class Skill:
 
 
 def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
-    """Return the user's skills and those in a project's `.longhold`, sorted by name."""
     found = {skill.name: skill for skill in _find_in(users, None)}
     users_names = {name.casefold() for name in found}
     if project is not None:

@@ -44,7 +44,6 @@ class Fetched:
     body: bytes
     is_cut: bool
     location: str
-    """The redirect target, or ""."""
 
 
 async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
@@ -96,7 +95,6 @@ def _read(status: int, answer: HTTPResponse | urllib.error.HTTPError, limit_byte
 MAX_REDIRECTS = 5
 MAX_CHARS = 100_000
 TITLE_CHARS = 300
-"""Maximum length. The rest of a longer text is dropped and counted."""
 
 _TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
 
