@@ -325,22 +325,18 @@ def _memory(plan: Blueprint, parts: AgentParts, ask: AskFork, background: Backgr
 def _framing(
     parts: AgentParts, toolkit: Toolkit, equipment: Equipment, memory: MemoryJobs | None
 ) -> Framing:
-    context = parts.tool_context
+    context, has_tool = parts.tool_context, any(tool.name == MEMORY for tool in equipment.tools)
     framer = Framer(
         ground=parts.nearby.ground,
         prompt=parts.engine.settings.prompt,
         skills=partial(skills_at, context),
         scratchpad=parts.scratchpad,
-        memory=memory.section if memory and _has_tool(equipment, MEMORY) else str,
+        memory=memory.section if memory and has_tool else str,
         system=equipment.system,
         more=equipment.sections,
         servers=lambda: parts.mcp.offers if parts.mcp else (),
     )
     return Framing(framer=framer, toolkit=toolkit, parts=parts)
-
-
-def _has_tool(equipment: Equipment, name: str) -> bool:
-    return any(tool.name == name for tool in equipment.tools)
 
 
 def _layers(

@@ -276,11 +276,7 @@ def test_rules_that_lead_out_of_the_project_are_not_walked(place):
     (place / "repo/.claude/rules").symlink_to(place / "outside")
     found = load(here(place))
     assert names(place, found) == ["repo/AGENTS.md"]
-    assert found.notices == (
-        f"{place / 'repo/.claude/rules'} is a link out of the project, to {place / 'outside'}; "
-        "no rules are read there",
-    )
-    assert found.waiting == ()
+    assert (found.notices, found.waiting) == ((), ())
 
 
 def test_rules_may_be_a_link_within_the_project(place):

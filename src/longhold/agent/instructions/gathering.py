@@ -40,7 +40,6 @@ LISTED_RULES = 2_000
 LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
 """Personal files, placed last so that they take precedence over shared ones."""
 AFTER_A_PATH = ".,;:!?)]}>\"'*_"
-_REFUSED = "is a link out of the project, to {}; no rules are read there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,6 @@ class InstructionCandidate:
     is_above: bool = False
     """True above the project, where only files of the user or root count."""
     only_for_paths: bool = False
-    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +129,7 @@ def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
             return
         is_old = ground.directory.is_relative_to(place)
         for candidate in _list_directory(place, ground):
-            if (candidate.base or not is_old) and not (candidate.refused and is_old):
+            if candidate.base or not is_old:
                 yield replace(candidate, only_for_paths=is_old)
 
 
@@ -156,12 +154,9 @@ def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
 def _list_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
     listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:
-        directory = place / name
-        real = real_path(directory)
-        if real and not ground.is_inside(real) and not real.is_relative_to(place):
-            listed.append(InstructionCandidate(path=directory, refused=_REFUSED.format(real)))
-        else:
-            listed += _rules(directory, place, "project")
+        real = real_path(place / name)
+        if real and (ground.is_inside(real) or real.is_relative_to(place)):  # no link out of it
+            listed += _rules(place / name, place, "project")
     listed += [InstructionCandidate(path=place / name, kind="local") for name in LOCAL]
     for candidate in listed:
         if not ground.is_users(candidate.path) and not ground.is_excluded(candidate.path):
@@ -357,9 +352,6 @@ class _Gatherer:
         self._starts = [started[i] for i in sorted(started)]
 
     def _start(self, candidate: InstructionCandidate) -> _Node | None:
-        if candidate.refused:
-            self.notices.append(f"{candidate.path} {candidate.refused}")
-            return None
         path = real_path(candidate.path)
         if path is None or path in self._found or path in self.known:
             return None

@@ -403,18 +403,29 @@ async def equip_main(
     if not (settings.on if listed is None else "Agent" in listed):
         return Equipment(tools=tools, system=system)
     only_back = settings.coordinator if listed is None else listed <= COORDINATES
-    definitions = await asyncio.to_thread(_definitions, parts)
-    shared = _make_context(parts, definitions, tools, ask, assemble)
+    directory = parts.engine.directory
+    shared = SubagentContext(
+        session=parts.session,
+        directory=directory,
+        definitions=await asyncio.to_thread(_definitions, parts),
+        slots=Slots(settings.at_once),
+        tasks=TaskList(directory / "tasks.jsonl"),
+        base=tools,
+        ask=ask,
+        assemble=assemble,
+        is_outside=watch_session(parts.engine, is_strict=parts.is_strict),
+        stored_mail=parts.engine.log.mail if settings.sessions_mail else None,
+    )
     attached = attach_subagents(parts, shared, only_back=only_back)
     await _recover(parts, attached)
-    own = [t for t in (*tools, *attached.tools) if not only_back or t.name in COORDINATES]
+    own = sorted((*tools, *attached.tools), key=lambda tool: tool.name)
+    if not only_back:
+        return replace(attached, tools=tuple(own), system=system)
     return replace(
         attached,
-        tools=tuple(sorted(own, key=lambda tool: tool.name)),
+        tools=tuple(tool for tool in own if tool.name in COORDINATES),
         system=system,
-        sections=(Section(name="coordinator", text=prompt_text("coordinator")),)
-        if only_back
-        else (),
+        sections=(Section(name="coordinator", text=prompt_text("coordinator")),),
     )
 
 
@@ -426,28 +437,6 @@ def _definitions(parts: AgentParts) -> Definitions:
     )
     parts.notices.extend(found.skipped)
     return found
-
-
-def _make_context(
-    parts: AgentParts,
-    definitions: Definitions,
-    tools: tuple[Tool, ...],
-    ask: AskUser | None,
-    assemble: Assemble,
-) -> SubagentContext:
-    directory, settings = parts.engine.directory, parts.engine.settings.agents
-    return SubagentContext(
-        session=parts.session,
-        directory=directory,
-        definitions=definitions,
-        slots=Slots(settings.at_once),
-        tasks=TaskList(directory / "tasks.jsonl"),
-        base=tools,
-        ask=ask,
-        assemble=assemble,
-        is_outside=watch_session(parts.engine, is_strict=parts.is_strict),
-        stored_mail=parts.engine.log.mail if settings.sessions_mail else None,
-    )
 
 
 async def _recover(parts: AgentParts, attached: Equipment) -> None:

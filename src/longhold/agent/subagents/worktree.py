@@ -95,9 +95,15 @@ def reopen_worktree(path: Path) -> Worktree | None:
 
 def finish(tree: Worktree) -> KeptWorktree | None:
     """Remove an unchanged worktree. Otherwise keep it and return where it is."""
-    kept = _remove_or_keep(tree.path, tree.record)
-    _release(tree.path, tree.lock, forget=kept is None)
-    return kept
+    path, record = tree.path, tree.record
+    why = _what_changed(path, record) if record.is_ready else ""
+    if not why:
+        try:
+            _remove(path, record, force=not record.is_ready)
+        except StoreError as error:
+            why = f"it could not be removed: {error}"
+    _release(path, tree.lock, forget=not why)
+    return KeptWorktree(path=path, branch=record.branch, why=why) if why else None
 
 
 def sweep(directory: Path) -> list[KeptWorktree]:
@@ -112,22 +118,11 @@ def sweep(directory: Path) -> list[KeptWorktree]:
         lock = _lock(path) if record else None
         if record is None or lock is None:
             continue  # because it is not a worktree's, or in use
-        found = _remove_or_keep(path, record)
-        _release(path, lock, forget=found is None)
+        found = finish(Worktree(path=path, record=record, lock=lock))
         kept += [found] if found else []
     with suppress(StoreError):
         _git(repository, "worktree", "prune")
     return kept
-
-
-def _remove_or_keep(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
-    why = _what_changed(path, record) if record.is_ready else ""
-    if not why:
-        try:
-            _remove(path, record, force=not record.is_ready)
-        except StoreError as error:
-            why = f"it could not be removed: {error}"
-    return KeptWorktree(path=path, branch=record.branch, why=why) if why else None
 
 
 def _what_changed(path: Path, record: WorktreeRecord) -> str:
