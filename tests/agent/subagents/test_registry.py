@@ -15,7 +15,7 @@ def _one(*history):
 
 
 def test_without_an_end_it_runs():
-    assert _one(SPAWNED).state == "running"
+    assert _one(SPAWNED).ended is None
 
 
 def test_a_receipt_before_the_end_tells_nothing():
@@ -35,7 +35,7 @@ def test_a_message_tells_of_exactly_one_end():
     again = Spawned(n=5, agent="a-1")
     ended = Ended(n=6, agent="a-1", state="completed")
     assert _one(SPAWNED, ENDED, TOLD).is_told
-    assert _one(SPAWNED, ENDED, TOLD, again).state == "running"
+    assert _one(SPAWNED, ENDED, TOLD, again).ended is None
     assert _one(SPAWNED, ENDED, TOLD, again, ended).is_unread
 
 

@@ -22,7 +22,7 @@ async def test_two_things_at_once_are_refused(tool_context, said, refused):
     reason = await refused(
         "TodoWrite", todos=[_todo("a", "in_progress"), _todo("b", "in_progress")]
     )
-    assert "at most one" in reason
+    assert "At most one" in reason
     assert [todo.status for todo in tool_context.todos] == ["pending"]
 
 
