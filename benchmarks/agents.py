@@ -183,9 +183,7 @@ def judge(place: Path) -> JsonObject:
     told = _told(history)
     orphans = {
         "unfinished agents": sum(one.ended is None for one in known.values()),
-        "interrupted agents": sum(
-            one.ended is not None and one.ended.state == "interrupted" for one in known.values()
-        ),
+        "interrupted agents": sum(one.state == "interrupted" for one in known.values()),
         "processes": len(list(_processes(place))),
         "worktrees": _worktrees(place / "project"),
         "held locks": sum(map(_is_held, place.rglob("*.lock"))),

@@ -106,13 +106,11 @@ def test_it_can_be_switched_off(project):
         assert texts(opened) == []
 
 
-def test_what_the_user_was_told_once_is_not_told_for_the_next_file(project, tmp_path):
-    (tmp_path / "outside").mkdir()
-    (project / "api/.claude").mkdir()
-    (project / "api/.claude/rules").symlink_to(tmp_path / "outside")
+def test_what_the_user_was_told_once_is_not_told_for_the_next_file(project):
+    (project / "api/CLAUDE.md").write_bytes(b"\xff\xfe\x00")
     opened = nearby(project)
     for name in ("api/one.txt", "api/two.txt"):
         opened.touch(project / name)
     notices = [notice for _, gathered in opened.due() for notice in gathered.notices]
     assert len(notices) == 1
-    assert "is a link out of the project" in notices[0]
+    assert "is not used as instructions" in notices[0]

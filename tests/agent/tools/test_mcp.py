@@ -439,7 +439,7 @@ async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
 async def test_more_blocks_than_anyone_reads_are_left_out(tool_context):
     from mcp.types import CallToolResult, TextContent
 
-    from longhold.agent.mcp.link import MAX_BLOCKS, read_result
+    from longhold.agent.mcp import MAX_BLOCKS, read_result
 
     result = CallToolResult(content=[TextContent(text="a")] * (MAX_BLOCKS + 5))
     outcome = read_result(result, "x", tool_context)

@@ -61,6 +61,10 @@ class Known:
         return self.spawned.agent
 
     @property
+    def state(self) -> str:
+        return self.ended.state if self.ended else "running"
+
+    @property
     def is_unread(self) -> bool:
         return self.ended is not None and not self.is_told
 
@@ -154,8 +158,7 @@ def render_line(one: Known, doing: str = "") -> str:
     doing = f" ({doing})" if doing else ""
     unread = ", its report not read yet" if one.is_unread else ""
     task = strip_hidden(one_line(one.spawned.task))
-    state = one.ended.state if one.ended else "running"
-    return f"{one.id}{called} [{one.spawned.kind}] {state}{doing}{unread}: {task}"
+    return f"{one.id}{called} [{one.spawned.kind}] {one.state}{doing}{unread}: {task}"
 
 
 def _place(kept: KeptWorktree | None) -> str:
