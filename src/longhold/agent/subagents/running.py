@@ -213,6 +213,9 @@ class RunningAgent:
     def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
         self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
 
+    def send_to_background(self) -> None:
+        self.is_background = True
+
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
         """Work to the end and clean up. `ended` always records the end."""
         try:

@@ -253,7 +253,7 @@ class Supervisor:
             await one.stop()
             raise
         if done is None:
-            one.is_background = True
+            one.send_to_background()
             self._leave_note(one)
             said = render_receipt(order, output, "It takes long, so ")
             return Outcome(content=said, note=f"{order.id} goes on in the background")

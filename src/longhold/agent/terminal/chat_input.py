@@ -127,6 +127,9 @@ class MenuChoice:
             if all(word in row.lower() for word in words)
         ]
 
+    def move(self, at: int, typed: str) -> None:
+        self.at = at % max(len(self.find_rows(typed)), 1)
+
     def draw(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
         found = self.find_rows(typed)
         first = max(0, min(self.at - rows // 2, len(found) - rows))
@@ -308,8 +311,8 @@ class ChatInput:
         return time.monotonic() - asked.since > UNSEEN_SECONDS
 
     def move_choice(self, step: int) -> None:
-        if (choice := self.choice) is not None:
-            choice.at = (choice.at + step) % max(len(choice.find_rows(self.buffer.text)), 1)
+        if self.choice is not None:
+            self.choice.move(self.choice.at + step, self.buffer.text)
 
     def pick(self, number: int | None) -> None:
         if (choice := self.choice) is not None:
@@ -378,7 +381,7 @@ class ChatInput:
 
     def _reset_choice(self, _buffer: Buffer) -> None:
         if self.choice is not None:
-            self.choice.at = 0
+            self.choice.move(0, self.buffer.text)
 
     def is_secret(self) -> bool:
         return self.asking is not None and self.asking.is_secret

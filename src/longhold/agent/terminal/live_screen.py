@@ -141,6 +141,13 @@ WAITING = "opening the session…"
 PROMPT = "> "
 
 
+class _Application(Application[None]):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.timeoutlen = ESCAPE_SECONDS
+        self.ttimeoutlen = ESCAPE_SECONDS / 5
+
+
 class LiveScreen:
     def __init__(
         self,
@@ -163,7 +170,7 @@ class LiveScreen:
         self._has_colours = has_colours
         self.shows_suggestions = shows_suggestions
         depth = None if has_colours else ColorDepth.DEPTH_1_BIT
-        self._app: Application[None] = Application(
+        self._app = _Application(
             layout=self._layout(),
             key_bindings=_key_bindings(self._input),
             style=STYLE,
@@ -173,7 +180,6 @@ class LiveScreen:
             input=create_input(),
             output=Vt100_Output(sys.stdout, _size, default_color_depth=depth, enable_cpr=False),
         )
-        self._app.timeoutlen, self._app.ttimeoutlen = ESCAPE_SECONDS, ESCAPE_SECONDS / 5
         self._outbox: list[str] = []
         self._emit = Spacing(self._print)
         self._is_flushing = self._is_drawing = self._is_handed_over = False
