@@ -37,7 +37,7 @@ from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Manner, check_survival, recent_names
 from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
-from longhold.core.stages.compact.directives import DirectiveLedger, words_tokens
+from longhold.core.stages.compact.directives import DirectiveLedger, bounded_tokens, words_tokens
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.stages.facts.names import find_names
 from longhold.core.stages.facts.tool_steps import gather
@@ -160,9 +160,10 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     facts = gather(segment.history, segment.items)
     directed = (entry for entry in segment.history if isinstance(entry, Directed))
     ledger = DirectiveLedger().follow(facts.words(), directed)
-    budget = size_tokens or budget_for(segment.tokens, facts)
+    most = bounded_tokens(ledger, int(segment.tokens * LIMITS.words_ratio))
+    words = 0 if size_tokens else min(words_tokens(ledger), most)
+    budget = size_tokens or budget_for(segment.tokens, facts, words)
     reserve = int(budget * LIMITS.index_ratio)
-    words = 0 if size_tokens else words_tokens(ledger)
     made = FactPieces(facts=facts, marks=ledger.marks()).digest(
         budget - reserve, count=count, words_tokens=words
     )

@@ -20,6 +20,7 @@ from longhold.core.stages.compact.digest.pieces import Count
 from longhold.core.stages.compact.directives import (
     DirectiveLedger,
     ShownWords,
+    bounded_tokens,
     render_user_messages,
     trimmed_tokens,
     words_tokens,
@@ -267,17 +268,18 @@ def gather_material(
     if pinned:
         facts, ledger = _without_words(facts, pinned), ledger.without_words(pinned, PINNED)
     words = min(words_tokens(ledger, most_old_words_tokens), most_words_tokens)
+    words = min(words, bounded_tokens(ledger, int(segment_tokens * LIMITS.words_ratio)))
     beside = max(0, budget_for(segment_tokens, facts, words) - words)
     beside = min(beside, most_tokens) if most_tokens else beside
     parts = DraftParts(items=segment.items, ledger=ledger, facts=facts)
     calls = min(parts.pieces.open_tokens, most_open_tokens or parts.pieces.open_tokens)
     least = words + calls + LIMITS.least_added_tokens
-    written = max(int(segment_tokens * LIMITS.written_ratio), least)
+    budget = max(words + beside, least)
     return Material(
         segment=segment,
         parts=parts,
-        budget_tokens=words + beside + calls,
-        written_tokens=min(words + beside + calls, written),
+        budget_tokens=budget,
+        written_tokens=min(budget, max(int(segment_tokens * LIMITS.written_ratio), least)),
         words_tokens=words,
         open_tokens=calls,
     )
@@ -308,6 +310,8 @@ def compose(material: Material, written: Written | None, manner: Manner) -> Comp
     else:  # a model's summary has fewer names than a digest
         index_tokens = max(index_tokens, min(LIMITS.index_tokens, beside_tokens // 3))
         body = _write_beside(material, tokens - index_tokens, written, manner)
+        left = tokens - estimate_tokens(body)
+        index_tokens = max(int(beside_tokens * LIMITS.index_ratio), min(index_tokens, left))
     survival = check_survival(body, material.parts.names, index_tokens)
     parts = (prompt("lead"), body, mask_secrets(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)

@@ -20,7 +20,14 @@ from longhold.core.log.entries import Directed
 from longhold.core.messages.text import CUT, cut, head_and_tail, one_line, quote_rest, sentences
 from longhold.core.stages.compact.digest.pieces import remember_counts
 from longhold.core.stages.facts.facts import WordsFact, cite
-from longhold.core.stages.facts.user_text import describe_left_out, find_vital, without_pastes
+from longhold.core.stages.facts.user_text import (
+    BRIEF_CHARS,
+    WHOLE_CHARS,
+    describe_left_out,
+    find_vital,
+    shorten_long,
+    without_pastes,
+)
 from longhold.core.view.tokens import estimate_tokens
 
 ENOUGH = 2 / 3
@@ -284,8 +291,6 @@ def accept(
             yield claim
 
 
-BRIEF_CHARS = 480
-"""Enough for the first and last sentences of a request."""
 POINTER_CHARS = 80
 FITTING = 4
 """Number of attempts to fit a message's size to the space left."""
@@ -360,6 +365,21 @@ def words_tokens(ledger: DirectiveLedger, most_old_tokens: int | None = None) ->
     return estimate_tokens(HEADING) + sum(sizes.values()) - others + most
 
 
+def bounded_tokens(ledger: DirectiveLedger, most_tokens: int) -> int:
+    """Return at most `most_tokens`, or the size with all messages but the long ones whole.
+
+    The first message, the last message and lists of requirements are whole at any length.
+    """
+    vital = find_vital((each.message, each.text) for each in ledger.directives)
+    last = ledger.directives[-1:]
+    texts = (
+        each.text if each.message in vital or each in last else shorten_long(each.text, CUT)
+        for each in ledger.directives
+    )
+    lines = (_line(each, text) for each, text in zip(ledger.directives, texts, strict=True))
+    return max(most_tokens, estimate_tokens(HEADING + SHORTENED + CAN_OPEN) + sum(map(tokens, lines)))
+
+
 def trimmed_tokens(ledger: DirectiveLedger) -> int:
     """Return the size of the messages without pastes and finished requests."""
     texts = (
@@ -388,15 +408,23 @@ def _shorter_forms(
     directives: Sequence[Directive], vital: frozenset[int], *, can_open: bool
 ) -> Iterator[tuple[Directive, str, bool]]:
     """Yield shorter texts in the order of use, and whether a text may fill the space left."""
+    wheres = {each.message: cite(each.message) if can_open else "" for each in directives}
+    longer = [each for each in directives[:-1] if len(each.text) > WHOLE_CHARS]
+    longer = sorted(
+        (each for each in longer if each.message not in vital),
+        key=lambda each: (each.state == "open", -len(each.text).bit_length()),
+    )
+    for each in longer:
+        yield each, without_pastes(each.text, wheres[each.message]), False
+    for each in longer:
+        yield each, shorten_long(each.text, wheres[each.message]), True
     yield from ((each, _pointer(each), False) for each in directives if each.state != "open")
     # Among messages of about the same length, the oldest come first.
     longest = sorted(directives, key=lambda each: -len(each.text).bit_length())
     long = [one for one in longest if one.state == "open" and len(one.text) > POINTER_CHARS]
     for is_vital in (False, True):
         group = [
-            (each, cite(each.message) if can_open else "")
-            for each in long
-            if (each.message in vital) == is_vital
+            (each, wheres[each.message]) for each in long if (each.message in vital) == is_vital
         ]
         yield from ((each, without_pastes(each.text, where), False) for each, where in group)
         yield from (

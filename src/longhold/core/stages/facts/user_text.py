@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from longhold.core.messages import Content, Document, Image, Text, text_of
-from longhold.core.messages.text import CUT, pluralize, sentences
+from longhold.core.messages.text import CUT, head_and_tail, pluralize, sentences
 from longhold.core.messages.wrapped import between_tags, strip_wrapped
 from longhold.core.stages.facts.facts import Via, cite
 from longhold.core.stages.facts.outcome import telling_lines
@@ -39,6 +39,8 @@ _MACHINE = re.compile(
     r"|(?:\t| {4,})(?![-*+] |\d+[.)] )\S"
 )
 _FENCE = re.compile(r"\s*(?:```|~~~)")
+WHOLE_CHARS, BRIEF_CHARS = 1_500, 480
+"""A longer message mostly contains a paste. The second has its first and last sentences."""
 FEWEST_ITEMS = 3
 """A message with this many items is a list of requirements."""
 
@@ -51,6 +53,10 @@ def without_pastes(text: str, pointer: str) -> str:
     """Shorten pastes to their first and last lines, with a pointer to the full text if any."""
     lines = text.split("\n")
     return _replace_pastes(lines, [*_marks(lines)], lambda part: _shorten_lines(part, pointer))
+
+
+def shorten_long(text: str, pointer: str = "") -> str:
+    return head_and_tail(text, BRIEF_CHARS, pointer) if len(text) > WHOLE_CHARS else text
 
 
 def tell_pastes(text: str) -> str:

@@ -37,7 +37,12 @@ from longhold.core.stages.compact.digest.timeline import (
 )
 from longhold.core.stages.facts.facts import Call, Facts, cite
 from longhold.core.stages.facts.names import find_names
-from longhold.core.stages.facts.user_text import describe_left_out, find_vital
+from longhold.core.stages.facts.user_text import (
+    WHOLE_CHARS,
+    describe_left_out,
+    find_vital,
+    shorten_long,
+)
 from longhold.core.view.tokens import estimate_tokens
 
 SECTIONS = {
@@ -70,12 +75,10 @@ _TurnPieces: TypeAlias = tuple[tuple[int, tuple[DigestPiece, ...]], ...]
 
 
 def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.words_tokens) -> int:
-    """Return a digest's token budget: a share of the segment plus the excess of long messages."""
-    share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
-    spoken = _spoken_tokens(facts, remember_counts(estimate_tokens))
-    beyond = (quote_rest(w.text)[LIMITS.usual_message_chars :] for _, w in facts.words())
-    long = sum(estimate_tokens(text) for text in beyond if text)
-    return max(share + min(long, words_tokens), LIMITS.least_tokens + min(spoken, words_tokens))
+    """Return a digest's token budget: a share of the segment, if the user's words leave space."""
+    share = LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio)
+    spoken = min(_spoken_tokens(facts, remember_counts(estimate_tokens)), words_tokens)
+    return max(min(share, LIMITS.most_tokens + spoken), LIMITS.least_tokens + spoken)
 
 
 def _spoken_tokens(facts: Facts, count: Count) -> int:
@@ -85,13 +88,14 @@ def _spoken_tokens(facts: Facts, count: Count) -> int:
 def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
-    """Choose the messages to keep whole: vital messages, then open requests, shortest first."""
-    vital = find_vital((words.id, words.text) for _, words in facts.words())
-    said = sorted(
-        (words for _, words in facts.words()),
+    """Choose the messages to keep whole: vital messages and the last, then short open requests."""
+    said = [words for _, words in facts.words()]
+    first = find_vital((words.id, words.text) for words in said) | {w.id for w in said[-1:]}
+    said.sort(
         key=lambda words: (
-            words.id not in vital,
+            words.id not in first,
             is_finished(marks.get(words.id, "")),
+            words.id < facts.since and len(words.text) > WHOLE_CHARS,
             len(words.text),
         ),
     )
@@ -164,6 +168,9 @@ class FactPieces:
     def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
         facts, marks = self.facts, self.marks
         is_tight = _spoken_tokens(facts, count) > budget_tokens * LIMITS.spoken_ratio
+        if is_tight and words_tokens:
+            least = sum(count(shorten_long(words.text)) for _, words in facts.words())
+            is_tight = least > words_tokens
         return DigestContext(
             facts=facts,
             marks=marks,

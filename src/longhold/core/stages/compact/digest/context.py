@@ -48,9 +48,9 @@ _CAUSE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLimits:
-    base_tokens: int = 600
+    base_tokens: int = 400
     """Tokens for the headings and the state, even for a short segment."""
-    tokens_ratio: float = 0.088
+    tokens_ratio: float = 0.0915
     """Additional share of the segment's tokens. With most tokenizers the total is a tenth."""
     written_ratio: float = 0.077
     """The share for a model's summary and its additions. Lower, because a model selects."""
@@ -61,6 +61,8 @@ class DigestLimits:
     """Maximum. Readers skim longer texts, and each later call pays for them again."""
     words_tokens: int = 60_000
     """Limit for the user's words, which cannot be recovered. Recorded sessions have up to 6,900."""
+    words_ratio: float = 0.03
+    """If the user's words exceed this share of the segment, long messages lose their middle."""
     index_ratio: float = 0.02
     """The index of names gets this share of the budget left after the user's words."""
     index_tokens: int = 1_500
@@ -69,7 +71,7 @@ class DigestLimits:
     """The size of a message's first words. Limits how many of the newest messages are read."""
     open_messages: int = 200
     usual_message_chars: int = 1_000
-    """A longer message extends the budget, or comes after the short forms of everything else."""
+    """If a longer message is not kept whole, its middle competes with the work."""
     first_words_chars: int = 80
     short_message_chars: int = 480
     """Limit for a paste when space is short. The words typed around a paste are shorter."""
