@@ -6,6 +6,7 @@ from longhold.core.messages import Image, Text
 from longhold.core.stages.facts.user_text import (
     Notice,
     Typed,
+    find_vital,
     is_summary,
     notices,
     read_typed,
@@ -120,3 +121,9 @@ def test_a_background_task_reports_by_its_fields():
 def test_another_agents_summary_is_known():
     assert is_summary(said("This session is being continued from a previous conversation."))
     assert not is_summary(said("Please summarise this session."))
+
+
+def test_a_pasted_output_with_a_few_list_items_is_not_a_list_of_requirements():
+    spec = "Please:\n- read the file\n- check the header\n- write the rows"
+    output = "\n".join([*(f"step {n} was run" for n in range(40)), "- one", "- two", "- three"])
+    assert find_vital([(1, "begin"), (2, spec), (3, output)]) == {1, 2}

@@ -377,7 +377,9 @@ def bounded_tokens(ledger: DirectiveLedger, most_tokens: int) -> int:
         for each in ledger.directives
     )
     lines = (_line(each, text) for each, text in zip(ledger.directives, texts, strict=True))
-    return max(most_tokens, estimate_tokens(HEADING + SHORTENED + CAN_OPEN) + sum(map(tokens, lines)))
+    return max(
+        most_tokens, estimate_tokens(HEADING + SHORTENED + CAN_OPEN) + sum(map(tokens, lines))
+    )
 
 
 def trimmed_tokens(ledger: DirectiveLedger) -> int:

@@ -31,6 +31,7 @@ _STRONG = re.compile(
     r"|\bthe (?:best|right|simplest|cleanest) (?:approach|way|option)|\bI(?:'d| would)? (?:recommend|suggest)",
     re.IGNORECASE,
 )
+_QUOTE = re.compile(r"\"[^\"]*\"")
 _EXPLAINS = re.compile(
     r"(?:because|since|so|this|that|it|which|therefore|the (?:reason|fix|cause)|when|but)\b",
     re.IGNORECASE,
@@ -46,7 +47,8 @@ _ANNOUNCES = re.compile(
 _CHEERS = re.compile(r"(?:Good|Great|Perfect|Excellent|OK|Okay|I see|I can see|I understand)\b")
 """The beginnings among these that a finding may follow."""
 _LIMITS = re.compile(
-    r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
+    r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't|wouldn't"
+    r"|couldn't|would|must|needs?|broken?|breaks?|fails?)\b",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
@@ -75,7 +77,8 @@ def only_announces(text: str) -> bool:
 
 
 def is_strong(sentence: str) -> bool:
-    return bool(_STRONG.search(sentence))
+    """True if a sentence names a cause or a decision, outside of its quotes."""
+    return bool(_STRONG.search(_QUOTE.sub("", sentence)))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -122,7 +125,7 @@ def gist(
     Sentences in `known` are shown elsewhere.
     """
     text = _TABLE.sub("", text)
-    if len(whole := one_line(text)) <= chars and not known:
+    if len(whole := one_line(text)) <= chars and not any(s in whole for s in known):
         return whole  # with its code
     body = without_code(text)
     said = [_strip_marks(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]

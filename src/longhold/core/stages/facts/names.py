@@ -41,8 +41,12 @@ PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
 """Files structured by headings, not definitions."""
 
 _PROSE_HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
+_IMPORT = re.compile(
+    r"(?:import|from|require|alias|use|using|include|//|/\*|\*|--|#|\"\"\")(?:\W|$)|[\w.]* ?\"[\w./@-]+\"$"
+)
 _COMMENT = ("#", "//", "/*", "--", ";", '"""')
 PUT_IN_CHARS = 160
+PUT_IN = ": put in "
 REPLACED_CHARS = 100
 """Limit for each side of a replacement that is shown instead of the new code."""
 LONGEST_CHARS = 200
@@ -115,7 +119,8 @@ def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
 def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
     found: dict[str, None] = {}
     for change in changes:
-        strings = [s for s in find_quoted(change.added) if s not in change.removed]
+        quoted = (s for s in find_quoted(change.added) if s[1] not in "$ ")  # not shell variables
+        strings = [s for s in quoted if s not in change.removed]
         written = " ".join(strings)
         names = (
             n for n in find_names(change.added) if n not in change.removed and n not in written
@@ -132,6 +137,11 @@ def new_lines(change: ChangeFact) -> list[str]:
     return [line for line in lines if line.strip() and line.strip() not in before]
 
 
+def is_routine(change: ChangeFact) -> bool:
+    """True if an edit only removes a line, or only adds imports and comments."""
+    return all(_IMPORT.match(line.strip()) for line in new_lines(change))
+
+
 def describe_change(change: ChangeFact) -> str:
     """Describe an edit: the replacement, the definitions it touches, or its first new line."""
     turned = replace(change, added=change.removed, removed=change.added)
@@ -142,5 +152,5 @@ def describe_change(change: ChangeFact) -> str:
     if names := [name for name in list_touched([change]) if any(name in line for line in new)]:
         return f": {', '.join(names)}"
     if code := " ".join(line for line in new if not line.startswith(_COMMENT)) or " ".join(new):
-        return f": put in `{code[:PUT_IN_CHARS]}{'…' if len(code) > PUT_IN_CHARS else ''}`"
+        return f"{PUT_IN}`{code[:PUT_IN_CHARS]}{'…' if len(code) > PUT_IN_CHARS else ''}`"
     return f": took out {len(old)} lines" if old else ""

@@ -17,6 +17,7 @@ HEAD_CHARS = 80
 PLACES = 2
 VERDICT_CHARS = 8
 """A shorter line reports a failure but does not describe it."""
+LABEL_CHARS = 20
 LINE_CHARS = 160
 """Anything longer is data."""
 
@@ -30,7 +31,7 @@ _PLACE = re.compile(
 )
 """A file and line with a message, but not a log line, which names its origin."""
 _TOTAL = re.compile(
-    r"\b(?:\d+|no) (?:packages ok|passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
+    r"\bfound (?:\d+|no) \w|\b(?:\d+|no) (?:packages ok|passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
     r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -48,6 +49,7 @@ _LOOKING = re.compile(
     r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
     r"|git (?:status|log|diff|show|branch))\b"
 )
+_KIND = re.compile(r"(?:cd [^&;]+&&\s*)?(?:\w[\w.:-]*(?=\s|$)\s*){0,3}")
 _PIPES = re.compile(r"(?: 2>(?:&1|/dev/null)| \| (?:tail|head)(?: -n?\s?\d+)?)+$")
 _SHOWN_COMMIT = re.compile(
     r"^commit (?P<hash>[0-9a-f]{7,40})\b.*\n(?:Merge:.*\n)?Author: +(?P<author>[^<\n]+?) *<.*\n"
@@ -113,6 +115,12 @@ def without_pipes(command: str) -> str:
     return _PIPES.sub("", command)
 
 
+def kind_of(command: str) -> str:
+    """Return the leading words of a command, such as `go test` or `mise run lint`."""
+    found = _KIND.match(command)
+    return " ".join(found[0].split()) if found else ""
+
+
 def only_looks(command: str) -> bool:
     """True if a command only displays something, so that its output does not show a success."""
     return bool(_LOOKING.match(command))
@@ -141,6 +149,14 @@ def telling_lines(output: str, chars: int) -> str:
     return cut(f" {CUT} ".join(shown), chars)
 
 
+def _join_place(lines: list[str], start: int) -> str:
+    """Join a place with its message and with the labelled values below, such as `Type:`."""
+    end = start + 1 + (" " not in lines[start])
+    while end + 1 < len(lines) and lines[end].endswith(":") and len(lines[end]) <= LABEL_CHARS:
+        end += 2
+    return " ".join(lines[start:end])
+
+
 def error_head(text: str, chars: int) -> str:
     """Return an error's beginning, and the lines that name the problem if they come later."""
     whole = one_line(text)
@@ -149,7 +165,7 @@ def error_head(text: str, chars: int) -> str:
     head = f"{whole[:HEAD_CHARS].rstrip()} {CUT}"
     lines = [line for each in text.splitlines() if (line := one_line(each)) and line not in head]
     placed = [i for i, line in enumerate(lines) if _PLACE.match(line)]
-    said = [" ".join(lines[i : i + 1 + (" " not in lines[i])]) for i in placed]
+    said = [_join_place(lines, i) for i in placed]
     named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
     named = [line for line in named if not (said and _PACKAGE.match(line))]
     failing = [line for line in lines if _FAILURE.search(line)]

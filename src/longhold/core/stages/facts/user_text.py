@@ -41,9 +41,11 @@ _MACHINE = re.compile(
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 WHOLE_CHARS, BRIEF_CHARS = 1_500, 480
 """A longer message mostly contains a paste. The second has its first and last sentences."""
-FEWEST_ITEMS = 3
-"""A message with this many items is a list of requirements."""
+FEWEST_ITEMS, ITEM_SHARE = 3, 0.15
+"""A list of requirements has this many items, and they are this share of its lines. A pasted output
+has fewer."""
 
+_LINE = re.compile(r"^.*\S", re.MULTILINE)
 _ITEM = re.compile(
     r"^[ \t]*(?:[-*+•]|\(?\d{1,4}[.):]|[A-Z]{1,4}-?\d{1,4}[.):])[ \t]+\S", re.MULTILINE
 )
@@ -137,8 +139,14 @@ def find_standing(text: str) -> str:
 
 def find_vital(messages: Iterable[tuple[int, str]]) -> frozenset[int]:
     """Return the first message and those that list requirements, by number."""
-    listed = [(n, len(_ITEM.findall(text))) for n, text in messages]
-    return frozenset(n for i, (n, items) in enumerate(listed) if i == 0 or items >= FEWEST_ITEMS)
+    return frozenset(
+        n for i, (n, text) in enumerate(messages) if i == 0 or _lists_requirements(text)
+    )
+
+
+def _lists_requirements(text: str) -> bool:
+    items, lines = len(_ITEM.findall(text)), len(_LINE.findall(text))
+    return items >= max(FEWEST_ITEMS, ITEM_SHARE * lines)
 
 
 def describe_left_out(messages: Sequence[int], *, can_open: bool) -> str:

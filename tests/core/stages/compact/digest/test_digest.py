@@ -195,7 +195,7 @@ def test_a_budget_leaves_room_for_the_users_words(talk):
         talk.user("Please see to it that every last one of these is kept as it stands here.")
     assert few == LIMITS.least_tokens
     assert budget_for(5_000, extract(talk.items)) > few + 40 * 15
-    assert budget_for(10_000_000, extract(talk.items)) == LIMITS.most_tokens
+    assert budget_for(10_000_000, extract(talk.items), 0) == LIMITS.most_tokens
 
 
 def test_a_large_segment_is_told_in_a_blink(talk):

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from longhold.core.stages.compact.digest import FactPieces
-from longhold.core.stages.compact.digest.context import DigestContext
+from longhold.core.stages.compact.digest.context import DigestContext, find_failures
 from longhold.core.stages.compact.digest.files import group_edits
-from longhold.core.stages.compact.digest.state import failures
 from longhold.core.stages.facts.carried import demands
 from longhold.core.stages.facts.gist import conclusions
 from longhold.core.stages.facts.tool_steps import extract
@@ -46,7 +45,7 @@ def test_an_error_that_works_later_says_so(talk):
     talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make a")
     talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make b")
     n = talk.call("Bash", "fine", command="make a")
-    assert [(t.what, t.mended) for t in failures(extract(talk.items))] == [
+    assert [(t.what, t.mended) for t in find_failures(extract(talk.items))] == [
         ("make a", n),
         ("make b", 0),
     ]
@@ -218,7 +217,8 @@ def test_the_last_command_is_told_with_its_result_and_the_branch(talk):
     talk.think("Only test_a is left: the fixture counts from one.")
     state = section(talk, 8)
     assert "- on branch ann/export" in state
-    assert "- last command [#2]: `make check` failed: FAILED test_a - assert 1 == 2" in state
+    assert "- last command [#2]: `make check` failed, see section 4" in state
+    assert any("FAILED test_a - assert 1 == 2" in line for line in section(talk, 4))
     assert any("last thought [#3]: Only test_a is left" in line for line in state)
 
 
@@ -418,3 +418,34 @@ def test_what_new_code_says_to_people_is_told(talk):
     n = talk.call("Write", "ok", file_path="/p/ask.py", content=code)
     line = f'- wrote ask.py [#{n}]: ask, "Overwrite the local log with the newer one?"'
     assert line in FactPieces(facts=extract(talk.items)).digest(160)
+
+
+def test_a_failure_is_told_with_what_the_agent_said_next(talk):
+    talk.user("run it")
+    said = "The issue is that `.entire/` files count as the user's."
+    talk.call("Bash", "FAIL: expected 0 lines", is_error=True, command="make test | tail -40")
+    talk.answer(said)
+    n = talk.call("Bash", "ok", command="make test | tail -5")
+    talk.answer("It works.")
+    told_error = section(talk, 4)[0]
+    assert told_error.endswith(f"Said next [#3]: {said} Worked later [#{n}].")
+    assert not any(said in line for line in section(talk, 6)), "it is told once"
+
+
+def test_in_a_small_size_only_the_last_run_of_a_kind_is_told(talk):
+    talk.user("Do what is left.")
+    runs = [
+        talk.call("Bash", f"{n} passed, as listed above", command=f"npm run test -- part_{n}")
+        for n in range(11, 51)
+    ]
+    talk.answer("Done.")
+    small = told(talk, 420)
+    assert f"→ 50 passed, as listed above [#{runs[-1]}]" in small
+    assert sum(f"[#{n}]" in small for n in runs) < len(runs) / 2
+
+
+def test_settings_without_definitions_are_told_by_their_new_names(talk):
+    talk.user("configure it")
+    new = 'exporter: "OTLP_ENDPOINT",\nprotocol: :http_protobuf,\nbatch_size: 512\n'
+    talk.call("Write", "ok", file_path="/p/runtime.exs", content=new)
+    assert 'put in "OTLP_ENDPOINT", http_protobuf, batch_size, 512' in section(talk, 3)[0]

@@ -4,26 +4,45 @@ The limits are for a 200K window. Text they cut is still in the log, under the c
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
 from posixpath import relpath
 
-from longhold.core.messages.text import one_line, sentences, without_code
+from longhold.core.messages.text import one_line, remove_blank_lines, sentences, without_code
 from longhold.core.stages.compact.digest.pieces import lower_by_age
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     Call,
     ChangeFact,
+    CommandFact,
     Facts,
     Look,
+    Thought,
     WordsFact,
     cite,
+    error_of,
+    subject_of,
 )
-from longhold.core.stages.facts.gist import DOUBTS, add_reason, question
+from longhold.core.stages.facts.gist import (
+    DOUBTS,
+    add_reason,
+    conclusions,
+    gist,
+    is_strong,
+    question,
+    remark,
+)
+from longhold.core.stages.facts.outcome import (
+    HEAD_CHARS,
+    error_head,
+    find_total,
+    kind_of,
+    without_pipes,
+)
 
 OLD_SHARE = 0.4
 """The share of its value that a message keeps after an earlier compaction."""
@@ -34,10 +53,12 @@ REPLY_CHARS = 60
 ROOT_SHARE = 0.6
 """If a directory contains this share of all paths, paths are written relative to it."""
 
+SHORT_ERROR_CHARS = 220
 
 MOST_CAUSES, FEWEST_CAUSES = 6, 2
 """Limits for the explanations listed in order. A single explanation needs no list."""
 
+_DIGITS = re.compile(r"\d+")
 _CAUSE = re.compile(
     r"root cause|turns out|\bactual(?:ly)? (?:cause|issue|problem|bug|reason)"
     r"|\b(?:bug|issue|problem|cause|reason|culprit)(?:\*\*)? (?:is|was)\b"
@@ -58,7 +79,7 @@ class DigestLimits:
     """Minimum. With less, the nine sections would contain only headings."""
     least_added_tokens: int = 400
     most_tokens: int = 16_000
-    """Maximum. Readers skim longer texts, and each later call pays for them again."""
+    """Maximum apart from the user's words. Readers skim longer texts, and later calls pay again."""
     words_tokens: int = 60_000
     """Limit for the user's words, which cannot be recovered. Recorded sessions have up to 6,900."""
     words_ratio: float = 0.03
@@ -116,6 +137,49 @@ class DigestLimits:
 
 
 LIMITS = DigestLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One error. It counts as fixed if the same command or change succeeded later."""
+
+    turn: int
+    id: int
+    what: str
+    error: str
+    times: int = 1
+    mended: int = 0
+    is_refusal: bool = False
+    """The user refused the call. Section 6 has their words."""
+    explained: int = 0
+    """The round after it, if the agent then said what is wrong."""
+    explanation: str = ""
+
+
+def find_failures(facts: Facts) -> list[Failure]:
+    found: dict[tuple[str, str], Failure] = {}
+    calls = [(turn, step, without_pipes(subject_of(step))) for turn, step in facts.steps()]
+    passed = defaultdict[str, list[int]](list)
+    for _, step, what in calls:
+        if what and not error_of(step):
+            passed[what].append(step.id)
+    for turn, step, what in calls:
+        error = error_of(step)
+        if not error:
+            continue
+        key = what, _DIGITS.sub("", error_head(error, SHORT_ERROR_CHARS)[HEAD_CHARS:])
+        before = found.pop(key, None)
+        found[key] = Failure(
+            turn=turn,
+            id=step.id,
+            what=what,
+            error=error,
+            times=before.times + 1 if before else 1,
+            mended=next((id for id in passed[what] if id > step.id), 0),
+            is_refusal=isinstance(step, WordsFact),
+        )
+    return list(found.values())
+
 
 FINISHED = ("done", "cancelled", "replaced")
 
@@ -214,6 +278,49 @@ class DigestContext:
                 whole = one_line(add_reason(said, named[-1]))
                 found.append((turn, step.id, one_line(named[-1]), whole))
         return found[-MOST_CAUSES:]
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The failures, with what the agent said next unless another section quotes it."""
+        quoted = {id for _, id, _, _ in self.causes} if len(self.causes) >= FEWEST_CAUSES else set()
+        texts = defaultdict[tuple[int, int], list[AnswerFact | Thought]](list)
+        for turn in self.facts.turns:
+            said = [step for step in turn.steps if isinstance(step, AnswerFact | Thought)]
+            final = max((step.id for step in said if isinstance(step, AnswerFact)), default=0)
+            for step in said:
+                if step.id not in quoted and step.id != final:
+                    texts[turn.number, step.id].append(step)
+        following = dict(pairwise(self.facts.rounds))
+        found = []
+        for each in find_failures(self.facts):
+            id = following.get(each.id, 0)
+            why = [text for step in texts[each.turn, id] if (text := self._explain(step))]
+            found.append(replace(each, explained=id, explanation=why[-1]) if why else each)
+        return found
+
+    def _explain(self, step: AnswerFact | Thought) -> str:
+        if isinstance(step, AnswerFact):
+            return remark(step.text, self.limits.remark_chars)
+        found = [s for s in conclusions(step.text, self.limits.thought_chars) if is_strong(s)]
+        return found[-1] if found else ""
+
+    @cached_property
+    def explained(self) -> frozenset[int]:
+        """Rounds whose statement section 4 quotes."""
+        return frozenset(each.explained for each in self.failures if each.explanation)
+
+    @cached_property
+    def brief_last_answer(self) -> str:
+        """What section 6 shows at least of the last answer."""
+        answers = [step for _, step in self.facts.find(AnswerFact)]
+        body = remove_blank_lines(answers[-1].text) if answers else ""
+        return gist(body, self.limits.brief_answer_chars, known=self.known_causes)
+
+    @cached_property
+    def last_runs(self) -> dict[str, int]:
+        """The last run of each kind of command whose output has a total, such as `go test`."""
+        commands = (step for _, step in self.facts.find(CommandFact))
+        return {kind_of(step.text): step.id for step in commands if find_total(step.output)}
 
     @cached_property
     def known_causes(self) -> frozenset[str]:

@@ -151,6 +151,7 @@ def _without_numbers(text: str) -> str:
 
 
 CHANGED = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.PUT_IN)
+NAMELESS = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.NEW_NAMES)
 PUT_IN = 12
 
 
@@ -186,7 +187,9 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 def _change_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for i, edits in enumerate(group_edits(context.facts)):
         forms = (_headline(context, edits), *_name_edits(context, edits))
-        gains = tuple(context.worth(worth, edits.last.id) for worth in CHANGED)
+        # Without definitions, as in settings, the new names are all there is to tell.
+        worths = CHANGED if forms[1] != forms[0] else NAMELESS
+        gains = tuple(context.worth(worth, edits.last.id) for worth in worths)
         yield DigestPiece(3, (0, i), forms, gains)
 
 

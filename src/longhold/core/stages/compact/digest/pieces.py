@@ -21,12 +21,12 @@ AGEING = 0.4
 """The share of its value that the oldest piece of a kind loses against the newest."""
 
 
-TIGHT, SMALL = (1.1, 1.4), (0.5, 0.8)
+TIGHT, SMALL = (1.2, 1.5), (0.5, 0.8)
 """A digest becomes tight as its shortest forms grow between these multiples of the budget. `SMALL`
 applies if it has to fit a given size."""
-ROUTINE, OUTCOMES = 0.07, 0.2
+ROUTINE, REPEATED, OUTCOMES = 0.07, 0.1, 0.2
 """Shares of their value that steps keep in a tight digest: steps that readers rarely ask for or
-that another section has, and commands with an outcome."""
+that another section has, commands with an outcome that ran again later, and the last such runs."""
 
 REMEMBERED = 4_096
 """Cached token counts, for lines of a rewritten draft and the user's messages."""
@@ -93,8 +93,11 @@ class Worth(IntEnum):
     RECENT_COMMANDS = 900
     RECENT_OUTCOMES = 260
     PUT_IN = 120
+    NEW_NAMES = 220
     WHOLE_COMMANDS = 80
     REMARKS = 400
+    EXPLAINED = 800
+    """The cause of a failure, in the agent's next words."""
     SEEN_FILES = 120
     WORK = 100
     REPLACED = 150

@@ -5,7 +5,6 @@ Conclusions are quoted from the model. This module adds no judgement.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from longhold.core.messages.text import (
     BAR,
@@ -14,7 +13,7 @@ from longhold.core.messages.text import (
     remove_blank_lines,
     sentences,
 )
-from longhold.core.stages.compact.digest.context import FEWEST_CAUSES, DigestContext
+from longhold.core.stages.compact.digest.context import FEWEST_CAUSES, DigestContext, Failure
 from longhold.core.stages.compact.digest.pieces import (
     OUTCOMES,
     ROUTINE,
@@ -25,13 +24,9 @@ from longhold.core.stages.compact.digest.pieces import (
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     CommandFact,
-    Facts,
     Thought,
     TurnFacts,
-    WordsFact,
     cite,
-    error_of,
-    subject_of,
 )
 from longhold.core.stages.facts.gist import (
     conclusions,
@@ -41,18 +36,17 @@ from longhold.core.stages.facts.gist import (
     question,
 )
 from longhold.core.stages.facts.outcome import (
-    HEAD_CHARS,
     branch_in,
     commits_in,
     error_head,
     find_listed_commits,
+    only_looks,
     telling_lines,
     tree_in,
     without_pipes,
 )
 
 COMMAND_CHARS = 60
-SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
 """A short quote, because section 6 has the whole message."""
 FINAL_CONCLUSIONS = 2
@@ -61,7 +55,6 @@ TOOL_ERROR = "<tool_use_error>"
 """Begins a client's refusal of a call, such as an edit of a file that was not read."""
 HASH_CHARS = 7
 
-_DIGITS = re.compile(r"\d+")
 _HASH = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
 
 
@@ -128,6 +121,7 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         yield DigestPiece(5, (0, thought.id), forms, (Worth.ANSWERS, Worth.REASONS))
     answers = (step for step in turn.steps if isinstance(step, AnswerFact))
     told = {t.id for t in latest} | {step.id for step in answers if is_strong(step.text)}
+    told |= context.explained
     found = [
         (t.id, said)
         for t in thoughts
@@ -166,62 +160,38 @@ def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     answers = [answer for _, answer in context.facts.find(AnswerFact)]
     if answers:
         body = remove_blank_lines(answers[-1].text)
-        last = question(body) or " ".join(sentences(body)[-2:])
-        line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
+        last = cut(one_line(question(body) or " ".join(sentences(body)[-2:])), QUOTE_CHARS)
+        line = f'The agent last said {cite(answers[-1].id)}: "{last}"'
+        is_long = len(last) > COMMAND_CHARS
+        if is_long and context.open_turn < 0 and last in context.brief_last_answer:
+            line = f"The agent last said what section 6 quotes from {cite(answers[-1].id)}."
         yield line_piece(9, (1,), line, Worth.NEXT_STEP)
     doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
         yield line_piece(9, (2,), f"In progress: {doing[0]}", Worth.NEXT_STEP)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """One error. It counts as fixed if the same command or change succeeded later."""
-
-    turn: int
-    id: int
-    what: str
-    error: str
-    times: int = 1
-    mended: int = 0
-    is_refusal: bool = False
-    """The user refused the call. Section 6 has their words."""
-
-
-def failures(facts: Facts) -> list[Failure]:
-    found: dict[tuple[str, str], Failure] = {}
-    passed = {subject_of(step): step.id for _, step in facts.steps() if not error_of(step)}
-    for turn, step in facts.steps():
-        error, what = error_of(step), subject_of(step)
-        if not error:
-            continue
-        key = what, _DIGITS.sub("", error_head(error, SHORT_ERROR_CHARS)[HEAD_CHARS:])
-        before = found.pop(key, None)
-        mended = passed.get(what, 0) if what else 0
-        found[key] = Failure(
-            turn=turn,
-            id=step.id,
-            what=what,
-            error=error,
-            times=before.times + 1 if before else 1,
-            mended=mended if mended > step.id else 0,
-            is_refusal=isinstance(step, WordsFact),
-        )
-    return list(found.values())
-
-
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 4: each distinct error once, with the message that shows the fix."""
-    for failure in failures(context.facts):
-        chars = context.limits.error_chars
-        forms = tuple(_describe_failure(context, failure, most) for most in chars)
-        gains = tuple(context.worth(w, failure.id) for w in _worths(context, failure))
+    last = max((command.id for _, command in context.facts.find(CommandFact)), default=0)
+    for failure in context.failures:
+        brief, *longer = context.limits.error_chars
+        forms = [_describe_failure(context, failure, brief, is_explained=False)]
+        gains = [context.worth(worth, failure.id) for worth in _worths(context, failure)]
+        if failure.explanation:
+            forms.append(_describe_failure(context, failure, brief))
+            worth = Worth.EXPLAINED if is_strong(failure.explanation) else Worth.REMARKS
+            gains.insert(1, context.worth(worth, failure.id))
+        forms += [_describe_failure(context, failure, chars) for chars in longer]
+        if failure.id == last:  # section 8 refers to it
+            gains = [Worth.LAST_OUTCOME] * len(gains)
         share = ROUTINE if failure.is_refusal else 1.0
-        yield DigestPiece(4, (failure.id,), forms, gains, share)
+        yield DigestPiece(4, (failure.id,), tuple(forms), tuple(gains), share)
 
 
 def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
     is_slip = bool(failure.mended) and failure.error.startswith(TOOL_ERROR)
+    is_slip = is_slip or only_looks(failure.what)
     if is_slip or not context.is_recent(failure.id):
         return Worth.OLD_ERRORS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
     if failure.is_refusal:
@@ -230,13 +200,17 @@ def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
     return first, Worth.CLEAR_ERRORS, Worth.LONG_ERRORS
 
 
-def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> str:
-    subject = cut(context.plain(without_pipes(one_line(failure.what))), COMMAND_CHARS)
+def _describe_failure(
+    context: DigestContext, failure: Failure, chars: int, *, is_explained: bool = True
+) -> str:
+    subject = cut(context.plain(one_line(failure.what)), COMMAND_CHARS)
     what = f"`{subject}`: " if failure.what else ""
     times = f" (×{failure.times})" if failure.times > 1 else ""
     mended = f" Worked later {cite(failure.mended)}." if failure.mended else ""
-    said = error_head(failure.error, chars)
-    return f"- T{failure.turn} {cite(failure.id)} {what}{said}{times}{mended}"
+    error, why = error_head(failure.error, chars), ""
+    if is_explained and failure.explanation:
+        why = f" Said next {cite(failure.explained)}: {failure.explanation}"
+    return f"- T{failure.turn} {cite(failure.id)} {what}{error}{times}{why}{mended}"
 
 
 LAST = float("inf")
@@ -295,6 +269,8 @@ def _describe_end(context: DigestContext, command: CommandFact) -> str:
     line = cut(without_pipes(one_line(command.text)), limits.outcome_chars)
     if command.task:
         return f"`{line}` runs in the background as {command.task}"
+    if command.id in {failure.id for failure in context.failures}:
+        return f"`{line}` failed, see section 4"
     if command.has_failed:
         return f"`{line}` failed: {error_head(command.output, limits.error_chars[-1])}"
     return f"`{line}` → {telling_lines(command.output, limits.outcome_chars) or 'ok'}"

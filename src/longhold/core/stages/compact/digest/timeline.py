@@ -17,6 +17,7 @@ from longhold.core.messages.text import (
 from longhold.core.stages.compact.digest.context import REPLY_CHARS, DigestContext
 from longhold.core.stages.compact.digest.pieces import (
     OUTCOMES,
+    REPEATED,
     ROUTINE,
     DigestPiece,
     Worth,
@@ -39,12 +40,14 @@ from longhold.core.stages.facts.facts import (
 )
 from longhold.core.stages.facts.gist import gist, is_strong, remark
 from longhold.core.stages.facts.names import (
+    PUT_IN,
     describe_change,
     find_quoted,
+    is_routine,
     last_name,
     new_lines,
 )
-from longhold.core.stages.facts.outcome import find_total, only_looks, telling_lines
+from longhold.core.stages.facts.outcome import find_total, kind_of, only_looks, telling_lines
 from longhold.core.stages.facts.user_text import find_standing, tell_pastes, without_pastes
 
 ABOUT_CHARS = 120
@@ -257,6 +260,8 @@ def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
 
 
 def _remark(context: DigestContext, turn: int, step: AnswerFact) -> Iterator[_Form]:
+    if step.id in context.explained:
+        return
     limits, lead, age = context.limits, f"- said {cite(step.id)}: ", context.staleness(step.id)
     found = remark(step.text, limits.remark_chars)
     if turn == context.open_turn and context.is_current(step.id):  # it may announce the next step
@@ -280,10 +285,14 @@ def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     if step.task:  # it continues in the background and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
     limits, body = context.limits, remove_blank_lines(step.text)
+    if step.about.startswith("http"):  # the page can be read again
+        brief = f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}"
+        worths = (Worth.REPORTS, Worth.BRIEF_REPORTS)
+        return _Form((lead, brief), worths, context.age(turn), OUTCOMES)
     texts = (
         lead,
         f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}",
-        f"{lead} → {cut(body, limits.report_chars)}",
+        f"{lead} → {gist(body, limits.report_chars, with_question=False)}",
         f"{lead} → {cut(body, limits.long_report_chars)}",
     )
     worths = (Worth.REPORTS, Worth.BRIEF_REPORTS, Worth.TOLD_REPORTS, Worth.WHOLE_REPORTS)
@@ -321,7 +330,8 @@ def _command(
         f"{head} → {outcome} {cited}",
         f"- `{line}` → {outcome} {cited}",
     )
-    share = ROUTINE if outcome == "ok" else OUTCOMES
+    is_last = context.last_runs.get(kind_of(step.text), step.id) == step.id
+    share = ROUTINE if outcome == "ok" else OUTCOMES if is_last else REPEATED
     return _Form(texts, (ran, told, Worth.WHOLE_COMMANDS), age, share)
 
 
@@ -332,16 +342,20 @@ def _change(context: DigestContext, step: ChangeFact) -> _Form:
         chars, worths = context.limits.snippet_chars, (Worth.CURRENT_WORK, Worth.CURRENT_CODE)
     if step.id == context.last_change:
         worths = (Worth.LAST_OUTCOME, Worth.CURRENT_CODE)
-    brief = f"- {step.action} {last_name(step.path)} {cite(step.id)}{told}"
+    head = f"- {step.action} {last_name(step.path)} {cite(step.id)}"
+    brief = head + told
     code = cut("\n".join(new_lines(step)), chars)
-    if one_line(code) in told or "\n" not in code:
+    is_told = told.startswith(PUT_IN) and not told.endswith("…`")
+    if is_told or one_line(code) in told or "\n" not in code:
         texts: tuple[str, ...] = (brief,)
     else:
         strings = _find_prose(step) if context.is_current(step.id) and "`" not in told else []
         rest = (text for text in strings if text not in code)
-        texts = (", ".join((brief, *strings)), f"{', '.join((brief, *rest))}\n{code}")
-    is_listed = "`" not in told and not context.is_current(step.id)  # section 3 lists the names
-    return _Form(texts, worths, context.staleness(step.id), ROUTINE if is_listed else 1.0)
+        longer = head if told.startswith(PUT_IN) else brief
+        texts = (", ".join((brief, *strings)), f"{', '.join((longer, *rest))}\n{code}")
+    # Section 3 lists the names.
+    is_minor = not context.is_current(step.id) and ("`" not in told or is_routine(step))
+    return _Form(texts, worths, context.staleness(step.id), ROUTINE if is_minor else 1.0)
 
 
 def _find_prose(step: ChangeFact) -> list[str]:
