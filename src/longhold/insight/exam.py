@@ -14,8 +14,8 @@ from longhold.core.messages import Text, Usage, text_of
 from longhold.core.messages.text import cut, one_line, sentences, without_code
 from longhold.core.models.protocol import Model, Request, collect
 from longhold.core.stages.compact.compose import Manner, compose, gather_material
+from longhold.core.stages.compact.digest.context import find_failures
 from longhold.core.stages.compact.digest.files import group_edits
-from longhold.core.stages.compact.digest.state import failures
 from longhold.core.stages.compact.segment import Segment
 from longhold.core.stages.facts import names, outcome
 from longhold.core.stages.facts.facts import AnswerFact, CommandFact, Facts
@@ -115,7 +115,7 @@ def _ask_work(facts: Facts) -> Iterator[tuple[str, str, str]]:
             yield "state", "What was changed last, and in which file?", change
         touched = names.list_touched([change for _, change in edits.changes][::-1])[:TERMS]
         yield "artifact", f"Which definitions were touched in {file}?", ", ".join(touched)
-    for failure in failures(facts)[::-1]:
+    for failure in find_failures(facts)[::-1]:
         if failure.turn == facts.turns[-1].number and not (failure.mended or failure.is_refusal):
             error = outcome.error_head(failure.error, GOLD_CHARS)
             yield "state", f"How does `{_name(failure.what)}` fail?", error

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from posixpath import relpath
 
-from longhold.core.messages.text import one_line, remove_blank_lines, sentences, without_code
+from longhold.core.messages.text import one_line, sentences, without_code
 from longhold.core.stages.compact.digest.pieces import lower_by_age
 from longhold.core.stages.facts.facts import (
     AnswerFact,
@@ -31,7 +31,6 @@ from longhold.core.stages.facts.gist import (
     DOUBTS,
     add_reason,
     conclusions,
-    gist,
     is_strong,
     question,
     remark,
@@ -282,21 +281,21 @@ class DigestContext:
     @cached_property
     def failures(self) -> list[Failure]:
         """The failures, with what the agent said next unless another section quotes it."""
-        quoted = {id for _, id, _, _ in self.causes} if len(self.causes) >= FEWEST_CAUSES else set()
-        texts = defaultdict[tuple[int, int], list[AnswerFact | Thought]](list)
-        for turn in self.facts.turns:
-            said = [step for step in turn.steps if isinstance(step, AnswerFact | Thought)]
-            final = max((step.id for step in said if isinstance(step, AnswerFact)), default=0)
-            for step in said:
-                if step.id not in quoted and step.id != final:
-                    texts[turn.number, step.id].append(step)
+        told = {*{turn: step.id for turn, step in self.facts.find(AnswerFact)}.values()}
+        if len(self.causes) >= FEWEST_CAUSES:
+            told |= {id for _, id, _, _ in self.causes}
+        said = {
+            (turn, step.id): text
+            for turn, step in self.facts.steps()
+            if isinstance(step, AnswerFact | Thought) and step.id not in told
+            if (text := self._explain(step))
+        }
         following = dict(pairwise(self.facts.rounds))
-        found = []
-        for each in find_failures(self.facts):
-            id = following.get(each.id, 0)
-            why = [text for step in texts[each.turn, id] if (text := self._explain(step))]
-            found.append(replace(each, explained=id, explanation=why[-1]) if why else each)
-        return found
+        return [
+            replace(each, explained=id, explanation=said.get((each.turn, id), ""))
+            for each in find_failures(self.facts)
+            for id in (following.get(each.id, 0),)
+        ]
 
     def _explain(self, step: AnswerFact | Thought) -> str:
         if isinstance(step, AnswerFact):
@@ -308,13 +307,6 @@ class DigestContext:
     def explained(self) -> frozenset[int]:
         """Rounds whose statement section 4 quotes."""
         return frozenset(each.explained for each in self.failures if each.explanation)
-
-    @cached_property
-    def brief_last_answer(self) -> str:
-        """What section 6 shows at least of the last answer."""
-        answers = [step for _, step in self.facts.find(AnswerFact)]
-        body = remove_blank_lines(answers[-1].text) if answers else ""
-        return gist(body, self.limits.brief_answer_chars, known=self.known_causes)
 
     @cached_property
     def last_runs(self) -> dict[str, int]:

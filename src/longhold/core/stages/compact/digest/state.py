@@ -162,9 +162,6 @@ def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         body = remove_blank_lines(answers[-1].text)
         last = cut(one_line(question(body) or " ".join(sentences(body)[-2:])), QUOTE_CHARS)
         line = f'The agent last said {cite(answers[-1].id)}: "{last}"'
-        is_long = len(last) > COMMAND_CHARS
-        if is_long and context.open_turn < 0 and last in context.brief_last_answer:
-            line = f"The agent last said what section 6 quotes from {cite(answers[-1].id)}."
         yield line_piece(9, (1,), line, Worth.NEXT_STEP)
     doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:

@@ -285,10 +285,6 @@ def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     if step.task:  # it continues in the background and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
     limits, body = context.limits, remove_blank_lines(step.text)
-    if step.about.startswith("http"):  # the page can be read again
-        brief = f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}"
-        worths = (Worth.REPORTS, Worth.BRIEF_REPORTS)
-        return _Form((lead, brief), worths, context.age(turn), OUTCOMES)
     texts = (
         lead,
         f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}",
@@ -296,6 +292,8 @@ def _report(context: DigestContext, turn: int, step: Report) -> _Form:
         f"{lead} → {cut(body, limits.long_report_chars)}",
     )
     worths = (Worth.REPORTS, Worth.BRIEF_REPORTS, Worth.TOLD_REPORTS, Worth.WHOLE_REPORTS)
+    if step.about.startswith("http"):  # the page can be read again
+        return _Form(texts[:2], worths[:2], context.age(turn), OUTCOMES)
     return _Form(texts, worths, context.age(turn))
 
 
