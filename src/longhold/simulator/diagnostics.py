@@ -25,8 +25,7 @@ class RequestFingerprint:
     others: bytes
 
 
-REMEMBERED = 500
-"""Requests available to diagnostics. Each takes about 24 bytes per block."""
+REMEMBERED = 500  # Requests available to diagnostics. Each takes about 24 bytes per block.
 
 
 class Diagnostics:

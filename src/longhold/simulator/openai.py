@@ -160,8 +160,7 @@ class ServedAnswer:
     fitted: FittedAnswer
     reason: str
     started: float
-    is_written: bool
-    """True if new prefix tokens are billed as cache writes."""
+    is_written: bool  # True if new prefix tokens are billed as cache writes
 
     @property
     def fresh_tokens(self) -> int:

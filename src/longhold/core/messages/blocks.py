@@ -19,8 +19,7 @@ Role: TypeAlias = Literal["user", "assistant"]
 class _Block(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False, weakref=False
 ):
-    extra: JsonObject | None = None
-    """Unknown fields, sent back unchanged."""
+    extra: JsonObject | None = None  # unknown fields, sent back unchanged
 
 
 class Text(_Block, frozen=True, kw_only=True, tag="text"):
@@ -84,8 +83,7 @@ _KNOWN: dict[str, type[_Block]] = {
     "tool_use": ToolUse,
     "tool_result": ToolResult,
 }
-KNOWN_TYPES = tuple(_KNOWN)
-"""Block types whose shape the API validates."""
+KNOWN_TYPES = tuple(_KNOWN)  # block types whose shape the API validates
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
 INVALID_INPUT = "INVALID_JSON"

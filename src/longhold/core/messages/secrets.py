@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 Mask: TypeAlias = Callable[[str], str]
 """A function that removes secrets from a text, such as `mask_secrets`."""
 
-LEAD = r"[\w.-]{0,50}?"
-"""Prefix of rules that allow a name before the value. It matches any text."""
+LEAD = r"[\w.-]{0,50}?"  # Prefix of rules that allow a name before the value. It matches any text.
 
 _NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
 _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)

@@ -50,8 +50,7 @@ def clean_line(text: str, chars: int = SAID_CHARS) -> str:
     return shorten(one_line(clean_text(text)), chars)
 
 
-BAR = "|"
-"""Begins every quoted line. A line without it is Longhold's own."""
+BAR = "|"  # Begins every quoted line. A line without it is Longhold's own.
 _FRAMES = re.compile(
     r"<(?=\s*/?\s*(?:agent|instructions|mail|memory|memories|(?:system-)?reminder)\b)",
     re.IGNORECASE,

@@ -86,13 +86,11 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Calls to models without a published price. `usd` does not include them."""
     usd: float = 0.0
     bare_usd: float = 0.0
-    lost_tokens: int = 0
-    """Tokens that missed the cache although they could have been read from it."""
+    lost_tokens: int = 0  # tokens that missed the cache although they could have been read from it
     lost_usd: float = 0.0
     unrecorded_output: int = 0
     """Estimated output tokens missing from usage that was recorded mid-stream."""
-    unrecorded_calls: int = 0
-    """Summaries that a client requested without recording the call."""
+    unrecorded_calls: int = 0  # summaries that a client requested without recording the call
     unrecorded_usd: float = 0.0
     """Estimated cost of the unrecorded output and calls, not part of `usd`."""
 

@@ -24,8 +24,7 @@ from longhold.core.settings.installation import load_extra
 from longhold.core.settings.reading import ANTHROPIC, saved_key
 from longhold.errors import AuthenticationFailed, ModelError, StreamBroken
 
-ANTHROPIC_HOST = "api.anthropic.com"
-"""A saved key is sent only to this host."""
+ANTHROPIC_HOST = "api.anthropic.com"  # a saved key is sent only to this host
 NO_CLAUDE_KEY = (
     "no key for Claude; set ANTHROPIC_API_KEY, or run `longhold chat` to choose another way to "
     "connect (--offline needs none, `longhold doctor` lists the keys it finds)"

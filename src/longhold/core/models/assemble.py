@@ -10,16 +10,7 @@ from typing import Literal
 
 from longhold.core.messages import Block, Content, Json, JsonObject, ToolUse, Usage, usage_from_wire
 from longhold.core.messages.usage import fields_of
-from longhold.core.models.protocol import (
-    BlockFinished,
-    Event,
-    Finished,
-    Pulse,
-    Reply,
-    Started,
-    TextDelta,
-    ThinkingDelta,
-)
+from longhold.core.models import protocol
 from longhold.core.wire import chat, responses
 from longhold.core.wire.messages import block_in, encode_input, objects, parse_input, text_in, word
 from longhold.errors import StreamBroken
@@ -55,8 +46,10 @@ def early_end_error(request_id: str, *, has_begun: bool) -> StreamBroken:
     return StreamBroken(f"the stream ended {when}; send the request again", request_id=request_id)
 
 
-def reply_of(message: JsonObject, content: Content, usage: Json, request_id: str = "") -> Reply:
-    return Reply(
+def reply_of(
+    message: JsonObject, content: Content, usage: Json, request_id: str = ""
+) -> protocol.Reply:
+    return protocol.Reply(
         response_id=word(message.get("id")),
         model=word(message.get("model")),
         content=content,
@@ -83,7 +76,7 @@ class Assembly:
     def has_begun(self) -> bool:
         return bool(self._message)
 
-    def feed(self, event: JsonObject) -> Sequence[Event]:
+    def feed(self, event: JsonObject) -> Sequence[protocol.Event]:
         if self._has_finished:
             return ()
         match event:
@@ -99,48 +92,48 @@ class Assembly:
                 return self._conclude(event)
             case {"type": "message_stop"}:
                 return self.end()
-        return (Pulse(),)
+        return (protocol.Pulse(),)
 
-    def end(self) -> Sequence[Event]:
+    def end(self) -> Sequence[protocol.Event]:
         if self._has_finished:
             return ()
         if not self._message.get("stop_reason") or self._open:
             raise early_end_error(self.request_id, has_begun=self.has_begun)
         self._has_finished = True
-        return (Finished(reply=self._reply()),)
+        return (protocol.Finished(reply=self._reply()),)
 
-    def _start(self, message: JsonObject) -> Sequence[Event]:
+    def _start(self, message: JsonObject) -> Sequence[protocol.Event]:
         if self.has_begun:
             if message.get("id") == self._message.get("id"):
-                return (Pulse(),)
+                return (protocol.Pulse(),)
             raise self._contradiction("a second message began before the first ended")
         self._message = dict(message)
         self._usage = dict(fields_of(message.get("usage")))
-        started = Started(
+        started = protocol.Started(
             response_id=word(message.get("id")),
             model=word(message.get("model")),
             usage=usage_from_wire(self._usage) if self._usage else None,
         )
         return (started,)
 
-    def _open_block(self, index: int, block: JsonObject) -> Sequence[Event]:
+    def _open_block(self, index: int, block: JsonObject) -> Sequence[protocol.Event]:
         draft = self._open.get(index)
         if index in self._done or (draft and draft.pieces) or (draft and draft.raw != block):
             raise self._contradiction(f"block {index} began twice")
         self._open[index] = _Draft(dict(block))
-        return (Pulse(),)
+        return (protocol.Pulse(),)
 
-    def _extend(self, index: int, delta: JsonObject) -> Sequence[Event]:
+    def _extend(self, index: int, delta: JsonObject) -> Sequence[protocol.Event]:
         draft = self._open.get(index)
         if draft is None:
             raise self._contradiction(f"block {index} got content while it was not open")
         match delta:
             case {"type": "text_delta", "text": str(text)}:
                 draft.add("text", text)
-                return (TextDelta(index=index, text=text),)
+                return (protocol.TextDelta(index=index, text=text),)
             case {"type": "thinking_delta", "thinking": str(text)}:
                 draft.add("thinking", text)
-                return (ThinkingDelta(index=index, text=text),)
+                return (protocol.ThinkingDelta(index=index, text=text),)
             case {"type": "citations_delta", "citation": citation}:
                 draft.raw["citations"] = [*objects(draft.raw.get("citations")), citation]
             case {"type": "signature_delta" | "compaction_delta"}:
@@ -151,26 +144,26 @@ class Assembly:
                         draft.add(name, value)
                     elif name != "type":
                         draft.raw[name] = value
-        return (Pulse(),)
+        return (protocol.Pulse(),)
 
-    def _close_block(self, index: int) -> Sequence[Event]:
+    def _close_block(self, index: int) -> Sequence[protocol.Event]:
         draft = self._open.pop(index, None)
         if draft is None:
             if index in self._done:
-                return (Pulse(),)
+                return (protocol.Pulse(),)
             raise self._contradiction(f"block {index} ended before it began")
         block = self._done[index] = draft.finish()
-        return (BlockFinished(index=index, block=block),)
+        return (protocol.BlockFinished(index=index, block=block),)
 
-    def _conclude(self, event: JsonObject) -> Sequence[Event]:
+    def _conclude(self, event: JsonObject) -> Sequence[protocol.Event]:
         if not self.has_begun:
             raise self._contradiction("the answer ended before it began")
         beside = {key: value for key, value in event.items() if key not in _DELTA_FRAME}
         self._message |= _drop_nulls(event.get("delta")) | _drop_nulls(beside)
         self._usage |= _drop_nulls(event.get("usage"))
-        return (Pulse(),)
+        return (protocol.Pulse(),)
 
-    def _reply(self) -> Reply:
+    def _reply(self) -> protocol.Reply:
         message = self._message
         whole = map(block_in, objects(message.get("content")))
         streamed = (self._done[index] for index in sorted(self._done))
@@ -210,8 +203,8 @@ class ChatAssembly:
         self._usage = Usage()
         self.has_begun = False
 
-    def feed(self, chunk: JsonObject) -> Sequence[Event]:
-        events: list[Event] = [] if self.has_begun else [self._start(chunk)]
+    def feed(self, chunk: JsonObject) -> Sequence[protocol.Event]:
+        events: list[protocol.Event] = [] if self.has_begun else [self._start(chunk)]
         if chunk.get("usage"):
             self._usage = chat.decode_usage(chunk["usage"])
         for choice in objects(chunk.get("choices")):
@@ -219,25 +212,25 @@ class ChatAssembly:
                 continue
             events += self._take(fields_of(choice.get("delta")))
             self._reason = word(choice.get("finish_reason")) or self._reason
-        return events or (Pulse(),)
+        return events or (protocol.Pulse(),)
 
-    def end(self) -> Sequence[Event]:
+    def end(self) -> Sequence[protocol.Event]:
         if not self._reason:
             raise early_end_error(self.request_id, has_begun=self.has_begun)
         events = [*self._hush()]
         for number, call in enumerate(self._calls):
             call.raw["id"] = call.raw["id"] or f"call_{self._id}_{number}"
             events += self._add(call.finish())
-        return (*events, Finished(reply=self._reply(tuple(self._content))))
+        return (*events, protocol.Finished(reply=self._reply(tuple(self._content))))
 
-    def _start(self, chunk: JsonObject) -> Event:
+    def _start(self, chunk: JsonObject) -> protocol.Event:
         self.has_begun = True
         self._id = word(chunk.get("id"))
         self._model = word(chunk.get("model"))
-        return Started(response_id=self._id, model=self._model)
+        return protocol.Started(response_id=self._id, model=self._model)
 
-    def _take(self, delta: Mapping[str, Json]) -> list[Event]:
-        events: list[Event] = []
+    def _take(self, delta: Mapping[str, Json]) -> list[protocol.Event]:
+        events: list[protocol.Event] = []
         for name in _REASONING_FIELDS:
             if text := text_in(delta.get(name)):
                 events += self._speak("thinking", text)
@@ -252,21 +245,21 @@ class ChatAssembly:
             self._extend_call(part)
         return events
 
-    def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[Event]:
+    def _speak(self, kind: Literal["text", "thinking"], text: str) -> list[protocol.Event]:
         events = self._hush() if self._speech and self._speech.raw["type"] != kind else []
         self._speech = self._speech or _Draft({"type": kind})
         self._speech.add(kind, text)
         index = len(self._content)
-        delta = TextDelta if kind == "text" else ThinkingDelta
+        delta = protocol.TextDelta if kind == "text" else protocol.ThinkingDelta
         return [*events, delta(index=index, text=text)]
 
-    def _hush(self) -> list[Event]:
+    def _hush(self) -> list[protocol.Event]:
         speech, self._speech = self._speech, None
         return self._add(speech.finish()) if speech else []
 
-    def _add(self, block: Block) -> list[Event]:
+    def _add(self, block: Block) -> list[protocol.Event]:
         self._content.append(block)
-        return [BlockFinished(index=len(self._content) - 1, block=block)]
+        return [protocol.BlockFinished(index=len(self._content) - 1, block=block)]
 
     def _extend_call(self, part: JsonObject) -> None:
         """Add a fragment to its call. Some servers give every call the index 0."""
@@ -283,13 +276,13 @@ class ChatAssembly:
             arguments = encode_input(arguments)
         call.add("partial_json", text_in(arguments))
 
-    def _reply(self, content: Content) -> Reply:
+    def _reply(self, content: Content) -> protocol.Reply:
         reason = chat.STOP_REASONS.get(self._reason, self._reason)
         if self._has_refused:
             reason = "refusal"
         elif self._calls and reason == "end_turn":
             reason = "tool_use"
-        return Reply(
+        return protocol.Reply(
             response_id=self._id,
             model=self._model,
             content=content,
@@ -299,13 +292,13 @@ class ChatAssembly:
         )
 
 
-def reply_from_responses(raw: JsonObject) -> Reply:
+def reply_from_responses(raw: JsonObject) -> protocol.Reply:
     content = tuple(
         block for item in raw.get("output") or () for block in responses.decode_answer(item)
     )
     reason = str((raw.get("incomplete_details") or {}).get("reason") or "")
     has_calls = any(isinstance(block, ToolUse) for block in content)
-    return Reply(
+    return protocol.Reply(
         response_id=str(raw.get("id") or ""),
         model=str(raw.get("model") or ""),
         content=content,

@@ -32,11 +32,9 @@ class Capabilities:
     """One model's limits and features. The defaults are conservative."""
 
     model: str
-    family: Family = "unknown"
-    """The family whose API rules apply. `simulator` has every feature."""
+    family: Family = "unknown"  # The family whose API rules apply. `simulator` has every feature.
     window_tokens: int = PLAIN_WINDOW_TOKENS
-    long_window_beta: str = ""
-    """The beta header for a window of 1M tokens, or "" if none is needed."""
+    long_window_beta: str = ""  # the beta header for a window of 1M tokens, or "" if none is needed
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
     cache_minimum_tokens: int = 4_096
     """Shorter prefixes are silently not cached. The default is the largest known minimum."""
@@ -64,8 +62,7 @@ class Capabilities:
     overruns_window: bool = True
     """If input plus max_tokens exceed the window, the answer stops there without an error."""
     image_limit: int = 100
-    tokenizer_scale: float = 1.0
-    """Approximate tokens per o200k token for the same text."""
+    tokenizer_scale: float = 1.0  # approximate tokens per o200k token for the same text
 
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:

@@ -14,12 +14,9 @@ from longhold.core.settings.installation import load_extra
 from longhold.core.wire.messages import guard_reading, tame
 from longhold.errors import RequestRejected
 
-CONNECT_SECONDS = 5.0
-"""The default of both SDKs. A slower host is down."""
-READ_SECONDS = 600.0
-"""The read timeout of both SDKs. `steady` usually gives up earlier."""
-NO_KEY = "none"
-"""Sent to local servers, which require a key but accept any."""
+CONNECT_SECONDS = 5.0  # The default of both SDKs. A slower host is down.
+READ_SECONDS = 600.0  # The read timeout of both SDKs. `steady` usually gives up earlier.
+NO_KEY = "none"  # sent to local servers, which require a key but accept any
 
 
 class SdkModel:

@@ -16,8 +16,7 @@ from longhold.core.models.translate import translate
 from longhold.errors import LongholdError
 
 OPENAI_PREFIX = "openai/"
-ASK_SECONDS = 5.0
-"""Timeout for listing models. The session's first call waits for it."""
+ASK_SECONDS = 5.0  # Timeout for listing models. The session's first call waits for it.
 
 _RUNNING = ("loaded_context_length", "max_model_len", "context_length", "context_window")
 """Field names for the context length in use."""
@@ -29,15 +28,12 @@ _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 class ServerLimits(NamedTuple):
     window_tokens: int
-    max_output_tokens: int = 0
-    """0 if the server does not report it."""
+    max_output_tokens: int = 0  # 0 if the server does not report it
 
 
 class FoundWindow(NamedTuple):
-    tokens: int = 0
-    """The window, or 0 if the table of models applies."""
-    why: str = ""
-    """The origin of the number, or "" for a guess."""
+    tokens: int = 0  # the window, or 0 if the table of models applies
+    why: str = ""  # the origin of the number, or "" for a guess
 
 
 async def find_window(source: object, model: str) -> FoundWindow:

@@ -276,8 +276,7 @@ def _read(path: str, changed: int) -> dict[str, Prices]:
     return {canonical_name(model): row.prices() for model, row in stated.items()}
 
 
-SEARCH_USD = 0.01
-"""10 dollars per 1,000 web searches, for every model."""
+SEARCH_USD = 0.01  # 10 dollars per 1,000 web searches, for every model
 
 
 def prices(model: str, at: date | None = None) -> Prices | None:

@@ -15,8 +15,7 @@ from longhold.errors import ModelError, StreamBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    kwargs: JsonObject
-    """The arguments of `client.messages.create`, without `stream`."""
+    kwargs: JsonObject  # the arguments of `client.messages.create`, without `stream`
     betas: tuple[str, ...] = ()
 
 
@@ -28,8 +27,7 @@ class Reply:
     stop_reason: str
     usage: Usage
     stop_sequence: str | None = None
-    diagnostics: JsonObject | None = None
-    """Why the prompt cache missed, if the provider reports it."""
+    diagnostics: JsonObject | None = None  # why the prompt cache missed, if the provider reports it
     context_management: JsonObject | None = None
     request_id: str = ""
     extra: JsonObject = field(default_factory=dict)
@@ -78,8 +76,7 @@ class BlockFinished:
 class Restarted:
     """The attempt failed and another follows. Discard everything shown of this answer."""
 
-    attempt: int
-    """Number of the failed attempt, from 1."""
+    attempt: int  # number of the failed attempt, from 1
     wait_seconds: float
     error: ModelError
 

@@ -45,11 +45,9 @@ from longhold.core.models.protocol import Event, Reply, Request, play
 from longhold.core.models.translate import ProviderFault, explain
 from longhold.errors import ConfigError, ModelRefused, PromptTooLong, RequestRejected, StreamBroken
 
-CHARS_PER_TOKEN = 4
-"""Used for answers without usage in the script."""
+CHARS_PER_TOKEN = 4  # used for answers without usage in the script
 
-INDENT = "  "
-"""Indent of a continuation line. Further indentation, as in code, is kept."""
+INDENT = "  "  # Indent of a continuation line. Further indentation, as in code, is kept.
 
 KEYWORDS = ("text", "think", "tool", "block", "usage", "stop", "error")
 
@@ -74,11 +72,7 @@ class ScriptedAnswer:
 
 class ScriptedModel:
     def __init__(
-        self,
-        script: str,
-        *,
-        name: str = "scripted",
-        overrides: Mapping[str, object] | None = None,
+        self, script: str, *, name: str = "scripted", overrides: Mapping[str, object] | None = None
     ) -> None:
         self._answers = read_script(script)
         self.name = name

@@ -6,14 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from longhold.core.messages import Block
-from longhold.core.models.protocol import (
-    BlockFinished,
-    Event,
-    Finished,
-    Started,
-    TextDelta,
-    ThinkingDelta,
-)
+from longhold.core.models import protocol
 from longhold.errors import ModelError, ModelUnavailable, StreamBroken
 
 
@@ -33,8 +26,8 @@ PATIENCE = Patience()
 
 
 async def guard_stream(
-    events: AsyncIterator[Event], patience: Patience = PATIENCE
-) -> AsyncIterator[Event]:
+    events: AsyncIterator[protocol.Event], patience: Patience = PATIENCE
+) -> AsyncIterator[protocol.Event]:
     so_far = _SoFar()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
     size = 0
@@ -44,18 +37,22 @@ async def guard_stream(
             event = await _await_next(events, limit, deadline, has_begun=so_far.has_begun)
             if event is None:
                 raise StreamBroken("the stream ended before the answer was complete; send it again")
-            size += 1 + len(event.text) if isinstance(event, TextDelta | ThinkingDelta) else 1
+            size += (
+                1 + len(event.text)
+                if isinstance(event, protocol.TextDelta | protocol.ThinkingDelta)
+                else 1
+            )
             if size > patience.answer_events:
                 raise Endless("the answer does not end; request less, or use another model")
             if so_far.accept(event):
                 yield event
-            if isinstance(event, Finished):
+            if isinstance(event, protocol.Finished):
                 return
 
 
 async def _await_next(
-    events: AsyncIterator[Event], limit_seconds: float, deadline: float, *, has_begun: bool
-) -> Event | None:
+    events: AsyncIterator[protocol.Event], limit_seconds: float, deadline: float, *, has_begun: bool
+) -> protocol.Event | None:
     clock = asyncio.get_running_loop().time
     try:
         async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
@@ -83,27 +80,27 @@ class Endless(StreamBroken):
 
 class _SoFar:
     def __init__(self) -> None:
-        self._started: Started | None = None
+        self._started: protocol.Started | None = None
         self._blocks: dict[int, Block] = {}
 
     @property
     def has_begun(self) -> bool:
         return self._started is not None
 
-    def accept(self, event: Event) -> bool:
+    def accept(self, event: protocol.Event) -> bool:
         """Return whether the event is new. Raise if it contradicts an earlier event."""
         match event:
-            case Started(response_id=id):
+            case protocol.Started(response_id=id):
                 is_new, self._started = not self._started, self._started or event
                 if self._started.response_id != id:
                     raise StreamBroken("a second answer began during the first; send it again")
                 return is_new
-            case BlockFinished(index=index, block=block):
+            case protocol.BlockFinished(index=index, block=block):
                 is_new = index not in self._blocks
                 if self._blocks.setdefault(index, block) != block:
                     raise StreamBroken(f"block {index} came twice but differs; send it again")
                 return is_new
-            case Finished(reply=reply):
+            case protocol.Finished(reply=reply):
                 seen = tuple(self._blocks[index] for index in sorted(self._blocks))
                 if seen and seen != reply.content:
                     raise StreamBroken("the answer differs from its own blocks; send it again")
@@ -111,7 +108,7 @@ class _SoFar:
 
 
 @asynccontextmanager
-async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
+async def closing(events: AsyncIterator[protocol.Event]) -> AsyncIterator[None]:
     """Close a generator on exit, instead of leaving its connection to the garbage collector."""
     try:
         yield

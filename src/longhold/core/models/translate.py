@@ -151,8 +151,7 @@ def refusal(reply: Reply) -> ModelRefused | None:
     details = fields_of(reply.extra.get("stop_details"))
     reason = details.get("explanation") or details.get("category") or "no reason given"
     return ModelRefused(
-        f"the model declined to answer ({reason}); change the request",
-        request_id=reply.request_id,
+        f"the model declined to answer ({reason}); change the request", request_id=reply.request_id
     )
 
 

@@ -13,10 +13,8 @@ from msgspec import Struct
 
 from longhold.core.messages import JsonObject
 
-SLOTS = 4
-"""Providers refuse a request with more."""
-LOOK_BACK_BLOCKS = 20
-"""How many blocks a provider looks back from a breakpoint, including its own."""
+SLOTS = 4  # providers refuse a request with more
+LOOK_BACK_BLOCKS = 20  # how many blocks a provider looks back from a breakpoint, including its own
 UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
 """Blocks on which the API refuses a breakpoint."""
 

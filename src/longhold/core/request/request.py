@@ -29,16 +29,14 @@ from longhold.core.request.server_side import (
 from longhold.core.request.tool_references import is_deferred, spell_out
 from longhold.core.view import View
 
-DIAGNOSIS = "cache-diagnosis-2026-04-07"
-"""Asks a provider why its cache missed."""
+DIAGNOSIS = "cache-diagnosis-2026-04-07"  # asks a provider why its cache missed
 GLOBAL_SCOPE = "cache-scope-simulated"
 """Caches sections across organisations. Simulator only: no public provider has it yet."""
 
 IMAGE: JsonObject = {"type": "text", "text": "[image]"}
 IMAGE_STEPS = 4
 
-SHORT: JsonObject = {"type": "ephemeral"}
-"""A breakpoint of five minutes."""
+SHORT: JsonObject = {"type": "ephemeral"}  # a breakpoint of five minutes
 
 
 class Caching(Struct, frozen=True, kw_only=True):
@@ -47,8 +45,7 @@ class Caching(Struct, frozen=True, kw_only=True):
     """From here on, breakpoints last five minutes, because no later call reads this part."""
     key: str = ""
     """Routes calls with a shared prefix to the same machine, if the provider accepts such a key."""
-    previous_id: str = ""
-    """The previous answer's id, for the provider's cache diagnosis."""
+    previous_id: str = ""  # the previous answer's id, for the provider's cache diagnosis
 
 
 class Wire:
@@ -57,8 +54,7 @@ class Wire:
         self._edits: PlacedEdits | None = None
         self._wire: list[JsonObject] = []
         self._hidden = 0
-        self.unmoved = 0
-        """How many leading messages are unchanged since the previous call."""
+        self.unmoved = 0  # how many leading messages are unchanged since the previous call
 
     def render(self, view: View) -> list[JsonObject]:
         """Return the view's messages in wire form, with no more images than the model accepts."""

@@ -17,8 +17,7 @@ from longhold.core.tools.describe import description_of
 from longhold.core.view import View
 from longhold.core.view.window import Window
 
-EDITS_BETA = "cache-edits-simulated"
-"""Enables cache edits. Only the simulator has them."""
+EDITS_BETA = "cache-edits-simulated"  # Enables cache edits. Only the simulator has them.
 BETA = "context-management-2025-06-27"
 OPTION = "context_management"
 CLEAR_RESULTS = "clear_tool_uses_20250919"

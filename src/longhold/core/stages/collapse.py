@@ -28,15 +28,13 @@ from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, ModelError, NotInHistory
 
 WHAT = "collapse"
-NAMED_FILES = 4
-"""Number of files named in a line, enough to recognise a span."""
+NAMED_FILES = 4  # number of files named in a line, enough to recognise a span
 NAMED_TOOLS = 5
 TARGET_CHARS = 60
 QUOTE_CHARS = 80
 
 _NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
-LEAST_TOKENS = 1_000
-"""Shorter spans are not collapsed. A line costs about a tenth of this."""
+LEAST_TOKENS = 1_000  # Shorter spans are not collapsed. A line costs about a tenth of this.
 LINE_CHARS = 400
 
 

@@ -9,12 +9,10 @@ from longhold.core.tools.protocol import LIMIT_CHARS, Tool, ToolKind
 
 HISTORY = "History"
 MEMORY = "memory"
-SHELL_CHARS = 30_000
-"""Limit for command output: a test report fits, a build log does not."""
+SHELL_CHARS = 30_000  # limit for command output: a test report fits, a build log does not
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
 """Kinds of tools whose old results may be cleared. See `is_clearable` for commands."""
-MATCH_CHARS = 20_000
-"""Limit for search results. More means that the search was too broad."""
+MATCH_CHARS = 20_000  # Limit for search results. More means that the search was too broad.
 MCP_CHARS = 100_000
 """Limit for MCP results: 25,000 tokens of four characters, an eighth of a 200K window."""
 
@@ -28,8 +26,7 @@ class Described:
     """True if the same call returns the same output as long as nothing has changed."""
     limit_chars: int | None = LIMIT_CHARS
     """Longer results are spilled to disk. None means no limit."""
-    clearable: bool | None = None
-    """Whether old results may be cleared. None decides by kind."""
+    clearable: bool | None = None  # Whether old results may be cleared. None decides by kind.
 
     @property
     def is_clearable(self) -> bool:

@@ -34,10 +34,8 @@ class Outcome:
     is_error: bool = False
     exit_status: int | None = None
     """Exit status of a command that Longhold did not stop. Negative if a signal ended it."""
-    note: str = ""
-    """One line for the user."""
-    is_denied: bool = False
-    """Permissions or a hook denied the call, so the tool did not run."""
+    note: str = ""  # one line for the user
+    is_denied: bool = False  # permissions or a hook denied the call, so the tool did not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,7 @@ import msgspec
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restored
 from longhold.core.messages import Json, Text, ToolUse, text_of
-from longhold.core.tools.context import (
-    FILE_BYTES,
-    MAX_FILES,
-    SeenFile,
-    Todo,
-    ToolContext,
-    stamp_of,
-)
+from longhold.core.tools.context import FILE_BYTES, MAX_FILES, SeenFile, Todo, ToolContext, stamp_of
 from longhold.core.tools.describe import description_of
 
 SKILL_NAME, TODO_NAME = "Skill", "TodoWrite"
@@ -45,12 +38,9 @@ class Touched:
     path: str
     at: float
     n: int
-    first: int = 1
-    """First line of the last read. Writes do not change it."""
-    limit: int = 0
-    """Line limit of the last read; 0 means no limit."""
-    span: tuple[int, int] = (1, 0)
-    """The lines that all reads together cover, as (first, limit)."""
+    first: int = 1  # First line of the last read. Writes do not change it.
+    limit: int = 0  # Line limit of the last read; 0 means no limit.
+    span: tuple[int, int] = (1, 0)  # the lines that all reads together cover, as (first, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

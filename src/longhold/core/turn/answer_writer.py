@@ -9,15 +9,7 @@ from typing import TypeAlias
 
 from longhold.core.log.entries import AnyEntry, Replied
 from longhold.core.messages import Block, Text, ToolUse
-from longhold.core.models.protocol import (
-    BlockFinished,
-    Event,
-    Finished,
-    Reply,
-    Restarted,
-    Started,
-    TextDelta,
-)
+from longhold.core.models import protocol
 from longhold.core.view.block_roles import to_answer
 
 RecordEntry: TypeAlias = Callable[[AnyEntry], AnyEntry]
@@ -30,29 +22,29 @@ class AnswerWriter:
         self._half = ""
         self._id = ""
         self._model = ""
-        self.reply: Reply | None = None
+        self.reply: protocol.Reply | None = None
         self.numbers: list[int] = []
 
-    def take(self, event: Event) -> ToolUse | None:
+    def take(self, event: protocol.Event) -> ToolUse | None:
         """Take one event; return the tool call it completes, which may begin now."""
         match event:
-            case Started(response_id=id, model=model):
+            case protocol.Started(response_id=id, model=model):
                 self._id, self._model = id, model
-            case Restarted():
+            case protocol.Restarted():
                 self._waiting.clear()
                 self._half = ""
-            case TextDelta(text=text):
+            case protocol.TextDelta(text=text):
                 self._half += text
-            case BlockFinished(block=block):
+            case protocol.BlockFinished(block=block):
                 self._half = ""
                 self._waiting.append(block)
                 if isinstance(block, ToolUse):
                     return _last_call(self._write())
-            case Finished(reply=reply):
+            case protocol.Finished(reply=reply):
                 self._finish(reply)
         return None
 
-    def write(self, reply: Reply) -> AnyEntry:
+    def write(self, reply: protocol.Reply) -> AnyEntry:
         self._waiting.extend(reply.content)
         return self._finish(reply)
 
@@ -62,12 +54,12 @@ class AnswerWriter:
         if self._waiting:
             self._write(stop_reason=stop_reason)
 
-    def _finish(self, reply: Reply) -> AnyEntry:
+    def _finish(self, reply: protocol.Reply) -> AnyEntry:
         self.reply = reply
         self._id, self._model = reply.response_id, reply.model
         return self._write(reply)
 
-    def _write(self, reply: Reply | None = None, stop_reason: str = "") -> AnyEntry:
+    def _write(self, reply: protocol.Reply | None = None, stop_reason: str = "") -> AnyEntry:
         content = tuple(self._waiting)
         self._waiting.clear()
         entry = self._record(

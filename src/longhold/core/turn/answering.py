@@ -14,8 +14,7 @@ ASKING_TOKENS = 3_000
 """Tokens of an overhead call's question and the last answer, which are not cached yet."""
 SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500
 """Typical output of a summary, and of a call for notes, in a 200K window."""
-OTHER_CALLS = 2
-"""Notes take two calls: one to edit and one to end."""
+OTHER_CALLS = 2  # notes take two calls: one to edit and one to end
 SUGGESTION = "suggestion"
 SHORT = Usage(input_tokens=150, output_tokens=20)
 """Usage of a suggestion: one line on the cached prompt."""

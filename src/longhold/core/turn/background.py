@@ -44,8 +44,7 @@ def _ignore(_name: str, _error: Exception) -> None:
 
 _WRITES = ("Edit", "Write", "NotebookEdit")
 STEPS_SHOWN, STEP_CHARS = 30, 160
-DRAIN_SECONDS = 60.0
-"""How long a session waits at its end for running jobs."""
+DRAIN_SECONDS = 60.0  # how long a session waits at its end for running jobs
 _PATHS = ("file_path", "notebook_path", "path")
 
 
@@ -55,8 +54,7 @@ class JobProgress:
     phase: str = "starting"
     answers: int = 0
     calls: int = 0
-    files: dict[str, None] = field(default_factory=dict)
-    """The files it changed, in order."""
+    files: dict[str, None] = field(default_factory=dict)  # the files it changed, in order
     spent: Tally = field(default_factory=Tally)
     steps: deque[str] = field(default_factory=lambda: deque(maxlen=STEPS_SHOWN))
     """The last calls and words, a line each."""

@@ -383,9 +383,7 @@ class Engine:
             model=self.model,
             max_output_tokens=max_output_tokens,
             caching=Caching(
-                places=places,
-                key=self.log.header.session,
-                previous_id=self.view.response_id,
+                places=places, key=self.log.header.session, previous_id=self.view.response_id
             ),
         )
 

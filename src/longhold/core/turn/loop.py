@@ -26,13 +26,11 @@ from longhold.core.turn.round import Played, RoundEvent, ToolBegan, Toolbox, fai
 from longhold.core.view.items import last_round
 from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
 
-ESCALATED_OUTPUT_TOKENS = 64_000
-"""Requested once after an answer was cut off at the first limit."""
+ESCALATED_OUTPUT_TOKENS = 64_000  # requested once after an answer was cut off at the first limit
 OUTPUT_RECOVERIES = 3
 SAME_FAILURES = 10
 """If the same calls fail the same way this many times in a row, the model is stuck."""
-BUDGET_CONTINUATIONS = 50
-"""How often a token budget may make the model continue in one run."""
+BUDGET_CONTINUATIONS = 50  # how often a token budget may make the model continue in one run
 
 ContinueReason: TypeAlias = Literal[
     "next_turn",
@@ -136,8 +134,7 @@ class Loop:
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     abort: asyncio.Event = field(default_factory=asyncio.Event)
-    source: str = "main"
-    """Source name under which calls are counted and compared."""
+    source: str = "main"  # source name under which calls are counted and compared
     _backoff: Backoff = field(default_factory=Backoff)
     """Consecutive answers that broke after a tool call."""
 

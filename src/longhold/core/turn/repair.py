@@ -60,8 +60,7 @@ def _records_beginnings(view: View) -> bool:
 
 
 WHAT = "damage"
-SHOWN = 3
-"""Number of lines named. The entry has all line numbers."""
+SHOWN = 3  # Number of lines named. The entry has all line numbers.
 
 
 def plan_report(

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 BAR_CHARS = 12
 DAY_SECONDS = 86_400.0
-BAR_COLUMNS = 50
-"""A narrower terminal shows text instead of a bar."""
+BAR_COLUMNS = 50  # a narrower terminal shows text instead of a bar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +32,10 @@ class Status:
     cache_seconds: float | None = None
     """Seconds until the provider drops the prompt; 0 if it is not cached."""
     usd: float = 0.0
-    own_usd: float = 0.0
-    """The overhead part of `usd`."""
+    own_usd: float = 0.0  # the overhead part of `usd`
     own_share: float = 0.0
-    avoidable_usd: float = 0.0
-    """The part of `usd` that was lost to cache misses."""
-    rewrite_usd: float = 0.0
-    """Cost of writing the prompt in the next call, if the cache is cold."""
+    avoidable_usd: float = 0.0  # the part of `usd` that was lost to cache misses
+    rewrite_usd: float = 0.0  # cost of writing the prompt in the next call, if the cache is cold
     jobs: int = 0
     is_simulated: bool = False
 

@@ -28,8 +28,7 @@ Attributes: TypeAlias = Mapping[str, Value]
 Shown: TypeAlias = Callable[[str], str]
 """Returns the reportable part of a text; '' if it must not be reported."""
 
-CONTENT_CHARS = 4_000
-"""Backends cut or refuse longer attributes."""
+CONTENT_CHARS = 4_000  # backends cut or refuse longer attributes
 EVENTS: dict[type, tuple[str, str]] = {
     log.Compacted: ("compaction", "by trigger seconds survived before_tokens after_tokens"),
     log.Cleared: ("clear", "by=how results=ids saved_tokens"),
@@ -85,8 +84,7 @@ class Signals:
     shown: Shown = lambda _text: ""
     model: str = ""
     is_compacted: bool = False
-    _previous: int = 0
-    """The last compaction's entry, and the calls since then."""
+    _previous: int = 0  # the last compaction's entry, and the calls since then
     _calls: int = 0
     _asked: log.Asked | None = None
     _answer: list[log.Replied] = field(default_factory=list)

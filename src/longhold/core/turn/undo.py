@@ -2,21 +2,12 @@
 
 from collections.abc import Callable
 
-from longhold.core.log.entries import (
-    Cleared,
-    Collapsed,
-    Compacted,
-    Redone,
-    Rewound,
-    Snipped,
-    Undone,
-    ViewChange,
-)
+from longhold.core.log import entries as log
 from longhold.core.turn.engine import Engine
 from longhold.core.view.in_force import find_in_force
 from longhold.errors import NotInHistory
 
-UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
+UNDOABLE = (log.Cleared, log.Collapsed, log.Compacted, log.Snipped)
 """Undo reverts the newest of these by default. Any other change must be named."""
 
 
@@ -28,13 +19,13 @@ def undo(engine: Engine, n: int = 0) -> str:
         raise NotInHistory("there is no change of the view to undo")
     if found.n in dead:
         raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
-    if isinstance(found, Rewound):
+    if isinstance(found, log.Rewound):
         raise NotInHistory(
             f"#{found.n} comes from the program's message list; pass the earlier list again"
         )
     if _is_elsewhere(found):
         raise NotInHistory(f"#{found.n} cannot be undone: the provider made it or requires it")
-    engine.record(Undone(target=found.n))
+    engine.record(log.Undone(target=found.n))
     return f"#{found.n} was undone: {found.why or 'the view does not include it any more'}"
 
 
@@ -43,7 +34,7 @@ def redo(engine: Engine, n: int = 0) -> str:
     found = _find(engine, n) if n else _find_newest(engine, _list_undone(engine).__contains__)
     if found is None or found.n not in engine.view.in_force.dead:
         raise NotInHistory("there is no undone change to re-apply")
-    redone = Redone(n=engine.view.history[-1].n + 1, target=found.n)
+    redone = log.Redone(n=engine.view.history[-1].n + 1, target=found.n)
     if found.n in find_in_force((*engine.view.history, redone)).dead:
         raise NotInHistory(
             f"#{found.n} depends on a change that is also undone; re-apply that first"
@@ -52,14 +43,14 @@ def redo(engine: Engine, n: int = 0) -> str:
     return f"#{found.n} is re-applied: {found.why or 'the view includes it again'}"
 
 
-def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange | None:
+def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> log.ViewChange | None:
     changes = (entry for entry in reversed(engine.view.history) if isinstance(entry, UNDOABLE))
     return next((one for one in changes if is_wanted(one.n) and not _is_elsewhere(one)), None)
 
 
-def _is_elsewhere(entry: ViewChange) -> bool:
+def _is_elsewhere(entry: log.ViewChange) -> bool:
     """True for a change that the provider made or requires, which an entry cannot undo."""
-    return isinstance(entry, Cleared) and entry.how in ("server", "limit")
+    return isinstance(entry, log.Cleared) and entry.how in ("server", "limit")
 
 
 def _list_undone(engine: Engine) -> set[int]:
@@ -67,15 +58,15 @@ def _list_undone(engine: Engine) -> set[int]:
     undone: set[int] = set()
     for entry in engine.view.history:
         match entry:
-            case Undone(target=target):
+            case log.Undone(target=target):
                 undone.add(target)
-            case Redone(target=target):
+            case log.Redone(target=target):
                 undone.discard(target)
     return undone
 
 
-def _find(engine: Engine, n: int) -> ViewChange:
+def _find(engine: Engine, n: int) -> log.ViewChange:
     entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
-    if not isinstance(entry, ViewChange):
+    if not isinstance(entry, log.ViewChange):
         raise NotInHistory(f"#{n} is not a change of the view; `longhold explain` lists them")
     return entry

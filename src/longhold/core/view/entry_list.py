@@ -11,10 +11,8 @@ import msgspec
 
 from longhold.core.log.entries import AnyEntry
 
-BLOCK = 256
-"""Entries per block: enough to compress well, and decoded in a few milliseconds."""
-RECENT = 2_048
-"""Entries kept as objects, more than an ordinary window shows."""
+BLOCK = 256  # entries per block: enough to compress well, and decoded in a few milliseconds
+RECENT = 2_048  # entries kept as objects, more than an ordinary window shows
 LEVEL = 6
 """Compression level: takes a few milliseconds every thirty turns and saves a quarter of memory."""
 

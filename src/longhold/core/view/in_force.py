@@ -9,25 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from longhold.core.log.entries import (
-    AnyEntry,
-    Asked,
-    Cleared,
-    Collapsed,
-    Compacted,
-    Framed,
-    Pinned,
-    Ran,
-    Redone,
-    Replied,
-    Restored,
-    Rewound,
-    Said,
-    Snipped,
-    Spilled,
-    Undone,
-    ViewChange,
-)
+from longhold.core.log import entries as log
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +25,15 @@ class InForce:
         i = bisect_left(self.spans, (n,)) - 1
         return i >= 0 and n < self.spans[i][1]
 
-    def add_entry(self, entry: ViewChange) -> "InForce":
+    def add_entry(self, entry: log.ViewChange) -> "InForce":
         if _rests_on_any(entry, self.dead):
             return replace(self, dead=self.dead | {entry.n})
         return self
 
 
-def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
-    shaped: dict[int, ViewChange] = {}
-    frames: list[Framed] = []
+def find_in_force(entries: Iterable[log.AnyEntry]) -> InForce:
+    shaped: dict[int, log.ViewChange] = {}
+    frames: list[log.Framed] = []
     undone: set[int] = set()
     spans: list[tuple[int, int]] = []
     gone: set[int] = set()
@@ -59,17 +41,17 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
     for entry in entries:
         if isinstance(entry, _TAKEN_BACK):
             said.append(entry.n)
-        elif isinstance(entry, Rewound):
+        elif isinstance(entry, log.Rewound):
             first = bisect_left(said, entry.after + 1)
             gone.update(said[first:])
             del said[first:]
             spans.append((entry.after, entry.n))
-        if isinstance(entry, ViewChange):
+        if isinstance(entry, log.ViewChange):
             shaped[entry.n] = entry
-        elif isinstance(entry, Undone | Redone) and entry.target in shaped:
-            (undone.add if isinstance(entry, Undone) else undone.discard)(entry.target)
+        elif isinstance(entry, log.Undone | log.Redone) and entry.target in shaped:
+            (undone.add if isinstance(entry, log.Undone) else undone.discard)(entry.target)
             spans.append((entry.target, entry.n))
-        elif isinstance(entry, Framed) and entry.rests_on:
+        elif isinstance(entry, log.Framed) and entry.rests_on:
             frames.append(entry)
     if not spans:
         return InForce()
@@ -82,7 +64,7 @@ def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
     return InForce(dead=frozenset(dead), vetoes=vetoes, spans=_join_spans(spans))
 
 
-_TAKEN_BACK = (Said, Replied, Ran, Asked)
+_TAKEN_BACK = (log.Said, log.Replied, log.Ran, log.Asked)
 """Entries that a rewind removes. Requests are included, since they describe the old view."""
 
 
@@ -98,32 +80,32 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _rests_on_any(
-    entry: ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
+    entry: log.ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
 ) -> bool:
     """Return whether an entry depends on one of these entries. Snips and pins survive a rewind."""
-    spared = gone if isinstance(entry, Snipped | Pinned) else ()
+    spared = gone if isinstance(entry, log.Snipped | log.Pinned) else ()
     return any(n in dead and n < entry.n and n not in spared for n in references(entry))
 
 
-def references(entry: ViewChange) -> tuple[int, ...]:
+def references(entry: log.ViewChange) -> tuple[int, ...]:
     match entry:
-        case Snipped(targets=targets) | Pinned(targets=targets):
+        case log.Snipped(targets=targets) | log.Pinned(targets=targets):
             return targets + entry.rests_on
-        case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+        case log.Collapsed(first=first, last=last) | log.Compacted(first=first, last=last):
             return (first, last, *entry.rests_on)
-        case Restored(compaction=compaction):
+        case log.Restored(compaction=compaction):
             return (compaction, *entry.rests_on)
     return entry.rests_on
 
 
-def targets(entry: ViewChange) -> frozenset[int | str]:
+def targets(entry: log.ViewChange) -> frozenset[int | str]:
     match entry:
-        case Spilled(tool_use_id=id):
+        case log.Spilled(tool_use_id=id):
             return frozenset({id})
-        case Cleared(ids=ids, inputs=inputs, thinking=thinking):
+        case log.Cleared(ids=ids, inputs=inputs, thinking=thinking):
             return frozenset({*ids, *(short.tool_use_id for short in inputs), *thinking})
-        case Snipped(targets=numbers) | Pinned(targets=numbers):
+        case log.Snipped(targets=numbers) | log.Pinned(targets=numbers):
             return frozenset(numbers)
-        case Collapsed(first=first, last=last) | Compacted(first=first, last=last):
+        case log.Collapsed(first=first, last=last) | log.Compacted(first=first, last=last):
             return frozenset({first, last})
     return frozenset()

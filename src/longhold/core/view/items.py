@@ -64,8 +64,7 @@ class StandIn(Struct, frozen=True, kw_only=True, gc=False):
     text: str
     how: How | Literal["spilled"]
     measure: Measure = NOTHING
-    same_as: str = ""
-    """The tool use whose result this one repeats."""
+    same_as: str = ""  # the tool use whose result this one repeats
 
 
 def stand_ins(entry: Cleared) -> dict[str, StandIn]:
@@ -194,8 +193,7 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     order: int
     response_id: str
     content: Content
-    results: Sequence[Result] = ()
-    """Always a `ResultList`."""
+    results: Sequence[Result] = ()  # always a `ResultList`
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None

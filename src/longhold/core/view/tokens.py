@@ -17,8 +17,7 @@ from longhold.core.models.capabilities import capabilities
 
 CLASSES = Measure.__struct_fields__
 Row = tuple[float, ...]
-Weights = Row
-"""Tokens per unit of each `Measure` class, in its order."""
+Weights = Row  # tokens per unit of each `Measure` class, in its order
 
 _FITTED = {
     "spaced": (0.25, 0.71),
@@ -90,12 +89,10 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """The calibration learnt from one model's answers, stored as JSON."""
 
     model: str
-    defaults: Weights
-    """The weights that the factors multiply."""
+    defaults: Weights  # the weights that the factors multiply
     factors: Row
     covariance: tuple[Row, ...]
-    spread: float = FIRST_SPREAD
-    """The margin in units of `_shape`, adapted to observed errors."""
+    spread: float = FIRST_SPREAD  # the margin in units of `_shape`, adapted to observed errors
     lessons: int = 0
 
     @classmethod
@@ -277,7 +274,6 @@ class ReportedSize(Struct, frozen=True, kw_only=True):
     n: int
     model: str
     usage: Usage
-    then: Measure
-    """The view's measure before the answer that reported the usage."""
+    then: Measure  # the view's measure before the answer that reported the usage
     is_framed: bool = False
     """The measure covers the whole request. An imported log lacks system prompt and tools."""

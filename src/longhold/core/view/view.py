@@ -11,30 +11,7 @@ from typing import Any, Literal
 
 from msgspec import structs
 
-from longhold.core.log.entries import (
-    AnyEntry,
-    Asked,
-    Began,
-    Cleared,
-    Collapsed,
-    Compacted,
-    Configured,
-    Framed,
-    Pinned,
-    Ran,
-    Redone,
-    Replied,
-    Restored,
-    Rewound,
-    Said,
-    Snipped,
-    Spilled,
-    SpokenContent,
-    Switched,
-    Titled,
-    Undone,
-    ViewChange,
-)
+from longhold.core.log import entries as log
 from longhold.core.messages import Content, Message, Text, ToolUse
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
@@ -66,15 +43,15 @@ class View:
 
     def _begin(self, in_force: InForce) -> None:
         self.in_force = in_force
-        self.frame: Framed | None = None
-        self.configured: Configured | None = None
+        self.frame: log.Framed | None = None
+        self.configured: log.Configured | None = None
         """None in a session of Longhold's agent."""
         self.model, self.title = "", ""
         self.reported: ReportedSize | None = None
-        self.asked: Asked | None = None
-        self.answered: Asked | None = None
+        self.asked: log.Asked | None = None
+        self.answered: log.Asked | None = None
         """The last request whose answer reported usage, so the provider's cache has it."""
-        self.edits: tuple[Cleared, ...] = ()
+        self.edits: tuple[log.Cleared, ...] = ()
         self.damage: list[tuple[int, str]] = []
         self._list = ItemList()
         self._began, self._pins = set[str](), set[int]()
@@ -168,16 +145,16 @@ class View:
         )
         return self._list.words + words, unread
 
-    def apply(self, entry: AnyEntry) -> None:
+    def apply(self, entry: log.AnyEntry) -> None:
         self.history.append(entry)
-        if isinstance(entry, Undone | Redone | Rewound):
+        if isinstance(entry, log.Undone | log.Redone | log.Rewound):
             # Folding everything again is always correct, and affordable because undo is rare.
             entries = list(self.history)
             self._begin(find_in_force(entries))
             for earlier in entries:
                 self._take(earlier)
             return
-        if isinstance(entry, ViewChange):
+        if isinstance(entry, log.ViewChange):
             self.in_force = self.in_force.add_entry(entry)
         self._take(entry)
 
@@ -186,7 +163,7 @@ class View:
         self.history = EntryList()
         self._list.drop_before(before)
 
-    def _take(self, entry: AnyEntry) -> None:
+    def _take(self, entry: log.AnyEntry) -> None:
         """Apply an entry. An entry that fails is recorded as damage and changes no item."""
         act = _ACTS.get(type(entry))
         if act is None or entry.n in self.in_force.dead:
@@ -201,7 +178,7 @@ class View:
         except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
             self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
 
-    def _apply_said(self, entry: Said) -> None:
+    def _apply_said(self, entry: log.Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
         if not is_hidden and not capabilities(self.model).keeps_thinking:
             # These models drop the thinking of a turn when the user speaks, so the prompt shrinks
@@ -209,17 +186,17 @@ class View:
             self._turn_end = self._list.end_turn(self._turn_end)
         self._speak(entry, "said", hidden=is_hidden)
 
-    def _apply_restored(self, entry: Restored) -> None:
+    def _apply_restored(self, entry: log.Restored) -> None:
         self._speak(entry, "restored", hidden=True)
 
     def _speak(
-        self, entry: Said | Restored, kind: Literal["said", "restored"], *, hidden: bool
+        self, entry: log.Said | log.Restored, kind: Literal["said", "restored"], *, hidden: bool
     ) -> None:
         n, said, measure = entry.n, entry.content, entry.measure
         spoken = Spoken(id=n, order=n, content=said, kind=kind, hidden=hidden, measure=measure)
         self._list.append(spoken)
 
-    def _apply_replied(self, entry: Replied) -> None:
+    def _apply_replied(self, entry: log.Replied) -> None:
         if not self._is_chosen:
             self.model = entry.model or self.model
         if entry.usage and entry.usage.prompt_tokens:
@@ -230,7 +207,7 @@ class View:
         else:
             self._begin_round(entry)
 
-    def _is_piece_of(self, last: Round, entry: Replied) -> bool:
+    def _is_piece_of(self, last: Round, entry: log.Replied) -> bool:
         """Return whether an entry continues an answer: same id, with no request in between."""
         is_same = entry.response_id == last.response_id and not self.has_asked_since(last)
         is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
@@ -239,7 +216,7 @@ class View:
     def has_asked_since(self, item: Item) -> bool:
         return self.asked is not None and self.asked.n > item.order
 
-    def _begin_round(self, entry: Replied) -> None:
+    def _begin_round(self, entry: log.Replied) -> None:
         self._last_round, self._before_round = entry.n, self.total
         self._waiting, self._renamed = set(), {}
         self._note_reported_size(entry)
@@ -257,10 +234,10 @@ class View:
         )
         self._list.append(begun.without_thinking() if begun.drops_thinking else begun)
 
-    def _is_unbound(self, entry: Replied) -> bool:
+    def _is_unbound(self, entry: log.Replied) -> bool:
         return self.in_force.is_distrusted(entry.n) and capabilities(entry.model).binds_thinking
 
-    def _continue_round(self, last: Round, entry: Replied) -> None:
+    def _continue_round(self, last: Round, entry: log.Replied) -> None:
         self._note_reported_size(entry)
         self._list.home[entry.n] = last.order
         grown = structs.replace(
@@ -273,7 +250,7 @@ class View:
         )
         self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
 
-    def _note_reported_size(self, entry: Replied) -> None:
+    def _note_reported_size(self, entry: log.Replied) -> None:
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.is_distrusted(self._last_round):
             self.reported = ReportedSize(
@@ -284,7 +261,7 @@ class View:
                 is_framed=self.frame is not None,
             )
 
-    def _claim(self, entry: Replied, order: int) -> Content:
+    def _claim(self, entry: log.Replied, order: int) -> Content:
         """Register an answer's tool uses. Drop reused ids, which only foreign logs have."""
         fresh = []
         for block in entry.content:
@@ -298,10 +275,10 @@ class View:
             self._renamed.setdefault(given, deque()).append(own)
         return tuple(fresh)
 
-    def _apply_began(self, entry: Began) -> None:
+    def _apply_began(self, entry: log.Began) -> None:
         self._began.add(entry.tool_use_id)
 
-    def _ran(self, entry: Ran) -> None:
+    def _ran(self, entry: log.Ran) -> None:
         """Add a tool's result, as a separate message if its round was already sent without it."""
         owner = self.round_of(entry.tool_use_id)
         if owner is None:
@@ -318,7 +295,7 @@ class View:
         self._list.home[entry.n] = owner.order
         self._list.replace(owner.with_result(Result.of(entry)))
 
-    def _apply_spilled(self, entry: Spilled) -> None:
+    def _apply_spilled(self, entry: log.Spilled) -> None:
         message = self.item_of(entry.rests_on[0]) if entry.rests_on else None
         if isinstance(message, Spoken) and message.kind == "late":
             short = shorten_late(message, entry.text, entry.measure)
@@ -330,7 +307,7 @@ class View:
         i = self._list.change_result(entry.tool_use_id, lambda result: result.spill(shown))
         self._drop_thinking(entry, i)
 
-    def _apply_cleared(self, entry: Cleared) -> None:
+    def _apply_cleared(self, entry: log.Cleared) -> None:
         ignored = (
             self._list.measure_undeleted(entry.ids) if self._has_ignored_edits(entry) else NOTHING
         )
@@ -345,7 +322,7 @@ class View:
         self._list.drop_thinking([self.item_of(n) for n in entry.thinking])
         self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
 
-    def _has_ignored_edits(self, entry: Cleared) -> bool:
+    def _has_ignored_edits(self, entry: log.Cleared) -> bool:
         report, edits = self.reported, self.edits if entry.how == "rewritten" else ()
         return bool(report and edits and edits[-1].n < report.n and not report.usage.deleted_tokens)
 
@@ -354,18 +331,21 @@ class View:
         if self.reported is not None and self.reported.n == self._last_round:
             self.reported = structs.replace(self.reported, then=self._before_round)
 
-    def _apply_snipped(self, entry: Snipped) -> None:
+    def _apply_snipped(self, entry: log.Snipped) -> None:
         first = self._list.remove(entry.targets, keep=self.open_round())
         self._drop_thinking(entry, first - 1 if first is not None else None)
 
-    def _apply_collapsed(self, entry: Collapsed) -> None:
+    def _apply_collapsed(self, entry: log.Collapsed) -> None:
         self._stand_for_span(entry, (Text(text=entry.text),), "line")
 
-    def _apply_compacted(self, entry: Compacted) -> None:
+    def _apply_compacted(self, entry: log.Compacted) -> None:
         self._stand_for_span(entry, entry.summary, "summary")
 
     def _stand_for_span(
-        self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
+        self,
+        entry: log.Collapsed | log.Compacted,
+        content: log.SpokenContent,
+        kind: Literal["line", "summary"],
     ) -> None:
         """Replace a span with one item, except pinned items and all from an open round on."""
         lo, hi = self._list.span(entry.first, entry.last)
@@ -383,43 +363,43 @@ class View:
         self._list.cover(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
-    def _apply_pinned(self, entry: Pinned) -> None:
+    def _apply_pinned(self, entry: log.Pinned) -> None:
         orders = {item.order for n in entry.targets if (item := self.item_of(n))}
         self._pins = self._pins | orders if entry.on else self._pins - orders
 
-    def _apply_framed(self, entry: Framed) -> None:
+    def _apply_framed(self, entry: log.Framed) -> None:
         self.frame = entry
 
-    def _apply_switched(self, entry: Switched) -> None:
+    def _apply_switched(self, entry: log.Switched) -> None:
         self.model, self._is_chosen = entry.model, True
 
-    def _apply_configured(self, entry: Configured) -> None:
+    def _apply_configured(self, entry: log.Configured) -> None:
         self.configured = entry
 
-    def _apply_titled(self, entry: Titled) -> None:
+    def _apply_titled(self, entry: log.Titled) -> None:
         self.title = entry.title
 
-    def _apply_asked(self, entry: Asked) -> None:
+    def _apply_asked(self, entry: log.Asked) -> None:
         self.asked = entry
         if entry.source == "main" and self.open_round():
             # The missing results were sent as interrupted; filling them in later would change the
             # prefix.
             self._sealed = self._last_round
 
-    def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
+    def _drop_thinking(self, entry: log.ViewChange, changed: int | None) -> None:
         # Some models bind thinking to the exact prefix it was produced under.
         if entry.drops_thinking and changed is not None:
             self._list.drop_thinking(self.items[changed + 1 :])
 
 
-def fold(entries: Iterable[AnyEntry]) -> View:
+def fold(entries: Iterable[log.AnyEntry]) -> View:
     view = View()
     for view in fold_stepwise(entries):  # noqa: B007 - the last one is the whole
         pass
     return view
 
 
-def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
+def fold_stepwise(entries: Iterable[log.AnyEntry]) -> Iterator[View]:
     """Yield the view after each entry, without entries that are undone later."""
     history = list(entries)
     view = View(EntryList(history), find_in_force(history))
@@ -430,21 +410,21 @@ def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
 
 
 _ACTS: dict[type, Callable[[View, Any], None]] = {
-    Said: View._apply_said,
-    Replied: View._apply_replied,
-    Began: View._apply_began,
-    Ran: View._ran,
-    Spilled: View._apply_spilled,
-    Cleared: View._apply_cleared,
-    Snipped: View._apply_snipped,
-    Collapsed: View._apply_collapsed,
-    Compacted: View._apply_compacted,
-    Restored: View._apply_restored,
-    Pinned: View._apply_pinned,
-    Framed: View._apply_framed,
-    Switched: View._apply_switched,
-    Configured: View._apply_configured,
-    Titled: View._apply_titled,
-    Asked: View._apply_asked,
+    log.Said: View._apply_said,
+    log.Replied: View._apply_replied,
+    log.Began: View._apply_began,
+    log.Ran: View._ran,
+    log.Spilled: View._apply_spilled,
+    log.Cleared: View._apply_cleared,
+    log.Snipped: View._apply_snipped,
+    log.Collapsed: View._apply_collapsed,
+    log.Compacted: View._apply_compacted,
+    log.Restored: View._apply_restored,
+    log.Pinned: View._apply_pinned,
+    log.Framed: View._apply_framed,
+    log.Switched: View._apply_switched,
+    log.Configured: View._apply_configured,
+    log.Titled: View._apply_titled,
+    log.Asked: View._apply_asked,
 }
 """How each kind of entry changes a view. Other kinds do not change it."""

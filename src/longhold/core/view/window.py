@@ -43,8 +43,7 @@ class Window:
     """The compaction threshold. From here context is freed automatically if `auto` is on."""
     warning_tokens: int
     error_tokens: int
-    blocking_tokens: int
-    """From here nothing is sent until context is freed."""
+    blocking_tokens: int  # from here nothing is sent until context is freed
     full_tokens: int
     """The largest threshold that this window allows, regardless of cost and settings."""
     auto: bool = True

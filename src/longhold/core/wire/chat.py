@@ -32,28 +32,6 @@ from longhold.core.messages import (
 )
 from longhold.core.messages.usage import fields_of
 from longhold.core.wire import messages
-from longhold.core.wire.messages import (
-    IMAGE_URL_FIELDS,
-    SAME_NAME,
-    TEXT_FIELDS,
-    UNSPOKEN,
-    Parse,
-    block_text,
-    data_url,
-    encode_input,
-    extra_of,
-    join_parts,
-    join_text,
-    outcome_text,
-    parse_input,
-    read_arguments,
-    rename,
-    source_of,
-    split_results,
-    url_of,
-    wire_blocks,
-    with_extra,
-)
 from longhold.errors import RequestRejected
 
 NO_PICTURE = "(A picture or a file stood here. This format cannot hold it in this place.)"
@@ -88,25 +66,25 @@ def encode_request(
         chat[limit_field] = kwargs["max_tokens"]
     if kwargs.get("stop_sequences"):
         chat["stop"] = list(kwargs["stop_sequences"])
-    chat |= {name: kwargs[name] for name in SAME_NAME if name in kwargs}
+    chat |= {name: kwargs[name] for name in messages.SAME_NAME if name in kwargs}
     return chat | output_options(kwargs.get("output_config") or {})
 
 
 def _encode_messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObject]:
-    if system := wire_blocks(kwargs.get("system")):
+    if system := messages.wire_blocks(kwargs.get("system")):
         parts = _system_parts(system)
         is_plain = not takes_breakpoints or len(parts) == 1
         content: Json = "\n\n".join(part["text"] for part in parts) if is_plain else parts
         yield {"role": "system", "content": content}
     for message in kwargs["messages"]:
-        blocks = wire_blocks(message["content"])
+        blocks = messages.wire_blocks(message["content"])
         match message["role"]:
             case "assistant":
                 yield from filter(None, [encode_answer(blocks)])
             case "user":
                 yield from _encode_user(blocks)
             case role:
-                yield {"role": role, "content": join_text(blocks)}
+                yield {"role": role, "content": messages.join_text(blocks)}
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
@@ -122,7 +100,11 @@ def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def encode_answer(blocks: Sequence[JsonObject], between: str = "\n\n") -> JsonObject | None:
-    texts = [block_text(block) for block in blocks if block["type"] not in UNSPOKEN | {"tool_use"}]
+    texts = [
+        messages.block_text(block)
+        for block in blocks
+        if block["type"] not in messages.UNSPOKEN | {"tool_use"}
+    ]
     calls = [
         _encode_call(block["id"], block["name"], block["input"])
         for block in blocks
@@ -140,29 +122,29 @@ def _encode_user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     pictures = [
         part
         for result in results
-        for part in wire_blocks(result.get("content"))
+        for part in messages.wire_blocks(result.get("content"))
         if part["type"] in {"image", "document"}
     ]
     for result in results:
-        yield _encode_result(result["tool_use_id"], outcome_text(result))
+        yield _encode_result(result["tool_use_id"], messages.outcome_text(result))
     if parts := [_encode_part(block) for block in (*pictures, *rest)]:
-        yield {"role": "user", "content": join_parts(parts)}
+        yield {"role": "user", "content": messages.join_parts(parts)}
 
 
 def _encode_call(id: str, name: str, data: JsonObject) -> JsonObject:
-    function = {"name": name, "arguments": encode_input(data)}
+    function = {"name": name, "arguments": messages.encode_input(data)}
     return {"id": id, "type": "function", "function": function}
 
 
 def _encode_part(block: JsonObject) -> JsonObject:
-    url = url_of(block.get("source"))
+    url = messages.url_of(block.get("source"))
     match block:
         case {"type": "image"} if url:
             return {"type": "image_url", "image_url": {"url": url}}
         case {"type": "document", "source": {"type": "base64"}} if url:
             name = block.get("title") or "document.pdf"
             return {"type": "file", "file": {"filename": name, "file_data": url}}
-    return {"type": "text", "text": block_text(block)}
+    return {"type": "text", "text": messages.block_text(block)}
 
 
 def _encode_result(id: str, content: Json) -> JsonObject:
@@ -233,7 +215,7 @@ def decode_message(message: JsonObject) -> Content:
     return decode_content(message.get("content"))
 
 
-def decode_answer(message: JsonObject, parse: Parse = parse_input) -> Content:
+def decode_answer(message: JsonObject, parse: messages.Parse = messages.parse_input) -> Content:
     blocks: list[Block] = []
     if isinstance(thought := message.get("reasoning_content"), str) and thought:
         blocks.append(Thinking(thinking=thought))
@@ -245,10 +227,13 @@ def decode_answer(message: JsonObject, parse: Parse = parse_input) -> Content:
     return tuple(blocks)
 
 
-def decode_call(raw: Json, parse: Parse = parse_input) -> ToolUse | None:
+def decode_call(raw: Json, parse: messages.Parse = messages.parse_input) -> ToolUse | None:
     match raw:
         case {"function": {"name": str(name)} as function}:
-            data, extra = read_arguments(function, parse), extra_of(raw, _CALL_FIELDS)
+            data, extra = (
+                messages.read_arguments(function, parse),
+                messages.extra_of(raw, _CALL_FIELDS),
+            )
         case {"custom": {"name": str(name), "input": str(text)}}:
             data, extra = {"input": text}, None
         case _:
@@ -261,7 +246,7 @@ def decode_result(message: JsonObject, tool_use_id: str) -> ToolResult:
     return ToolResult(
         tool_use_id=tool_use_id,
         content=content if isinstance(content, str) else narrow_content(decode_content(content)),
-        extra=extra_of(message, _RESULT_FIELDS),
+        extra=messages.extra_of(message, _RESULT_FIELDS),
     )
 
 
@@ -272,13 +257,13 @@ def decode_content(raw: Json) -> Content:
 def _decode_part(part: Json) -> Block:
     match part:
         case {"type": "text", "text": str(text)}:
-            return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
+            return Text(text=text, extra=messages.extra_of(part, messages.TEXT_FIELDS))
         case {"type": "image_url", "image_url": {"url": str(url)} as image}:
-            inside = extra_of(image, frozenset({"url"})) or {}
-            extra = inside | (extra_of(part, IMAGE_URL_FIELDS) or {})
-            return Image(source=source_of(url), extra=extra or None)
+            inside = messages.extra_of(image, frozenset({"url"})) or {}
+            extra = inside | (messages.extra_of(part, messages.IMAGE_URL_FIELDS) or {})
+            return Image(source=messages.source_of(url), extra=extra or None)
         case {"type": "file", "file": {"file_data": str(url), **rest}} if not rest:
-            source = source_of(url)
+            source = messages.source_of(url)
             return Document(source=source) if source["type"] == "base64" else Opaque(raw=part)
     return block_from_wire(part)
 
@@ -287,7 +272,7 @@ def decode_tool(raw: Json) -> JsonObject:
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict) or "parameters" not in function:
         return raw if isinstance(raw, dict) else {"type": "unknown", "value": raw}
-    return rename(function, "parameters", "input_schema")
+    return messages.rename(function, "parameters", "input_schema")
 
 
 class ChatWriter:
@@ -298,7 +283,7 @@ class ChatWriter:
         if message.role == "assistant":
             yield self._answer(message.content)
             return
-        results, rest = split_results(message.content)
+        results, rest = messages.split_results(message.content)
         yield from map(self._result, results)
         if rest:
             yield {"role": "user", "content": self._content(rest)}
@@ -317,7 +302,7 @@ class ChatWriter:
     def _result(self, block: ToolResult) -> JsonObject:
         self._count("error flag of a result", block.is_error)
         wire = _encode_result(block.tool_use_id, self._result_content(block.content))
-        return with_extra(wire, block.extra, _RESULT_FIELDS)
+        return messages.with_extra(wire, block.extra, _RESULT_FIELDS)
 
     def _result_content(self, content: ResultContent) -> Json:
         if isinstance(content, str):
@@ -338,11 +323,13 @@ class ChatWriter:
     def _part(self, block: Block) -> JsonObject:
         match block:
             case Text(text=text, extra=extra):
-                return with_extra({"type": "text", "text": text}, extra, TEXT_FIELDS)
-            case Image(source=source, extra=extra) if url := data_url(source):
+                return messages.with_extra(
+                    {"type": "text", "text": text}, extra, messages.TEXT_FIELDS
+                )
+            case Image(source=source, extra=extra) if url := messages.data_url(source):
                 return _write_image(url, extra or {})
-            case Document(source={"type": "base64"} as source, extra=None) if url := data_url(
-                source
+            case Document(source={"type": "base64"} as source, extra=None) if (
+                url := messages.data_url(source)
             ):
                 return {"type": "file", "file": {"file_data": url}}
             case Image() | Document():
@@ -363,14 +350,18 @@ def _write_image(url: str, extra: JsonObject) -> JsonObject:
     if isinstance(extra.get("detail"), str):
         image["detail"] = extra["detail"]
         extra = {key: value for key, value in extra.items() if key != "detail"}
-    return with_extra({"type": "image_url", "image_url": image}, extra, IMAGE_URL_FIELDS)
+    return messages.with_extra(
+        {"type": "image_url", "image_url": image}, extra, messages.IMAGE_URL_FIELDS
+    )
 
 
 def _write_call(block: ToolUse) -> JsonObject:
-    return with_extra(_encode_call(block.id, block.name, block.input), block.extra, _CALL_FIELDS)
+    return messages.with_extra(
+        _encode_call(block.id, block.name, block.input), block.extra, _CALL_FIELDS
+    )
 
 
 def write_tool(tool: JsonObject) -> JsonObject:
     if "name" not in tool or "input_schema" not in tool:
         return tool
-    return {"type": "function", "function": rename(tool, "input_schema", "parameters")}
+    return {"type": "function", "function": messages.rename(tool, "input_schema", "parameters")}

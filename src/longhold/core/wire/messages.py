@@ -26,11 +26,9 @@ from longhold.core.messages import (
 from longhold.core.messages.usage import count_of, fields_of
 from longhold.errors import StreamBroken
 
-MOST_DEPTH = 100
-"""No tool's input is nested deeper. JSON parsers fail at about 1,000 levels."""
+MOST_DEPTH = 100  # No tool's input is nested deeper. JSON parsers fail at about 1,000 levels.
 _TOO_DEEP = "(nested too deeply)"
-_MOST_BITS = 10_000
-"""Limit for integers, because Python refuses to print much longer ones."""
+_MOST_BITS = 10_000  # limit for integers, because Python refuses to print much longer ones
 
 _NAMELESS = "unnamed_tool"
 """Replaces the missing name of a tool use. No such tool exists, so the model gets an error."""
@@ -166,11 +164,9 @@ def block_in(raw: Json) -> Block:
     return block_from_wire(raw)
 
 
-_EXTRA = "extra"
-"""Holds fields whose names the format uses for something else."""
+_EXTRA = "extra"  # holds fields whose names the format uses for something else
 
-_WRAPPED = "block"
-"""Type of a part that wraps a whole block because the format has no counterpart."""
+_WRAPPED = "block"  # type of a part that wraps a whole block because the format has no counterpart
 
 TEXT_FIELDS = frozenset({"type", "text"})
 IMAGE_URL_FIELDS = frozenset({"type", "image_url"})

@@ -31,32 +31,6 @@ from longhold.core.messages import (
 )
 from longhold.core.wire import messages
 from longhold.core.wire.chat import output_options
-from longhold.core.wire.messages import (
-    IMAGE_URL_FIELDS,
-    SAME_NAME,
-    TEXT_FIELDS,
-    UNSPOKEN,
-    Parse,
-    Speaker,
-    block_text,
-    data_url,
-    drop_marks,
-    encode_input,
-    extra_of,
-    join_parts,
-    join_text,
-    objects,
-    outcome_text,
-    parse_input,
-    rename,
-    source_of,
-    speaker_of,
-    unwrap,
-    url_of,
-    wire_blocks,
-    with_extra,
-    wrap,
-)
 
 REASONING = "reasoning"
 STOP_REASONS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
@@ -85,14 +59,14 @@ _Block = TypeVar("_Block")
 
 def encode_request(kwargs: JsonObject) -> JsonObject:
     wanted: JsonObject = {"model": kwargs["model"]}
-    if system := wire_blocks(kwargs.get("system")):
-        wanted["instructions"] = join_text(system)
+    if system := messages.wire_blocks(kwargs.get("system")):
+        wanted["instructions"] = messages.join_text(system)
     wanted["input"] = [item for message in kwargs["messages"] for item in _encode_message(message)]
     if tools := kwargs.get("tools"):
         wanted["tools"] = [encode_tool(tool) for tool in tools]
     if kwargs.get("max_tokens") is not None:
         wanted["max_output_tokens"] = kwargs["max_tokens"]
-    wanted |= {name: kwargs[name] for name in (*SAME_NAME, "store") if name in kwargs}
+    wanted |= {name: kwargs[name] for name in (*messages.SAME_NAME, "store") if name in kwargs}
     effort = output_options(kwargs.get("output_config") or {}).get("reasoning_effort")
     return wanted | ({"reasoning": {"effort": effort}} if effort else {})
 
@@ -100,7 +74,7 @@ def encode_request(kwargs: JsonObject) -> JsonObject:
 def encode_tool(tool: JsonObject) -> JsonObject:
     if "input_schema" not in tool:
         return tool
-    return {"type": "function", **rename(tool, "input_schema", "parameters")}
+    return {"type": "function", **messages.rename(tool, "input_schema", "parameters")}
 
 
 def _group(
@@ -121,10 +95,14 @@ def _group(
 def _encode_message(message: JsonObject) -> Iterator[JsonObject]:
     role = message["role"]
     return _group(
-        [block for block in wire_blocks(message["content"]) if block["type"] not in UNSPOKEN],
+        [
+            block
+            for block in messages.wire_blocks(message["content"])
+            if block["type"] not in messages.UNSPOKEN
+        ],
         _encode_item,
         partial(_encode_part, role),
-        lambda parts: {"role": role, "content": join_parts(parts)},
+        lambda parts: {"role": role, "content": messages.join_parts(parts)},
     )
 
 
@@ -133,9 +111,9 @@ def _encode_item(block: JsonObject) -> JsonObject | None:
         case {"type": "tool_use", "id": id, "name": name, "input": data}:
             return encode_call(id, name, data, is_custom=block.get("custom") is True)
         case {"type": "tool_result", "tool_use_id": id}:
-            return _encode_result(id, outcome_text(block))
+            return _encode_result(id, messages.outcome_text(block))
         case {"type": str(kind)} if kind not in _PLAIN and not kind.startswith("input_"):
-            return drop_marks(block)
+            return messages.drop_marks(block)
     return None
 
 
@@ -143,7 +121,7 @@ def encode_call(id: str, name: str, data: JsonObject, *, is_custom: bool = False
     if is_custom:
         text = str(data.get("input", ""))
         return {"type": "custom_tool_call", "call_id": id, "name": name, "input": text}
-    arguments = encode_input(data)
+    arguments = messages.encode_input(data)
     return {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}
 
 
@@ -153,25 +131,25 @@ def _encode_result(id: str, output: Json) -> JsonObject:
 
 def _encode_part(role: str, block: JsonObject) -> JsonObject:
     match block:
-        case {"type": "image", "source": source} if url := url_of(source):
+        case {"type": "image", "source": source} if url := messages.url_of(source):
             return {"type": "input_image", "image_url": url}
         case {"type": str(kind)} if kind.startswith("input_"):
             return block
-    return _encode_text(role, block_text(block))
+    return _encode_text(role, messages.block_text(block))
 
 
 def _encode_text(role: str, text: str) -> JsonObject:
     return {"type": "output_text" if role == "assistant" else "input_text", "text": text}
 
 
-def decode_item(item: JsonObject) -> tuple[Speaker, Content]:
+def decode_item(item: JsonObject) -> tuple[messages.Speaker, Content]:
     kind = item.get("type") or "message"
     if kind in OUTPUT_ITEMS:
         return "user", (decode_result(item),)
     if kind in CONTEXT_ITEMS:
         return "system", (Opaque(raw=item),)
     if is_input_message(item):
-        return speaker_of(item.get("role")), _decode_content(item.get("content"))
+        return messages.speaker_of(item.get("role")), _decode_content(item.get("content"))
     return "assistant", tuple(decode_answer(item))
 
 
@@ -226,7 +204,7 @@ def decode_result(item: JsonObject) -> ToolResult:
         tool_use_id=str(item.get("call_id") or ""),
         content=content,
         is_error=has_failed,
-        extra=extra_of(item, _RESULT_FIELDS),
+        extra=messages.extra_of(item, _RESULT_FIELDS),
     )
 
 
@@ -237,13 +215,16 @@ def _decode_content(raw: Json) -> Content:
 def _decode_part(part: Json) -> Block:
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
-            return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
+            return Text(text=text, extra=messages.extra_of(part, messages.TEXT_FIELDS))
         case {"type": "input_image", "image_url": str(url)}:
-            return Image(source=source_of(url), extra=extra_of(part, IMAGE_URL_FIELDS))
-    return unwrap(part)
+            return Image(
+                source=messages.source_of(url),
+                extra=messages.extra_of(part, messages.IMAGE_URL_FIELDS),
+            )
+    return messages.unwrap(part)
 
 
-def _decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None:
+def _decode_call(item: JsonObject, parse: messages.Parse = messages.parse_input) -> ToolUse | None:
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(text)}:
             data = parse(text)
@@ -260,10 +241,10 @@ def _decode_call(item: JsonObject, parse: Parse = parse_input) -> ToolUse | None
         id = item.get("id")
     if not isinstance(id, str):
         return None
-    return ToolUse(id=id, name=name, input=data, extra=extra_of(item, _CALL_FIELDS))
+    return ToolUse(id=id, name=name, input=data, extra=messages.extra_of(item, _CALL_FIELDS))
 
 
-def read_answer(item: JsonObject, parse: Parse) -> Content:
+def read_answer(item: JsonObject, parse: messages.Parse) -> Content:
     """Read a rollout item written by the model. Unlike in requests, reasoning becomes a block."""
     match item:
         case {"type": "message"}:
@@ -276,12 +257,12 @@ def read_answer(item: JsonObject, parse: Parse) -> Content:
 def _read_thinking(item: JsonObject) -> Block:
     sealed = item.get("encrypted_content")
     signature = sealed if isinstance(sealed, str) else ""
-    extra = extra_of(item, _THINKING_FIELDS) or {}
+    extra = messages.extra_of(item, _THINKING_FIELDS) or {}
     if content := item.get("content"):
         extra = {"content": content} | extra
     if item.get("redacted") is True:
         return RedactedThinking(data=signature, extra=extra or None)
-    texts = [part.get("text") for part in objects(item.get("summary"))]
+    texts = [part.get("text") for part in messages.objects(item.get("summary"))]
     summary = "\n\n".join(text for text in texts if isinstance(text, str))
     return Thinking(thinking=summary, signature=signature, extra=extra or None)
 
@@ -301,12 +282,12 @@ def _write_item(role: str, block: Block) -> JsonObject | None:
             summary = [{"type": "summary_text", "text": text}] if text else []
             thought = {"type": "reasoning", "summary": summary}
             sealed = thought | {"encrypted_content": signature or None}
-            return with_extra(sealed, extra, _THINKING_FIELDS)
+            return messages.with_extra(sealed, extra, _THINKING_FIELDS)
         case RedactedThinking(data=data, extra=extra):
             hidden = {"type": "reasoning", "summary": [], "encrypted_content": data}
-            return with_extra(hidden | {"redacted": True}, extra, _THINKING_FIELDS)
+            return messages.with_extra(hidden | {"redacted": True}, extra, _THINKING_FIELDS)
         case ToolUse(id=id, name=name, input=data, extra=extra):
-            return with_extra(encode_call(id, name, data), extra, _CALL_FIELDS)
+            return messages.with_extra(encode_call(id, name, data), extra, _CALL_FIELDS)
         case ToolResult():
             return _write_result(block)
         case Opaque(raw={"type": str(kind)} as raw):
@@ -319,13 +300,15 @@ def _write_result(block: ToolResult) -> JsonObject:
     output = content if isinstance(content, str) else [_write_part("user", one) for one in content]
     result = _encode_result(block.tool_use_id, output)
     marked = result | ({"is_error": True} if block.is_error else {})
-    return with_extra(marked, block.extra, _RESULT_FIELDS)
+    return messages.with_extra(marked, block.extra, _RESULT_FIELDS)
 
 
 def _write_part(role: str, block: Block) -> JsonObject:
     match block:
         case Text(text=text, extra=extra):
-            return with_extra(_encode_text(role, text), extra, TEXT_FIELDS)
-        case Image(source=source, extra=extra) if url := data_url(source):
-            return with_extra({"type": "input_image", "image_url": url}, extra, IMAGE_URL_FIELDS)
-    return wrap(block)
+            return messages.with_extra(_encode_text(role, text), extra, messages.TEXT_FIELDS)
+        case Image(source=source, extra=extra) if url := messages.data_url(source):
+            return messages.with_extra(
+                {"type": "input_image", "image_url": url}, extra, messages.IMAGE_URL_FIELDS
+            )
+    return messages.wrap(block)

@@ -19,11 +19,9 @@ class BrainRequest:
     messages: tuple[JsonObject, ...]
     """Dictionaries with `role` and `content`. The content is always a list of blocks."""
     max_tokens: int
-    purpose: Purpose = "message"
-    """`summary` if the server needs a summary of the conversation."""
+    purpose: Purpose = "message"  # `summary` if the server needs a summary of the conversation
     instructions: str | None = None
-    forced_tool: str | None = None
-    """The tool that `tool_choice` requires; `any` for any tool."""
+    forced_tool: str | None = None  # The tool that `tool_choice` requires; `any` for any tool.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,11 +56,7 @@ def _memory_call(fact: str, word: str) -> JsonObject:
     text = f"{word.capitalize()} {fact}" if is_rule else fact[0].upper() + fact[1:]
     name = "-".join(re.findall(r"[a-z0-9]+", fact.lower())[:NAME_WORDS])
     head = f"---\nname: {text}\ndescription: {text}\ntype: {'feedback' if is_rule else 'project'}\n---\n"
-    return {
-        "command": "create",
-        "path": f"/memories/{name}.md",
-        "file_text": f"{head}\n{text}.\n",
-    }
+    return {"command": "create", "path": f"/memories/{name}.md", "file_text": f"{head}\n{text}.\n"}
 
 
 KINDS: dict[str, str] = {

@@ -124,10 +124,7 @@ def _clear_piece(
 _Clear = Callable[
     [list[PromptPiece], JsonObject, EditContext], tuple[list[PromptPiece], JsonObject | None]
 ]
-_CLEARING: dict[str, _Clear] = {
-    CLEAR_THINKING: _clear_thinking,
-    CLEAR_TOOL_USES: _clear_tool_uses,
-}
+_CLEARING: dict[str, _Clear] = {CLEAR_THINKING: _clear_thinking, CLEAR_TOOL_USES: _clear_tool_uses}
 
 
 NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes during a conversation are not simulated

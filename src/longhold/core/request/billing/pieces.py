@@ -37,8 +37,7 @@ class PromptPiece(NamedTuple):
     marker: Marker | None
     place: tuple[int, int]
     """Index of the message (or tool, or system block), and of the block in it, as sent."""
-    has_image: bool
-    """True for an image and for a result that contains one."""
+    has_image: bool  # True for an image and for a result that contains one
     has_citations: bool
 
     @property

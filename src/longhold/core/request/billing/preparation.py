@@ -126,10 +126,8 @@ class PreparedPrompt:
     caller: Caller
     able: Capabilities
     measure: PieceMeter
-    sent: Sequence[PromptPiece]
-    """The pieces as sent, for comparing thinking and diagnostics."""
-    read: Sequence[PromptPiece]
-    """The pieces that remain after the server's removals."""
+    sent: Sequence[PromptPiece]  # the pieces as sent, for comparing thinking and diagnostics
+    read: Sequence[PromptPiece]  # the pieces that remain after the server's removals
     prompt: Prompt
     original_tokens: int
     applied_edits: Sequence[JsonObject]

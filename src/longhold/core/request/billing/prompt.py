@@ -16,8 +16,7 @@ from longhold.core.request.billing.api_request import ApiRequest
 from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
 
 DEFAULT_EFFORT = "high"  # stating the default equals omitting it
-LINKS = 20_000
-"""More links than a long session needs, because its prompts share most of them."""
+LINKS = 20_000  # more links than a long session needs, because its prompts share most of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,21 +29,16 @@ SECRET = b"longhold simulator"  # fixed, so that signatures stay valid after a r
 class ThinkingSeal(msgspec.Struct, frozen=True, tag="thinking"):
     model: str
     workspace: str
-    prefix: bytes
-    """The chain of everything before the answer that contains the block."""
-    previous: bytes
-    """The seal of the previous thinking; empty for the first."""
+    prefix: bytes  # the chain of everything before the answer that contains the block
+    previous: bytes  # The seal of the previous thinking; empty for the first.
     text: bytes
 
 
 class CompactionSeal(msgspec.Struct, frozen=True, tag="compaction"):
     model: str
-    frame: bytes
-    """The chain of the tools and system in effect."""
-    prefix: bytes
-    """The chain of everything it summarises."""
-    previous: bytes
-    """The seal of the last thinking it summarises."""
+    frame: bytes  # the chain of the tools and system in effect
+    prefix: bytes  # the chain of everything it summarises
+    previous: bytes  # the seal of the last thinking it summarises
     text: bytes
     tool_changes: bytes
     binds_thinking: bool
@@ -87,8 +82,7 @@ class Links:
     """The conversation's hash chain at each piece. Thinking and breakpoints are left out."""
 
     frame: bytes
-    end: bytes
-    """The chain after everything, to which the answer's thinking is bound."""
+    end: bytes  # the chain after everything, to which the answer's thinking is bound
     last_seal: bytes
     starts: dict[tuple[int, int], frozenset[bytes]]
     """For each thinking piece, the chains at the start of its message and of its role's turn."""

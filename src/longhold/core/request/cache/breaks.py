@@ -28,10 +28,8 @@ from longhold.core.request.server_side import deleted_tokens
 
 DROP_RATIO = 0.05
 """Providers round and move caches between machines, so a few percent less is not a break."""
-DROP_TOKENS = 2_000
-"""A smaller break costs less than a cent on any model."""
-SLACK_SECONDS = 5.0
-"""Travel and queueing delay before the provider looks up the request."""
+DROP_TOKENS = 2_000  # a smaller break costs less than a cent on any model
+SLACK_SECONDS = 5.0  # travel and queueing delay before the provider looks up the request
 
 ANNOUNCED = {
     "compacted": "compaction",
@@ -49,8 +47,7 @@ ANNOUNCED = {
 AFTER_EXPIRY = "cleared"
 """Clearing after the cache expired. A longer lifetime would have avoided the cost."""
 
-SERVED = "served"
-"""The announcement for a call whose prompt the provider itself shortened."""
+SERVED = "served"  # the announcement for a call whose prompt the provider itself shortened
 
 _SHAPING = frozenset(ANNOUNCED) - {"framed", "switched"}
 _ANNOUNCES: dict[What, frozenset[str]] = {

@@ -22,16 +22,14 @@ from longhold.core.models.protocol import Request
 from longhold.core.request.markers import SLOTS, count_unchanged
 from longhold.errors import PrefixMoved
 
-HASH_BYTES = 8
-"""Enough for one session, and short, because every call writes its hashes to the log."""
+HASH_BYTES = 8  # enough for one session, and short, because every call writes its hashes to the log
 
 OUTSIDE = frozenset(
     {"model", "system", "tools", "messages"}
     | {"max_tokens", "metadata", "stream", "stop_sequences", "diagnostics", "service_tier"}
 )
 """Parameters with their own field here, or without effect on the cache."""
-MARKER_SEARCH = 64
-"""Messages searched from the end. Breakpoints are about 20 blocks apart."""
+MARKER_SEARCH = 64  # Messages searched from the end. Breakpoints are about 20 blocks apart.
 
 
 class Chain(NamedTuple):
@@ -44,8 +42,7 @@ class Chain(NamedTuple):
 class Fingerprint(Struct, frozen=True, kw_only=True):
     model: str = ""
     betas: tuple[str, ...] = ()
-    tools: Mapping[str, str] = {}
-    """Hashes by tool name, in the order sent."""
+    tools: Mapping[str, str] = {}  # hashes by tool name, in the order sent
     sections: Mapping[str, str] = {}
     options: Mapping[str, str] = {}
     markers: tuple[str, ...] = ()
@@ -53,10 +50,8 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     lifetimes: frozenset[str] = frozenset()
     marked: tuple[int, ...] = ()
     chain: Chain
-    length: int
-    """How many messages of the chain belong to this request."""
-    parts: JsonObject
-    """The request itself, by reference."""
+    length: int  # how many messages of the chain belong to this request
+    parts: JsonObject  # the request itself, by reference
 
     @property
     def head(self) -> str:
@@ -259,10 +254,8 @@ What: TypeAlias = Literal[
     "model", "tool", "section", "beta", "thinking", "effort", "option", "message", "marker"
 ]
 
-DIFF_LINES = 200
-"""More than people read. The log has the full texts."""
-DIFF_LINE_CHARS = 160
-"""Limit for the very long lines of minified text."""
+DIFF_LINES = 200  # More than people read. The log has the full texts.
+DIFF_LINE_CHARS = 160  # limit for the very long lines of minified text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

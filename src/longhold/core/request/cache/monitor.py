@@ -12,20 +12,7 @@ from hashlib import blake2b
 from msgspec import Struct
 from msgspec.structs import replace
 
-from longhold.core.log.entries import (
-    AnyEntry,
-    Asked,
-    CacheBroke,
-    Framed,
-    Ran,
-    Redone,
-    Replied,
-    Said,
-    Spilled,
-    Switched,
-    Undone,
-    ViewChange,
-)
+from longhold.core.log import entries as log
 from longhold.core.messages import JsonObject, Usage
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.protocol import Request
@@ -49,8 +36,7 @@ from longhold.core.request.server_side import is_shortened
 from longhold.core.view import View, fold
 from longhold.errors import PrefixMoved
 
-SOURCES = 10
-"""More sources than a session has. Bounds memory if source names leak."""
+SOURCES = 10  # More sources than a session has. Bounds memory if source names leak.
 
 
 class SentCall(Struct, frozen=True, kw_only=True):
@@ -70,11 +56,11 @@ class CacheMonitor:
     def track_request(
         self,
         request: Request,
-        history: Sequence[AnyEntry],
+        history: Sequence[log.AnyEntry],
         *,
         source: str = "main",
         names: Sequence[str] = (),
-    ) -> Asked:
+    ) -> log.Asked:
         last = self._pending.get(source) or self._answered.get(source)
         call = self._fingerprint_call(request, history, last, names)
         _remember(self._pending, source, call)
@@ -82,16 +68,18 @@ class CacheMonitor:
 
     def observe_reply(
         self,
-        history: Sequence[AnyEntry],
+        history: Sequence[log.AnyEntry],
         *,
         source: str = "main",
         diagnostics: JsonObject | None = None,
-    ) -> CacheBroke | None:
+    ) -> log.CacheBroke | None:
         """Compare a call with the previous call, once its usage is in the log."""
         pending = self._pending.get(source)
         if pending is None:
             return None
-        since = (one for one in reversed(history[pending.position :]) if isinstance(one, Replied))
+        since = (
+            one for one in reversed(history[pending.position :]) if isinstance(one, log.Replied)
+        )
         usage = next((one.usage for one in since if one.usage and one.usage.prompt_tokens), None)
         if usage is None:
             return None
@@ -123,7 +111,7 @@ class CacheMonitor:
     def track_fork(
         self,
         request: Request,
-        history: Sequence[AnyEntry],
+        history: Sequence[log.AnyEntry],
         *,
         before: SentCall | None,
         names: Sequence[str] = (),
@@ -137,12 +125,12 @@ class CacheMonitor:
     def observe_fork_reply(
         self,
         call: SentCall,
-        history: Sequence[AnyEntry],
+        history: Sequence[log.AnyEntry],
         *,
         before: SentCall | None,
         source: str,
         diagnostics: JsonObject | None = None,
-    ) -> CacheBroke | None:
+    ) -> log.CacheBroke | None:
         """Compare a fork's call with its parent's. Reading the parent's cache renews it."""
         for name, done in self._answered.items():
             if before is not None and done.sent is before.sent and has_read(call.usage, done.usage):
@@ -152,7 +140,7 @@ class CacheMonitor:
     def _fingerprint_call(
         self,
         request: Request,
-        history: Sequence[AnyEntry],
+        history: Sequence[log.AnyEntry],
         before: SentCall | None,
         names: Sequence[str],
     ) -> SentCall:
@@ -168,14 +156,14 @@ class CacheMonitor:
 def _compare_calls(
     before: SentCall | None,
     call: SentCall,
-    history: Sequence[AnyEntry],
+    history: Sequence[log.AnyEntry],
     source: str,
     diagnostics: JsonObject | None,
-) -> CacheBroke | None:
+) -> log.CacheBroke | None:
     if before is None:
         return None
     expected = list_announced(history[before.position : call.position])
-    answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
+    answers = (entry for entry in history[call.position :] if isinstance(entry, log.Replied))
     if any(is_shortened(answer.applied) for answer in answers):
         expected.append(SERVED)
     seconds = call.at - before.at
@@ -187,18 +175,18 @@ def _compare_calls(
     return replace(broke, source=source, provider=said)
 
 
-def list_announced(entries: Sequence[AnyEntry]) -> list[str]:
+def list_announced(entries: Sequence[log.AnyEntry]) -> list[str]:
     """List the kinds of announcing entries, newest first, without results spilled on arrival."""
-    arrived = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
+    arrived = {entry.tool_use_id for entry in entries if isinstance(entry, log.Ran)}
     kinds = [
         type(entry).__name__.lower()
         for entry in reversed(entries)
-        if not (isinstance(entry, Spilled) and entry.tool_use_id in arrived)
+        if not (isinstance(entry, log.Spilled) and entry.tool_use_id in arrived)
     ]
     return list(dict.fromkeys(kind for kind in kinds if kind in ANNOUNCED))
 
 
-def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
+def keep_diff(broke: log.CacheBroke, keep: Callable[[str, str], str]) -> log.CacheBroke:
     """Store the diff in a file next to the log. If that fails, it stays in the entry."""
     if not broke.diff:
         return broke
@@ -209,8 +197,10 @@ def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
         return broke
 
 
-def _build_asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
-    return Asked(
+def _build_asked(
+    sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float
+) -> log.Asked:
+    return log.Asked(
         at=at,
         source=source,
         options_hash=digest((sent.model, sent.betas, sent.options)),
@@ -238,7 +228,7 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> tuple[Cached
     then = list(messages[: asked.chain_length])
     if any(_may_move(entry, view.model) for entry in view.history[at:]):
         past = fold(view.history[:at])
-        then = first_messages(past.frame or Framed())
+        then = first_messages(past.frame or log.Framed())
         then += Wire().render(past)
     place = last_place(then[: asked.markers[-1] + 1])
     if place is None:
@@ -248,7 +238,7 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> tuple[Cached
     return CachedPrefix(place=place, message=then[place.message]), unmoved
 
 
-def _may_move(entry: AnyEntry, model: str) -> bool:
-    if isinstance(entry, Said):  # ends a turn; some models then drop its thinking
+def _may_move(entry: log.AnyEntry, model: str) -> bool:
+    if isinstance(entry, log.Said):  # ends a turn; some models then drop its thinking
         return not capabilities(model).keeps_thinking
-    return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)
+    return isinstance(entry, log.ViewChange | log.Undone | log.Redone | log.Framed | log.Switched)

@@ -44,8 +44,7 @@ from longhold.core.view.tokens import estimate_tokens
 _Key = TypeVar("_Key")
 _Known = TypeVar("_Known")
 
-COMMANDS = 60
-"""Number of latest commands to keep. A workflow has fewer."""
+COMMANDS = 60  # Number of latest commands to keep. A workflow has fewer.
 ERRORS = 40
 LEARNT = 40
 OUTCOME_CHARS = 160
@@ -97,8 +96,7 @@ class SessionAccount:
     tasks: dict[str, TaskFact] = field(default_factory=dict)
     todos: tuple[TodoFact, ...] = ()
     recent: list[ChangeFact] = field(default_factory=list)
-    upto: int = 0
-    """The order of the last item counted."""
+    upto: int = 0  # the order of the last item counted
     _todos: Todos = field(default_factory=Todos)
     _said: int = 0
 

@@ -28,8 +28,7 @@ from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import StoreError
 
 MARK_CHARS = 8
-EDITED = "0"
-"""A checksum that matches no text."""
+EDITED = "0"  # a checksum that matches no text
 
 _HEADING = re.compile(r"^## +(.+?)\s*$", re.MULTILINE)
 _LOG = re.compile(
@@ -44,10 +43,8 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 class NotesSection:
     heading: str
     description: str = ""
-    text: str = ""
-    """Text by a model or the user."""
-    log: str = ""
-    """Lines by the engine."""
+    text: str = ""  # text by a model or the user
+    log: str = ""  # lines by the engine
     is_edited: bool = False
 
     def with_log(self, log: str, before: str = "") -> "NotesSection":
@@ -349,8 +346,7 @@ def _check_no_link(path: Path) -> None:
 
 
 LINES, LINE_CHARS = 6, 160
-LOG_TOKENS = 800
-"""The limit for the engine's lines in a section; the log has the rest."""
+LOG_TOKENS = 800  # The limit for the engine's lines in a section; the log has the rest.
 
 
 def load_page(file: NotesFile, history: Iterable[AnyEntry]) -> NotesPage:

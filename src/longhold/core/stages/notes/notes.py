@@ -29,13 +29,11 @@ from longhold.errors import LongholdError, StoreError
 
 NEAR_RATIO = 0.85
 """Share of the threshold from which a model's notes pay off: later messages can stay whole."""
-PAUSED_RATIO = 0.6
-"""The same share after a pause, because the next pause may end the session."""
+PAUSED_RATIO = 0.6  # the same share after a pause, because the next pause may end the session
 TOOL_CALLS = 3
 """Minimum number of calls since the last update, unless the model has finished a turn."""
 WAIT_SECONDS = 15.0
-STALE_SECONDS = 60.0
-"""An update that has run this long is assumed to hang."""
+STALE_SECONDS = 60.0  # an update that has run this long is assumed to hang
 KEEP_MOST_TOKENS = 40_000
 """Limit for the messages kept when notes replace history. Messages not yet noted always stay."""
 
@@ -160,9 +158,7 @@ class Notes:
             wanted = is_due
         else:
             wanted = model_pays(
-                full,
-                judged_tokens=self._judged_tokens,
-                is_after_pause=self._is_after_pause,
+                full, judged_tokens=self._judged_tokens, is_after_pause=self._is_after_pause
             )
         return wanted and not own_refusal(engine, SOURCE)
 

@@ -37,8 +37,7 @@ from longhold.errors import LongholdError
 
 TAIL_TOKENS = 5_000
 """A longer uncached end is written to the cache, for the fork and the parent's next call."""
-UPDATE_TURNS = 4
-"""Limit for answers per update. One answer is enough unless an edit fails."""
+UPDATE_TURNS = 4  # Limit for answers per update. One answer is enough unless an edit fails.
 SECTION_TOKENS = 2_000
 """If a section is longer, the model is asked to condense it, and a compaction cuts it."""
 TOTAL_TOKENS = 12_000

@@ -18,8 +18,7 @@ from longhold.core.view import View
 from longhold.core.view.items import Round, last_round
 from longhold.core.view.window import scale_tokens
 
-LOOKED_AT_CHARS = 200
-"""Agents print the exit status in the first or the last line."""
+LOOKED_AT_CHARS = 200  # agents print the exit status in the first or the last line
 
 _FIRST = re.compile(r"\s*(?:exit code|exit status)[: ]\s*(-?\d{1,3})\b", re.IGNORECASE)
 _HEADER = re.compile(r"^(?:exit code: |process exited with code )(\d{1,3})$", re.IGNORECASE | re.M)
@@ -93,17 +92,12 @@ def exit_status_in(text: str) -> int | None:
 
 FAILED_CHARS = 10_000
 """Limit for a failed command, whose ends and errors matter more than its middle."""
-CEILING_CHARS = 400_000
-"""Half of a 200K window. No setting or tool can exceed it."""
+CEILING_CHARS = 400_000  # Half of a 200K window. No setting or tool can exceed it.
 PREVIEW_BYTES = 2_000
-FAILED_PREVIEW_BYTES = 6_000
-"""Larger than usual, because failed commands are examined more closely."""
-ERROR_BYTES = 2_000
-"""Limit for error lines of a command's output, in addition to the preview."""
-SMALLEST_LIMIT_CHARS = 1_000
-"""Shorter results are no longer than their previews."""
-SMALLEST_PREVIEW_BYTES = 300
-"""A smaller preview does not show what kind of result it is."""
+FAILED_PREVIEW_BYTES = 6_000  # larger than usual, because failed commands are examined more closely
+ERROR_BYTES = 2_000  # limit for error lines of a command's output, in addition to the preview
+SMALLEST_LIMIT_CHARS = 1_000  # shorter results are no longer than their previews
+SMALLEST_PREVIEW_BYTES = 300  # a smaller preview does not show what kind of result it is
 MCP = "mcp__"
 
 

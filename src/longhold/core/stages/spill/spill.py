@@ -226,8 +226,7 @@ def _escape(text: str) -> str:
     return text.replace(f"</{TAG}", f"<\\/{TAG}")
 
 
-REPEAT_BYTES = 256
-"""A smaller result costs no more than a reference to an identical earlier result."""
+REPEAT_BYTES = 256  # a smaller result costs no more than a reference to an identical earlier result
 
 
 class Repeats:
@@ -286,8 +285,7 @@ class Spill(Part):
     _repeats: Repeats = field(default_factory=Repeats)
     _refused: set[str] = field(default_factory=set)
     """Results that could not be written. They are not retried."""
-    _lying_bytes: int | None = None
-    """Bytes on disk; None until counted."""
+    _lying_bytes: int | None = None  # Bytes on disk; None until counted.
 
     def arrive(self, engine: Engine, ran: Ran) -> tuple[Ran, Spilled | Failed | None]:
         """Return a result as the log keeps it, and the entry that decides how it is shown."""

@@ -30,10 +30,8 @@ async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    say: str | Content
-    """The fork's user message, appended to its parent's conversation."""
-    source: str
-    """Source: compact, notes, memory, dream, progress, agent:<id>."""
+    say: str | Content  # the fork's user message, appended to its parent's conversation
+    source: str  # source: compact, notes, memory, dream, progress, agent:<id>
     turns: int = 1
     """Maximum number of answers. The model learns of a denied tool before the next answer."""
     permit: Permit = deny_all
@@ -43,8 +41,7 @@ class ForkRequest:
     """Whether to cache the fork's own messages, which pays off over many turns."""
     keeps_log: AgentLog | None = None
     """Log for the fork's transcript, continued if it exists; by default none."""
-    mail: str = ""
-    """If `say` is mail: the mailbox, and the read position after this mail."""
+    mail: str = ""  # if `say` is mail: the mailbox, and the read position after this mail
     on_event: Callable[[RoundEvent], None] | None = None
     knows: tuple[SeenFile, ...] = ()
     """Files whose text is in `say`. The fork may change them without reading them first."""
@@ -56,10 +53,8 @@ class ForkRequest:
     """True ignores the overhead budget. By default True in a session's `ask`, otherwise False."""
     is_enough: Callable[[], bool] = lambda: False
     """Called after each tool run. True ends the fork as `completed`, without another answer."""
-    max_usd: float | None = None
-    """The fork ends as `max_usd` when its answers cost this much."""
-    prefix: Prefix | None = None
-    """Fork this prefix instead of the current conversation."""
+    max_usd: float | None = None  # the fork ends as `max_usd` when its answers cost this much
+    prefix: Prefix | None = None  # fork this prefix instead of the current conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +64,7 @@ class ForkReply:
     stop_reason: str
     reason: ForkEnd
     turns: int
-    calls: tuple[Usage, ...]
-    """Usage of each call, including failed attempts that had begun."""
+    calls: tuple[Usage, ...]  # usage of each call, including failed attempts that had begun
     seconds: float
     tool_calls: int = 0
     failed_tool_calls: int = 0

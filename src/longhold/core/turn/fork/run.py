@@ -194,13 +194,11 @@ class Fork:
     _turn: int = 0
     _before: SentCall | None = field(init=False)
     _cached: CachedPrefix | None = None
-    _open: Started | None = None
-    """The attempt that has begun and whose cost is not recorded yet."""
+    _open: Started | None = None  # the attempt that has begun and whose cost is not recorded yet
     _called: float = 0.0
     _reply: Reply | None = None
     _usd: float = 0.0
-    _outcomes: list[bool] = field(default_factory=list)
-    """For each tool call, whether it failed."""
+    _outcomes: list[bool] = field(default_factory=list)  # for each tool call, whether it failed
 
     def __post_init__(self) -> None:
         self._before = self.prefix.before
