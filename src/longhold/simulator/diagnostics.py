@@ -18,8 +18,7 @@ class RequestFingerprint:
     tools: bytes
     system: bytes
     messages: bytes
-    message_tokens: "array[int]"
-    """Tokens per message block. An array, because thousands of fingerprints are kept."""
+    message_tokens: "array[int]"  # per message block; an array, because thousands are kept
     tools_tokens: int
     system_tokens: int
     others: bytes

@@ -28,8 +28,7 @@ MESSAGES = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFault:
     status: int | None = None
-    stream: StreamFault | None = None
-    """Break the body. Without streaming, only cut, stall and one_byte apply."""
+    stream: StreamFault | None = None  # without streaming, only cut, stall and one_byte apply
     after_events: int = DEFAULT_AFTER_EVENTS
     retry_after_seconds: float | None = None
     message: str | None = None

@@ -74,8 +74,7 @@ def advance(simulation: Simulation, seconds: object) -> None:
 DEFAULT_PORT = 8787  # usually free
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
-CHANGING = ("clock", "faults", "reset")
-"""Control actions that require POST, so that opening a URL cannot trigger them."""
+CHANGING = ("clock", "faults", "reset")  # need POST, so that opening a URL cannot trigger them
 FAULT_HEADER = "x-simulator-fault"
 ADVANCE_HEADER = "x-simulator-advance-seconds"
 

@@ -86,11 +86,9 @@ _KNOWN: dict[str, type[_Block]] = {
 KNOWN_TYPES = tuple(_KNOWN)  # block types whose shape the API validates
 _FIELDS = {tag: frozenset(kind.__struct_fields__) - {"extra"} for tag, kind in _KNOWN.items()}
 
-INVALID_INPUT = "INVALID_JSON"
-"""Wraps a tool input that is not a JSON object, because the API requires an object."""
+INVALID_INPUT = "INVALID_JSON"  # wraps a tool input that is not an object, as the API requires
 
-CLIENT_MARKS = frozenset({"cache_control"})
-"""Fields that steer a single request. They are not content and never enter the log."""
+CLIENT_MARKS = frozenset({"cache_control"})  # steer one request, and never enter the log
 
 
 def block_from_wire(raw: Json) -> Block:

@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-Mask: TypeAlias = Callable[[str], str]
-"""A function that removes secrets from a text, such as `mask_secrets`."""
+Mask: TypeAlias = Callable[[str], str]  # removes secrets from a text
 
 LEAD = r"[\w.-]{0,50}?"  # Prefix of rules that allow a name before the value. It matches any text.
 
@@ -77,12 +76,10 @@ _TOKENS = (
 """Forms the gitleaks rules miss: name, required substring, pattern. A group holds the secret."""
 _NAMED = {"netrc-password": 0.0, "command-password": 2.0, "json-password": 2.0}
 """Minimum entropy by rule. The position shows that these are passwords, so even words may match."""
-LEAST_TOKEN_ENTROPY = 3.0
-"""Bits per character. `your-token-goes-here` has less than a real token of that length."""
+LEAST_TOKEN_ENTROPY = 3.0  # bits per character; `your-token-goes-here` has less than a token
 
 _KEY_EDGE = re.compile(r"-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
-_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")
-"""Matches each line of a key, indented or prefixed. Few other lines match."""
+_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")  # matches each line of a key and few other lines
 _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
 """Other lines allowed inside a key: a header, a short last line, an empty line."""
 

@@ -14,8 +14,7 @@ CUT = "…"
 
 SAID_CHARS = 76
 
-LEAST_SHARE = 0.5
-"""If cutting at a sentence end keeps less than this share of the length, cut between words."""
+LEAST_SHARE = 0.5  # if a cut at a sentence end keeps less than this share, cut between words
 
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")

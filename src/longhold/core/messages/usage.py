@@ -82,17 +82,14 @@ class Tally(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Calls with their tokens and US dollars. Tallies add up; `price_call` creates one."""
 
     calls: int = field(default=0, name="answers")  # the name in existing ledgers
-    unpriced_calls: int = 0
-    """Calls to models without a published price. `usd` does not include them."""
+    unpriced_calls: int = 0  # to models without a published price, not in `usd`
     usd: float = 0.0
     bare_usd: float = 0.0
     lost_tokens: int = 0  # tokens that missed the cache although they could have been read from it
     lost_usd: float = 0.0
-    unrecorded_output: int = 0
-    """Estimated output tokens missing from usage that was recorded mid-stream."""
+    unrecorded_output: int = 0  # estimated output missing from usage recorded mid-stream
     unrecorded_calls: int = 0  # summaries that a client requested without recording the call
-    unrecorded_usd: float = 0.0
-    """Estimated cost of the unrecorded output and calls, not part of `usd`."""
+    unrecorded_usd: float = 0.0  # estimated cost of unrecorded output and calls, not in `usd`
 
     @property
     def estimated_usd(self) -> float:

@@ -38,8 +38,7 @@ _COUNTED = frozenset(
 """Request fields that `count_tokens` accepts. The other fields concern the answer."""
 
 
-DRAIN_SECONDS = 0.1
-"""How long to read after the last event, since a server may keep the response open."""
+DRAIN_SECONDS = 0.1  # how long to read after the last event: a server may keep it open
 
 
 class AnthropicModel(SdkModel):

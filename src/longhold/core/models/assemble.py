@@ -25,8 +25,7 @@ _DELTA_FRAME = frozenset({"type", "delta", "usage"})
 @dataclass(slots=True)
 class _Draft:
     raw: JsonObject
-    pieces: dict[str, list[str]] = field(default_factory=dict)
-    """Text per field. Joined once at the end, because joining each delta would be quadratic."""
+    pieces: dict[str, list[str]] = field(default_factory=dict)  # joined once, in linear time
 
     def add(self, name: str, text: str) -> None:
         self.pieces.setdefault(name, []).append(text)
@@ -185,8 +184,7 @@ def _object(value: Json) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-_REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""vLLM and llama.cpp use the first name, Ollama and routers the second."""
+_REASONING_FIELDS = ("reasoning_content", "reasoning")  # the second: Ollama and routers
 
 
 class ChatAssembly:

@@ -36,31 +36,24 @@ class Capabilities:
     window_tokens: int = PLAIN_WINDOW_TOKENS
     long_window_beta: str = ""  # the beta header for a window of 1M tokens, or "" if none is needed
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
-    cache_minimum_tokens: int = 4_096
-    """Shorter prefixes are silently not cached. The default is the largest known minimum."""
+    cache_minimum_tokens: int = 4_096  # shorter prefixes are not cached; default: the largest known
     thinking_modes: frozenset[ThinkingMode] = frozenset({"disabled"})
-    binds_thinking: bool = False
-    """Thinking is bound to its exact prefix, so editing history invalidates later thinking."""
-    keeps_thinking: bool = False
-    """Thinking of earlier turns stays in the prompt. Otherwise new user text strips it."""
+    binds_thinking: bool = False  # to its exact prefix, so editing history invalidates it
+    keeps_thinking: bool = False  # of earlier turns; otherwise new user text strips it
     context_management: bool = False
     compacts_on_demand: bool = False
     compacts_at_threshold: bool = False
-    cache_edits: bool = False
-    """The provider can delete tool results from a cached prefix without invalidating it."""
+    cache_edits: bool = False  # tool results can be deleted from a cached prefix, which stays valid
     cache_seconds: float = 0.0
     """Minimum lifetime of automatically cached prefixes, or 0 if breakpoints set the lifetime."""
     default_effort: str = "high"
-    cache_breakpoints: bool = False
-    """The provider caches automatically and also accepts breakpoints."""
-    tool_references: bool = False
-    """The prompt omits tools with `defer_loading` until a result refers to them."""
+    cache_breakpoints: bool = False  # accepted in addition to automatic caching
+    tool_references: bool = False  # `defer_loading` keeps a tool out until a result names it
     global_scope: bool = False
     system_messages: bool = False
     prefill: bool = False
     forced_tools: bool = True
-    overruns_window: bool = True
-    """If input plus max_tokens exceed the window, the answer stops there without an error."""
+    overruns_window: bool = True  # the answer stops at the end of the window without an error
     image_limit: int = 100
     tokenizer_scale: float = 1.0  # approximate tokens per o200k token for the same text
 

@@ -20,8 +20,7 @@ ASK_SECONDS = 5.0  # Timeout for listing models. The session's first call waits 
 
 _RUNNING = ("loaded_context_length", "max_model_len", "context_length", "context_window")
 """Field names for the context length in use."""
-_POSSIBLE = ("max_context_length", "max_input_tokens")
-"""Field names for the longest context length a model supports."""
+_POSSIBLE = ("max_context_length", "max_input_tokens")  # the longest context length of a model
 _OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 

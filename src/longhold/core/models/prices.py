@@ -35,8 +35,7 @@ class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     above_prompt_tokens: Annotated[int, Meta(ge=0)]
     prompt_multiplier: Amount = 1.0
     output_multiplier: Amount = 1.0
-    read_multiplier: Amount | None = None
-    """Set if the price of cache reads rises by a different factor than that of other input."""
+    read_multiplier: Amount | None = None  # set if reads rise by another factor than input
     write_multiplier: Amount | None = None
 
 
@@ -167,8 +166,7 @@ def _rise(price: Any, line: int) -> float:
     return round(float(reached) / float(base), 6) if base else 1.0
 
 
-CHECKED_AGAINST = (0, 2, 1)
-"""The `genai-prices` version this table agrees with. A newer package takes precedence."""
+CHECKED_AGAINST = (0, 2, 1)  # the version this table agrees with; a newer one takes precedence
 LONG_PREMIUM_ENDED = date(2026, 3, 13)  # until then, the 4.6 models cost more beyond 200K tokens
 
 

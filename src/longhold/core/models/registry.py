@@ -29,8 +29,7 @@ class ModelOptions:
     base_url: str | None = None
     api_key: str | None = None
     timeout_seconds: float = READ_SECONDS
-    overrides: Mapping[str, object] | None = None
-    """Capabilities that differ from the table, by field name."""
+    overrides: Mapping[str, object] | None = None  # capabilities that differ, by field name
 
 
 def open_model(

@@ -51,8 +51,7 @@ INDENT = "  "  # Indent of a continuation line. Further indentation, as in code,
 
 KEYWORDS = ("text", "think", "tool", "block", "usage", "stop", "error")
 
-WORDS = ("too-long", "refused", "broken", "stalled")
-"""Failures other than a status. `too-long` may be followed by the tokens needed and allowed."""
+WORDS = ("too-long", "refused", "broken", "stalled")  # `too-long` may have the tokens
 
 _USAGE_FIELDS = {
     "input": "input_tokens",

@@ -12,14 +12,10 @@ from longhold.errors import ModelError, ModelUnavailable, StreamBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    first_event_seconds: float = 600.0
-    """The default of both SDKs. The provider reads the whole prompt before the first event."""
-    stall_seconds: float = 120.0
-    """Providers ping every few seconds while the model thinks; longer silence is a dead link."""
-    answer_seconds: float = 3600.0
-    """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens per second."""
-    answer_events: int = 4_000_000
-    """Events plus characters of one answer. The longest has about 600,000 characters."""
+    first_event_seconds: float = 600.0  # as in both SDKs; the provider reads the whole prompt first
+    stall_seconds: float = 120.0  # providers ping every few seconds; longer silence is dead
+    answer_seconds: float = 3600.0  # 128,000 tokens take about 45 minutes at 50 per second
+    answer_events: int = 4_000_000  # events plus characters; the longest answer has 600,000
 
 
 PATIENCE = Patience()

@@ -15,8 +15,7 @@ from longhold.core.models.capabilities import Capabilities, capabilities
 from longhold.core.request.request import DIAGNOSIS, GLOBAL_SCOPE
 from longhold.core.settings import CacheSettings
 
-Lifetime: TypeAlias = Literal["5m", "1h"]
-"""A requestable lifetime. It runs from the start of the call that wrote or last read the entry."""
+Lifetime: TypeAlias = Literal["5m", "1h"]  # from the start of the last call that used the entry
 SECONDS = {"m": 60.0, "h": 3_600.0}
 
 

@@ -30,8 +30,7 @@ from longhold.core.request.tool_references import is_deferred, spell_out
 from longhold.core.view import View
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"  # asks a provider why its cache missed
-GLOBAL_SCOPE = "cache-scope-simulated"
-"""Caches sections across organisations. Simulator only: no public provider has it yet."""
+GLOBAL_SCOPE = "cache-scope-simulated"  # across organisations; no public provider has it yet
 
 IMAGE: JsonObject = {"type": "text", "text": "[image]"}
 IMAGE_STEPS = 4
@@ -41,10 +40,8 @@ SHORT: JsonObject = {"type": "ephemeral"}  # a breakpoint of five minutes
 
 class Caching(Struct, frozen=True, kw_only=True):
     places: tuple[MarkerPlace, ...] = ()
-    tail: MarkerPlace | None = None
-    """From here on, breakpoints last five minutes, because no later call reads this part."""
-    key: str = ""
-    """Routes calls with a shared prefix to the same machine, if the provider accepts such a key."""
+    tail: MarkerPlace | None = None  # later breakpoints last five minutes, as nobody reads them
+    key: str = ""  # routes calls with a shared prefix to the same machine, where accepted
     previous_id: str = ""  # the previous answer's id, for the provider's cache diagnosis
 
 

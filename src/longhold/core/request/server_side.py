@@ -113,8 +113,7 @@ def deleted_tokens(usage: Usage | None) -> int:
     return usage.deleted_tokens if usage else 0
 
 
-PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
-"""For each message index, the ids of the results that the message deletes."""
+PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]  # result ids that a message deletes
 
 
 def has_edits(frame: Framed, model: str) -> bool:

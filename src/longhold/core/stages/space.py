@@ -99,8 +99,7 @@ def _decide(engine: Engine, situation: Situation, steps: Sequence[Step]) -> Spac
         return None
 
 
-THOUGHTFUL_ROUNDS = 64
-"""Rounds searched for thinking. Older thinking in the same loop does not matter."""
+THOUGHTFUL_ROUNDS = 64  # searched for thinking; older thinking does not matter
 
 
 def drops_thinking(engine: Engine) -> bool:

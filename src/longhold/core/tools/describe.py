@@ -13,8 +13,7 @@ SHELL_CHARS = 30_000  # limit for command output: a test report fits, a build lo
 CLEARABLE = frozenset({"read", "search", "fetch", "write"})
 """Kinds of tools whose old results may be cleared. See `is_clearable` for commands."""
 MATCH_CHARS = 20_000  # Limit for search results. More means that the search was too broad.
-MCP_CHARS = 100_000
-"""Limit for MCP results: 25,000 tokens of four characters, an eighth of a 200K window."""
+MCP_CHARS = 100_000  # 25,000 tokens of four characters, an eighth of a 200K window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +21,8 @@ class Described:
     kind: ToolKind = "other"
     path_inputs: tuple[str, ...] = ()
     command_input: str = ""
-    is_repeatable: bool = False
-    """True if the same call returns the same output as long as nothing has changed."""
-    limit_chars: int | None = LIMIT_CHARS
-    """Longer results are spilled to disk. None means no limit."""
+    is_repeatable: bool = False  # returns the same output as long as nothing has changed
+    limit_chars: int | None = LIMIT_CHARS  # longer results are spilled; None: no limit
     clearable: bool | None = None  # Whether old results may be cleared. None decides by kind.
 
     @property

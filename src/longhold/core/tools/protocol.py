@@ -21,19 +21,16 @@ if TYPE_CHECKING:
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
-LIMIT_CHARS = 50_000
-"""Longer results are spilled to disk: about 12,000 tokens, a sixteenth of a 200K window."""
+LIMIT_CHARS = 50_000  # spilled beyond: about 12,000 tokens, a sixteenth of a 200K window
 
-_UNSOUND = re.compile("[\0\ud800-\udfff]")
-"""Characters that no path, argument or text file can contain."""
+_UNSOUND = re.compile("[\0\ud800-\udfff]")  # in no path, argument or text file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     content: ResultContent
     is_error: bool = False
-    exit_status: int | None = None
-    """Exit status of a command that Longhold did not stop. Negative if a signal ended it."""
+    exit_status: int | None = None  # negative if a signal ended it; None if Longhold stopped it
     note: str = ""  # one line for the user
     is_denied: bool = False  # permissions or a hook denied the call, so the tool did not run
 
@@ -51,8 +48,7 @@ class Tool:
     command_input: str = ""
     is_read_only: Callable[[JsonObject], bool] = lambda _given: False
     """Whether this call changes nothing. Such calls may run in parallel."""
-    limit_chars: int | None = LIMIT_CHARS
-    """Longer results are spilled to disk. None means no limit."""
+    limit_chars: int | None = LIMIT_CHARS  # longer results are spilled; None: no limit
 
     def definition(self) -> JsonObject:
         return {

@@ -10,14 +10,11 @@ from longhold.core.models.protocol import Model
 from longhold.core.turn.engine import Engine
 from longhold.core.view.window import COST, scale_tokens
 
-ASKING_TOKENS = 3_000
-"""Tokens of an overhead call's question and the last answer, which are not cached yet."""
-SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500
-"""Typical output of a summary, and of a call for notes, in a 200K window."""
+ASKING_TOKENS = 3_000  # of an overhead call's question and the last answer, not cached yet
+SUMMARY_TOKENS, OTHER_TOKENS = 5_000, 500  # typical output of summaries and notes, per 200K
 OTHER_CALLS = 2  # notes take two calls: one to edit and one to end
 SUGGESTION = "suggestion"
-SHORT = Usage(input_tokens=150, output_tokens=20)
-"""Usage of a suggestion: one line on the cached prompt."""
+SHORT = Usage(input_tokens=150, output_tokens=20)  # of a suggestion: one line on the prompt
 
 
 def own_refusal(engine: Engine, source: str) -> str:

@@ -30,8 +30,7 @@ Work: TypeAlias = Callable[[], Awaitable[object]]
 OnFailure: TypeAlias = Callable[[str, Exception], None]
 
 
-HandOver: TypeAlias = Callable[[str], Work | None]
-"""Returns a task that hands a job to a worker, or None to run the job here."""
+HandOver: TypeAlias = Callable[[str], Work | None]  # a task that hands a job over, or None
 
 
 def _keep(_name: str) -> None:
@@ -95,8 +94,7 @@ class Job:
     on_failure: OnFailure = _ignore
     progress: JobProgress = field(default_factory=JobProgress)
     handed_over: HandOver = _keep
-    stopped_because: str = ""
-    """Why the current task was cancelled, if that was reported as a failure."""
+    stopped_because: str = ""  # why the task was cancelled, if that counts as a failure
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
 

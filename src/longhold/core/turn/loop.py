@@ -28,8 +28,7 @@ from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, Promp
 
 ESCALATED_OUTPUT_TOKENS = 64_000  # requested once after an answer was cut off at the first limit
 OUTPUT_RECOVERIES = 3
-SAME_FAILURES = 10
-"""If the same calls fail the same way this many times in a row, the model is stuck."""
+SAME_FAILURES = 10  # after as many identical failures in a row, the model is stuck
 BUDGET_CONTINUATIONS = 50  # how often a token budget may make the model continue in one run
 
 ContinueReason: TypeAlias = Literal[
@@ -112,8 +111,7 @@ class LoopState:
     output_tokens: int = 0
     deltas: tuple[int, ...] = ()
     continuations: int = 0
-    failed: tuple[bytes, int] = (b"", 0)
-    """Hash of the last failed calls, and how often in a row they failed that way."""
+    failed: tuple[bytes, int] = (b"", 0)  # hash of the last failed calls, and their count in a row
 
 
 Step: TypeAlias = Stopped | tuple[LoopState, Continued]
@@ -135,8 +133,7 @@ class Loop:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     source: str = "main"  # source name under which calls are counted and compared
-    _backoff: Backoff = field(default_factory=Backoff)
-    """Consecutive answers that broke after a tool call."""
+    _backoff: Backoff = field(default_factory=Backoff)  # answers that broke after a tool call
 
     async def run(self, budget_tokens: int = 0) -> AsyncGenerator[LoopEvent, None]:
         """Play rounds until there is a reason to stop.

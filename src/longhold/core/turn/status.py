@@ -23,14 +23,12 @@ class Status:
     model: str = ""
     mode: str = ""
     used_tokens: int = 0
-    line_tokens: int = 0
-    """The compaction threshold, or a client's whole window. `percent_left` refers to this."""
+    line_tokens: int = 0  # the compaction threshold, or a client's window; see `percent_left`
     warning_tokens: int = 0
     limit_tokens: int = 0
     percent_left: int = 0
     level: str = "ok"
-    cache_seconds: float | None = None
-    """Seconds until the provider drops the prompt; 0 if it is not cached."""
+    cache_seconds: float | None = None  # until the provider drops the prompt; 0 if it is not cached
     usd: float = 0.0
     own_usd: float = 0.0  # the overhead part of `usd`
     own_share: float = 0.0

@@ -25,8 +25,7 @@ from longhold.errors import StoreError
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 Attributes: TypeAlias = Mapping[str, Value]
-Shown: TypeAlias = Callable[[str], str]
-"""Returns the reportable part of a text; '' if it must not be reported."""
+Shown: TypeAlias = Callable[[str], str]  # the reportable part of a text, or ''
 
 CONTENT_CHARS = 4_000  # backends cut or refuse longer attributes
 EVENTS: dict[type, tuple[str, str]] = {

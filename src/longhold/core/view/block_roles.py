@@ -49,8 +49,7 @@ def _write_out(block: Block) -> Text:
     return Text(text=msgspec.json.encode(block_to_wire(block)).decode())
 
 
-MOST_CHARS = 128
-"""Provider ids have up to 64 characters. A longer id would cost tokens in every later request."""
+MOST_CHARS = 128  # provider ids have up to 64; a longer id costs tokens in every request
 
 
 def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:

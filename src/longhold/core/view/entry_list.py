@@ -13,11 +13,9 @@ from longhold.core.log.entries import AnyEntry
 
 BLOCK = 256  # entries per block: enough to compress well, and decoded in a few milliseconds
 RECENT = 2_048  # entries kept as objects, more than an ordinary window shows
-LEVEL = 6
-"""Compression level: takes a few milliseconds every thirty turns and saves a quarter of memory."""
+LEVEL = 6  # takes a few milliseconds every thirty turns and saves a quarter of memory
 
-Block: TypeAlias = bytes | tuple[AnyEntry, ...]
-"""Compressed entries, or the entries themselves if they cannot be encoded."""
+Block: TypeAlias = bytes | tuple[AnyEntry, ...]  # compressed, or whole if not encodable
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[AnyEntry, ...])

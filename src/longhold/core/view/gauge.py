@@ -16,17 +16,10 @@ from longhold.core.view.items import Round
 from longhold.core.view.tokens import Calibration, Gauge, ReportedSize
 from longhold.core.view.window import scale_tokens, window_for
 
-LESSONS = 1_000
-"""Answers to learn from. The weights settle long before, and each answer takes 0.1 ms."""
-BELIEVED_RATIO = 3.0
-"""A reported size off by more than this factor is wrong.
-
-Tokenizers differ by a factor of 2.5 at most.
-"""
-BELIEVED_TOKENS = 20_000
-"""Additional tolerance, because providers add their own prompts for tools and safety."""
-CONFIRMED_SHARE = 0.2
-"""A report is confirmed if the next report's growth differs from the estimate by at most this."""
+LESSONS = 1_000  # answers to learn from; the weights settle long before, at 0.1 ms each
+BELIEVED_RATIO = 3.0  # a report that is further off is wrong: tokenizers differ by 2.5 at most
+BELIEVED_TOKENS = 20_000  # more tolerance, because providers add prompts for tools and safety
+CONFIRMED_SHARE = 0.2  # largest deviation of a report's growth that confirms the one before
 
 
 class ViewSize:
@@ -49,14 +42,12 @@ class Follower:
         *,
         window: WindowSettings | None = None,
     ) -> None:
-        self._recall = recall
-        """Returns the stored calibration of a model, called for its first answer."""
+        self._recall = recall  # returns the stored calibration of a model
         self._settings = settings or GaugeSettings()
         self._window = window or WindowSettings()
         self.calibrations: dict[str, Calibration] = {}
         self._reported: ReportedSize | None = None
-        self._before: Gauge | None = None
-        """The gauge before the last answer. Each part of that answer is compared with it."""
+        self._before: Gauge | None = None  # before the last answer, to compare its parts with
         self._gauge: Gauge | None = None
         self._recalled: dict[str, Calibration] = {}
 

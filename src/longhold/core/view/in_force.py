@@ -14,10 +14,8 @@ from longhold.core.log import entries as log
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    dead: frozenset[int] = frozenset()
-    """Numbers of entries that were undone or depend on an undone entry."""
-    vetoes: frozenset[int | str] = frozenset()
-    """Message numbers and tool use ids that undone entries acted on."""
+    dead: frozenset[int] = frozenset()  # undone, or dependent on an undone entry
+    vetoes: frozenset[int | str] = frozenset()  # messages and tool uses that undone entries hit
     spans: tuple[tuple[int, int], ...] = ()
 
     def is_distrusted(self, n: int) -> bool:

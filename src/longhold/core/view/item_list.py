@@ -21,17 +21,13 @@ class ItemList:
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.measure: Measure = NOTHING
-        self.words: Measure = NOTHING
-        """Measure of the user's messages, and of the summaries that repeat earlier messages."""
-        self.home: dict[int, int] = {}
-        """For each entry without a separate item: the order of the item that shows it."""
-        self.uses: dict[str, int] = {}
-        """For each tool use: the order of the last round that called it."""
+        self.words: Measure = NOTHING  # the user's messages, and summaries that repeat them
+        self.home: dict[int, int] = {}  # entries without an item: the order of the item instead
+        self.uses: dict[str, int] = {}  # the order of the last round that called a tool use
         self.calls: dict[str, ToolUse] = {}
         self._orders: list[int] = []
         self._messages: list[Message] = []
-        self._before: list[tuple[int, int]] = []
-        """For each rendered item: how many messages precede it, and the last one's block count."""
+        self._before: list[tuple[int, int]] = []  # by item: messages before it, blocks of the last
 
     def item_of(self, n: int) -> Item | None:
         i = self.index_of(n)

@@ -36,8 +36,7 @@ NO_RESULT = "No result is recorded: the tool may still be running, or have been 
 CLEARED_RESULT = "A result stood here and was taken out to make room."
 """Replaces a result that was cleared or spilled without a placeholder."""
 
-EMPTY_RESULT = "{tool} finished without output."
-"""Replaces an empty result, which some models interpret as the end of their turn."""
+EMPTY_RESULT = "{tool} finished without output."  # some models take an empty result as the end
 
 
 class Spoken(Struct, frozen=True, kw_only=True, gc=False):
@@ -197,14 +196,11 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Longhold's tool use ids, mapped to the provider's."""
+    renamed: Mapping[str, str] = field(default_factory=dict)  # to the provider's tool use ids
     answer_measure: Measure = NOTHING
     results_measure: Measure = NOTHING
-    drops_thinking: bool = False
-    """The round's thinking is no longer sent, because the prefix it was bound to changed."""
-    is_past: bool = False
-    """The round belongs to an earlier turn, whose thinking the model does not keep."""
+    drops_thinking: bool = False  # no longer sent, because its prefix changed
+    is_past: bool = False  # belongs to an earlier turn, whose thinking the model does not keep
     inputs: dict[str, JsonObject] = {}
 
     def __post_init__(self) -> None:

@@ -188,8 +188,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
     reported_tokens: float = 0.0
     then: Measure = NOTHING
     is_reported: bool = False
-    is_framed: bool = False
-    """The measure includes the frame. An imported log lacks system prompt and tools."""
+    is_framed: bool = False  # the measure includes the frame, which an imported log lacks
 
     @classmethod
     def create(cls, model: str) -> "Gauge":
@@ -275,5 +274,4 @@ class ReportedSize(Struct, frozen=True, kw_only=True):
     model: str
     usage: Usage
     then: Measure  # the view's measure before the answer that reported the usage
-    is_framed: bool = False
-    """The measure covers the whole request. An imported log lacks system prompt and tools."""
+    is_framed: bool = False  # the measure covers the whole request, unlike in an imported log

@@ -19,16 +19,13 @@ from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS, capabilities
 from longhold.core.settings import WindowSettings
 from longhold.errors import ConfigError
 
-AUTO_BUFFER_TOKENS = 13_000
-"""Distance from the end of the window, so that a whole answer still fits."""
-ERROR_BUFFER_TOKENS = 20_000
-"""Distance from the compaction threshold at which the context is shown in red."""
+AUTO_BUFFER_TOKENS = 13_000  # from the end of the window, so that a whole answer still fits
+ERROR_BUFFER_TOKENS = 20_000  # from the compaction threshold, where the context is shown in red
 
 Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 
-COST = "cost"
-"""Places the compaction threshold where it costs least. `core.policy.threshold` computes it."""
+COST = "cost"  # places the threshold where it costs least; `core.policy.threshold` computes it
 
 WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
 """Common window sizes, used to guess a client's window from its requests."""
@@ -39,16 +36,13 @@ class Window:
     limit_tokens: int
     reserve_tokens: int
     effective_tokens: int
-    auto_tokens: int
-    """The compaction threshold. From here context is freed automatically if `auto` is on."""
+    auto_tokens: int  # the compaction threshold; if `auto` is on, context is freed from here on
     warning_tokens: int
     error_tokens: int
     blocking_tokens: int  # from here nothing is sent until context is freed
-    full_tokens: int
-    """The largest threshold that this window allows, regardless of cost and settings."""
+    full_tokens: int  # the largest threshold that this window allows, whatever the settings
     auto: bool = True
-    cold_tokens: int = 0
-    """From here compacting pays once the cache has expired; 0 means that this is not known."""
+    cold_tokens: int = 0  # from here compacting pays once the cache has expired; 0 if unknown
 
     @property
     def base_tokens(self) -> int:

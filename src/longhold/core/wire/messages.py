@@ -30,14 +30,11 @@ MOST_DEPTH = 100  # No tool's input is nested deeper. JSON parsers fail at about
 _TOO_DEEP = "(nested too deeply)"
 _MOST_BITS = 10_000  # limit for integers, because Python refuses to print much longer ones
 
-_NAMELESS = "unnamed_tool"
-"""Replaces the missing name of a tool use. No such tool exists, so the model gets an error."""
+_NAMELESS = "unnamed_tool"  # instead of a missing name; no such tool exists, which is reported
 
-SYSTEM_ROLES = ("system", "developer")
-"""Messages with these roles apply to the whole conversation and are never summarized."""
+SYSTEM_ROLES = ("system", "developer")  # apply to the whole conversation, never summarized
 
-UNSPOKEN = frozenset({"thinking", "redacted_thinking"})
-"""Reasoning blocks, which a different provider does not accept."""
+UNSPOKEN = frozenset({"thinking", "redacted_thinking"})  # other providers do not accept these
 
 SAME_NAME = ("temperature", "top_p", "service_tier", "prompt_cache_key", "extra_body")
 

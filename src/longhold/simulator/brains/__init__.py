@@ -16,8 +16,7 @@ class BrainRequest:
     model: str
     system: tuple[JsonObject, ...]
     tools: tuple[JsonObject, ...]
-    messages: tuple[JsonObject, ...]
-    """Dictionaries with `role` and `content`. The content is always a list of blocks."""
+    messages: tuple[JsonObject, ...]  # `role` and `content`, which is always a list of blocks
     max_tokens: int
     purpose: Purpose = "message"  # `summary` if the server needs a summary of the conversation
     instructions: str | None = None
@@ -26,10 +25,8 @@ class BrainRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainAnswer:
-    blocks: tuple[JsonObject, ...] = ()
-    """Blocks of type text, thinking or tool_use. The simulator adds ids and signatures."""
-    stop_reason: str | None = None
-    """None means `tool_use` if a tool is called, and otherwise `end_turn`."""
+    blocks: tuple[JsonObject, ...] = ()  # of type text, thinking or tool_use, without ids
+    stop_reason: str | None = None  # None means `tool_use` if a tool is called, else `end_turn`
 
 
 class Brain(Protocol):

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingSettings:
-    acts_on_cache_edits: bool = True
-    """False imitates a proxy or older server, which accepts the blocks but ignores them."""
+    acts_on_cache_edits: bool = True  # False imitates a server that accepts but ignores the blocks
     acts_on_context_management: bool = True  # the same for context management
-    enforces_binding: bool = True
-    """Accounts created since 2026-08-31 have thinking bound to its prefix by default."""
-    accepts_foreign_thinking: bool = False
-    """Accept foreign signatures, to replay recordings. The API refuses them."""
+    enforces_binding: bool = True  # the default of accounts created since 2026-08-31
+    accepts_foreign_thinking: bool = False  # to replay recordings; the API refuses them
     image_tokens: int = 1_600  # Roughly a full-size image. The simulator does not look inside.
     document_tokens: int = 3_000  # Roughly two pages of a PDF. The simulator does not look inside.
-    token_memo_blocks: int = 200_000
-    """Number of stored counts, so that a growing session is counted once; about 30 MB when full."""
+    token_memo_blocks: int = 200_000  # stored counts; about 30 MB when full
     text_memo_chars: int = 50_000_000  # size of stored texts and digests: 500 sessions of 100 KB

@@ -41,8 +41,7 @@ class CachePlan:
     write_5m_tokens: int = 0
     write_1h_tokens: int = 0
     uncached_tokens: int = 0
-    deleted_tokens: int = 0
-    """Tokens of results that cache edits removed from the part that was read."""
+    deleted_tokens: int = 0  # of results that cache edits removed from the part that was read
     writes: Sequence[tuple[Key, CacheEntry]] = ()
 
     @property

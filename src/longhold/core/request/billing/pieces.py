@@ -35,8 +35,7 @@ class PromptPiece(NamedTuple):
     digest: bytes
     tokens: int
     marker: Marker | None
-    place: tuple[int, int]
-    """Index of the message (or tool, or system block), and of the block in it, as sent."""
+    place: tuple[int, int]  # index of the message, tool or system block, and of its block
     has_image: bool  # True for an image and for a result that contains one
     has_citations: bool
 
@@ -53,8 +52,7 @@ class PieceMeter:
     ) -> None:
         self._counter = counter
         self._scale = scale
-        self._deferred = deferred or {}
-        """Definitions by tool name, rendered where a result refers to them."""
+        self._deferred = deferred or {}  # rendered where a result refers to them
         self._encoder = msgspec.json.Encoder()
 
     def piece(

@@ -33,8 +33,7 @@ class Prompt:
     chain: Sequence[bytes]
     totals: Sequence[int]
     markers: Sequence[tuple[int, Marker]]
-    deleted: Sequence[tuple[int, int]] = ()
-    """Positions of results deleted by cache edits, with their tokens."""
+    deleted: Sequence[tuple[int, int]] = ()  # positions of deleted results, and tokens
 
     @property
     def total_tokens(self) -> int:

@@ -84,8 +84,7 @@ class Links:
     frame: bytes
     end: bytes  # the chain after everything, to which the answer's thinking is bound
     last_seal: bytes
-    starts: dict[tuple[int, int], frozenset[bytes]]
-    """For each thinking piece, the chains at the start of its message and of its role's turn."""
+    starts: dict[tuple[int, int], frozenset[bytes]]  # chains at the message's and turn's start
     previous: dict[tuple[int, int], bytes]
 
 

@@ -26,8 +26,7 @@ from longhold.core.request.lifetime import life_of, seconds_of
 from longhold.core.request.markers import LOOK_BACK_BLOCKS
 from longhold.core.request.server_side import deleted_tokens
 
-DROP_RATIO = 0.05
-"""Providers round and move caches between machines, so a few percent less is not a break."""
+DROP_RATIO = 0.05  # providers round and move caches, so a few percent less is not a break
 DROP_TOKENS = 2_000  # a smaller break costs less than a cent on any model
 SLACK_SECONDS = 5.0  # travel and queueing delay before the provider looks up the request
 
@@ -44,8 +43,7 @@ ANNOUNCED = {
     "switched": "model",
 }
 
-AFTER_EXPIRY = "cleared"
-"""Clearing after the cache expired. A longer lifetime would have avoided the cost."""
+AFTER_EXPIRY = "cleared"  # after the expiry, so a longer lifetime would have avoided it
 
 SERVED = "served"  # the announcement for a call whose prompt the provider itself shortened
 

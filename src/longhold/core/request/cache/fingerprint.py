@@ -45,8 +45,7 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     tools: Mapping[str, str] = {}  # hashes by tool name, in the order sent
     sections: Mapping[str, str] = {}
     options: Mapping[str, str] = {}
-    markers: tuple[str, ...] = ()
-    """Position and lifetime of each breakpoint, in words that stay the same as history grows."""
+    markers: tuple[str, ...] = ()  # place and lifetime, in words that stay as history grows
     lifetimes: frozenset[str] = frozenset()
     marked: tuple[int, ...] = ()
     chain: Chain

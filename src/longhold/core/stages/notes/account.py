@@ -213,8 +213,7 @@ SAID_CHARS = 110
 NAMES = 8
 RECENT = 5
 OUTLINE_CHARS = 800
-MISSES = 20
-"""Stop after this many lines in a row that do not fit, because a long session has many more."""
+MISSES = 20  # stop after this many misfits in a row, because a long session has many more
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:

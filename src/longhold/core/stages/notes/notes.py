@@ -27,15 +27,12 @@ from longhold.core.view.items import Item, Round, last_round
 from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
-NEAR_RATIO = 0.85
-"""Share of the threshold from which a model's notes pay off: later messages can stay whole."""
+NEAR_RATIO = 0.85  # of the threshold, where a model's notes pay: later messages stay whole
 PAUSED_RATIO = 0.6  # the same share after a pause, because the next pause may end the session
-TOOL_CALLS = 3
-"""Minimum number of calls since the last update, unless the model has finished a turn."""
+TOOL_CALLS = 3  # least number of calls since the last update, unless a turn is finished
 WAIT_SECONDS = 15.0
 STALE_SECONDS = 60.0  # an update that has run this long is assumed to hang
-KEEP_MOST_TOKENS = 40_000
-"""Limit for the messages kept when notes replace history. Messages not yet noted always stay."""
+KEEP_MOST_TOKENS = 40_000  # kept when notes replace history; messages not yet noted stay
 
 if TYPE_CHECKING:
     from longhold.core.stages.notes.file import NotesFile
@@ -100,11 +97,9 @@ class Notes:
         self._job = (background or Background()).job(WHAT)
         self._began = 0.0
         self._asks = False
-        self._judged_tokens = self._judged_upto = 0
-        """The context size and the last message when the model last wrote notes."""
+        self._judged_tokens = self._judged_upto = 0  # when the model last wrote notes
         self._asked_at = 0.0
-        self._is_after_pause = False
-        """The cache expired since the last answer, so the user is not in a hurry."""
+        self._is_after_pause = False  # the cache expired, so the user is not in a hurry
 
     def file(self, engine: Engine) -> "NotesFile":
         return self._load(engine).file

@@ -35,11 +35,9 @@ from longhold.core.turn.round import Allowed, Denied
 from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
 
-TAIL_TOKENS = 5_000
-"""A longer uncached end is written to the cache, for the fork and the parent's next call."""
+TAIL_TOKENS = 5_000  # a longer uncached end is cached, for the fork and the parent's next call
 UPDATE_TURNS = 4  # Limit for answers per update. One answer is enough unless an edit fails.
-SECTION_TOKENS = 2_000
-"""If a section is longer, the model is asked to condense it, and a compaction cuts it."""
+SECTION_TOKENS = 2_000  # a longer section is to be condensed, and a compaction cuts it
 TOTAL_TOKENS = 12_000
 PATH = "file_path"
 FAVOURED = '"Current state" and "Errors and corrections"'

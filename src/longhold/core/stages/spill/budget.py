@@ -90,8 +90,7 @@ def exit_status_in(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-FAILED_CHARS = 10_000
-"""Limit for a failed command, whose ends and errors matter more than its middle."""
+FAILED_CHARS = 10_000  # of a failed command, whose ends matter more than its middle
 CEILING_CHARS = 400_000  # Half of a 200K window. No setting or tool can exceed it.
 PREVIEW_BYTES = 2_000
 FAILED_PREVIEW_BYTES = 6_000  # larger than usual, because failed commands are examined more closely

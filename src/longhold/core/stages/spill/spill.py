@@ -40,10 +40,8 @@ from longhold.errors import StoreError
 
 LINE_CHARS = 200
 READ_CHARS = 2_000
-LINE_GUARD_CHARS = 400
-"""Characters dropped from the end of a cut line, because a secret may begin there."""
-SCANNED_CHARS = 2 << 20
-"""Limit for the search: twice the size up to which a command's output is kept whole."""
+LINE_GUARD_CHARS = 400  # dropped from the end of a cut line, where a secret may begin
+SCANNED_CHARS = 2 << 20  # twice the size up to which a command's output is kept whole
 
 _HINT = re.compile(
     "\ne  |error|exception|fatal|panic|traceback|fail|segmentation fault|core dumped|undefined "
@@ -108,10 +106,8 @@ def _count_fitting(sizes: Iterable[int], limit_bytes: int) -> int:
 
 
 TAG = "spilled"
-SLACK_CHARS = 8_000
-"""Characters read past a cut so that no secret is split. The longest private keys fit."""
-GUARD_CHARS = 1_000
-"""Characters dropped at the end of the text read, because a secret may begin there."""
+SLACK_CHARS = 8_000  # read past a cut so that no secret is split; long private keys fit
+GUARD_CHARS = 1_000  # dropped at the end of the text read, because a secret may begin there
 
 
 def preview(
@@ -283,8 +279,7 @@ class Spill(Part):
 
     steps = ("spill", "total")
     _repeats: Repeats = field(default_factory=Repeats)
-    _refused: set[str] = field(default_factory=set)
-    """Results that could not be written. They are not retried."""
+    _refused: set[str] = field(default_factory=set)  # could not be written; not retried
     _lying_bytes: int | None = None  # Bytes on disk; None until counted.
 
     def arrive(self, engine: Engine, ran: Ran) -> tuple[Ran, Spilled | Failed | None]:

@@ -16,8 +16,7 @@ from longhold.errors import RequestRejected
 
 NO_TOOLS = "No tool may be used here. Answer now, in text, from what you already know."
 
-Permit: TypeAlias = ToolGate
-"""Allows a call, perhaps with another input, or denies it with a reason for the model."""
+Permit: TypeAlias = ToolGate  # allows a call, perhaps with another input, or denies it
 
 ForkEnd: TypeAlias = Literal[
     "completed", "max_turns", "max_usd", "aborted", "denied", "refused", "cut_off"
@@ -32,27 +31,18 @@ async def deny_all(use: ToolUse, tool: Tool) -> Allowed | Denied:
 class ForkRequest:
     say: str | Content  # the fork's user message, appended to its parent's conversation
     source: str  # source: compact, notes, memory, dream, progress, agent:<id>
-    turns: int = 1
-    """Maximum number of answers. The model learns of a denied tool before the next answer."""
+    turns: int = 1  # maximum number of answers; a denied tool is reported before the next one
     permit: Permit = deny_all
-    instead: Mapping[str, Tool] = field(default_factory=dict)
-    """Tools that replace the parent's by name. The tool list the model sees stays the same."""
-    writes_cache: bool = False
-    """Whether to cache the fork's own messages, which pays off over many turns."""
-    keeps_log: AgentLog | None = None
-    """Log for the fork's transcript, continued if it exists; by default none."""
+    instead: Mapping[str, Tool] = field(default_factory=dict)  # the model sees the same tool list
+    writes_cache: bool = False  # caches the fork's own messages, which pays over many turns
+    keeps_log: AgentLog | None = None  # for the fork's transcript, continued if it exists
     mail: str = ""  # if `say` is mail: the mailbox, and the read position after this mail
     on_event: Callable[[RoundEvent], None] | None = None
-    knows: tuple[SeenFile, ...] = ()
-    """Files whose text is in `say`. The fork may change them without reading them first."""
-    least_output_tokens: int = 0
-    """Minimum output limit, even above the parent's. It does not affect the cache."""
-    retries: Retries | None = None
-    """Limit for retries, if the caller waits and can do without the answer."""
-    is_wanted: bool | None = None
-    """True ignores the overhead budget. By default True in a session's `ask`, otherwise False."""
-    is_enough: Callable[[], bool] = lambda: False
-    """Called after each tool run. True ends the fork as `completed`, without another answer."""
+    knows: tuple[SeenFile, ...] = ()  # in `say`; the fork may change these files without a read
+    least_output_tokens: int = 0  # even above the parent's limit; does not affect the cache
+    retries: Retries | None = None  # if the caller waits and can do without the answer
+    is_wanted: bool | None = None  # True ignores the overhead budget; the default in `ask`
+    is_enough: Callable[[], bool] = lambda: False  # asked after each tool run; ends the fork early
     max_usd: float | None = None  # the fork ends as `max_usd` when its answers cost this much
     prefix: Prefix | None = None  # fork this prefix instead of the current conversation
 

@@ -24,15 +24,11 @@ STARTED = "This was handed to a fork of the conversation, which works on it now.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
     frame: Framed
-    messages: tuple[JsonObject, ...] = ()
-    """In wire form, including the frame's opening messages. Shared and never changed."""
+    messages: tuple[JsonObject, ...] = ()  # in wire form, with the frame's opening messages
     model: str
-    max_output_tokens: int
-    """The parent's limit. A different limit could change the thinking budget, and so the prefix."""
-    cached_to: MarkerPlace | None = None
-    """The parent's last answered call can be read from the cache up to here."""
-    before: SentCall | None = None
-    """That call, for comparison; None if the parent has made no call."""
+    max_output_tokens: int  # the parent's, because another could change the thinking budget
+    cached_to: MarkerPlace | None = None  # the parent's cache can be read up to here
+    before: SentCall | None = None  # that call, or None if the parent has made no call
     is_whole: bool = True
     key: str = ""
     previous_id: str = ""

@@ -45,8 +45,7 @@ from longhold.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreEr
 if TYPE_CHECKING:
     from longhold.core.turn.engine import Engine
 
-WAIT_SECONDS = 30.0
-"""Providers read a long prompt in less time. A slower leader is not worth waiting for."""
+WAIT_SECONDS = 30.0  # providers read a long prompt faster; a slower leader is not worth it
 
 
 class PrefixLeader:
@@ -95,13 +94,11 @@ class PrefixLeader:
 class Forks:
     parent: "Engine"
     model: Callable[[], Model]
-    toolbox: Callable[[], Toolbox]
-    """Returns the current tools. Each fork has its own gate and context."""
+    toolbox: Callable[[], Toolbox]  # the current tools; each fork has its own gate and context
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     """When set, ends every fork made here. Stopping a turn does not set it."""
     budget: Budget | None = None
-    refuses: Callable[[str], str] = lambda source: ""
-    """Returns why a layer may not make overhead calls now; '' if it may."""
+    refuses: Callable[[str], str] = lambda source: ""  # why a layer may not call now; '' if it may
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
