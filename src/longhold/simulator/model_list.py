@@ -54,7 +54,6 @@ def _model_json(able: Capabilities) -> JsonObject:
 
 
 def _capabilities_json(able: Capabilities) -> JsonObject:
-    """Return the features that clients ask for here. The API lists more."""
     modes = ("adaptive", "between_tools", "disabled", "enabled")
     return {
         "compaction": {

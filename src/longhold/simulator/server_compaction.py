@@ -61,5 +61,4 @@ def make_signed_block(
 
 
 def make_threshold_block(summary: str | None) -> JsonObject:
-    """Build the block that opens an answer past the threshold; None means it failed."""
     return {"type": "compaction", "content": summary, "encrypted_content": None}

@@ -36,7 +36,6 @@ def _event(name: str, **fields: object) -> StreamEvent:
 
 
 def _start_events(outcome: ServedOutcome) -> JsonObject:
-    """Return the message before any content. Its usage already includes the prompt."""
     opening = {
         **outcome.message,
         "content": [],

@@ -38,7 +38,6 @@ def check_request(
     *,
     is_count: bool = False,
 ) -> None:
-    """Refuse a request that the API would refuse, before counting or caching anything."""
     check_model(request.model, able, settings)
     if not is_count:
         _check_max_tokens(request, able)

@@ -70,7 +70,6 @@ class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def window_tokens(self) -> int:
-        """The context window reported to the client, or 0 if unknown."""
         return count_of((self.extra or {}).get(WINDOW))
 
     def __add__(self, other: "Usage") -> "Usage":

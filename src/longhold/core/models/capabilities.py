@@ -29,8 +29,6 @@ _BETWEEN_TOOLS: frozenset[ThinkingMode] = frozenset({"adaptive", "between_tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """One model's limits and features. The defaults are conservative."""
-
     model: str
     family: Family = "unknown"  # The family whose API rules apply. `simulator` has every feature.
     window_tokens: int = PLAIN_WINDOW_TOKENS

@@ -56,7 +56,6 @@ def is_openais_own(client: object) -> bool:
 
 
 async def read_response(response: object) -> Reply:
-    """Read an answer in any form an SDK returns, including a stream."""
     if isinstance(response, dict | Reply):
         return reply_from(response)
     for name in ("get_final_message", "get_final_completion", "get_final_response"):

@@ -91,7 +91,6 @@ class SdkModel:
             )
 
     def _route(self, request: Request) -> tuple[Any, JsonObject]:
-        """Return the SDK method for a request, and its arguments."""
         raise NotImplementedError
 
     def _events(self, stream: Any, assembly: Any) -> AsyncIterator[JsonObject]:

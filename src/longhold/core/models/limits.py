@@ -57,7 +57,6 @@ def describe_guess(model: str, remedy: str = "set window.limit_tokens") -> str:
 
 
 async def ask_limits(client: object, model: str) -> ServerLimits | None:
-    """Return a model's limits as reported by the server behind an SDK client, or None."""
     ask = _asker(client)
     if ask is None:
         return None

@@ -34,7 +34,6 @@ class Reply:
 
     @property
     def applied(self) -> tuple[JsonObject, ...]:
-        """The context edits that the provider applied to the prompt."""
         edits = (self.context_management or {}).get("applied_edits")
         edits = edits if isinstance(edits, list) else ()
         return tuple(edit for edit in edits if isinstance(edit, dict))

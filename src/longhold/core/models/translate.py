@@ -89,8 +89,6 @@ _TOO_LONG_WORDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFault:
-    """A provider's error report, not yet interpreted."""
-
     status: int | None = None
     kind: str = ""
     code: str = ""
@@ -113,7 +111,6 @@ def translate_errors(has_begun: Callable[[], bool] = lambda: False) -> Iterator[
 
 
 def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | None:
-    """Return the `ModelError` for an SDK exception, or None for any other exception."""
     if isinstance(error, ModelError):
         return error
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -174,7 +171,6 @@ def _meaning(fault: ProviderFault) -> ModelError:
 
 
 def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[ModelError], str]:
-    """Classify a failure that a retry cannot fix."""
     if fault.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(fault.message):
         return ModelRefused, f"the provider blocked this: {said}; change the request"
     if status in {401, 402, 403} or fault.code in _ACCOUNT_CODES:

@@ -58,7 +58,6 @@ def describe_lifetime(model: str, marked: str) -> str:
 
 
 def written_lifetime(usage: Usage, otherwise: str = "5m") -> str:
-    """Return the lifetime that a call's cache writes were billed for."""
     if usage.written_1h_tokens:
         return "1h"
     return "5m" if usage.cache_write_5m_tokens else otherwise

@@ -25,8 +25,6 @@ class MarkerPlace(NamedTuple):
 
 
 class CachedPrefix(Struct, frozen=True, kw_only=True):
-    """The part of a request up to a place, cached by an answered call."""
-
     place: MarkerPlace
     message: JsonObject
 
@@ -75,7 +73,6 @@ def places(
 def _find_readable(
     messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
 ) -> MarkerPlace | None:
-    """Return the place up to which the provider should still have these messages."""
     if cached is None:
         return None
     return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])
@@ -123,7 +120,6 @@ class Markers:
         return where
 
     def cached_in(self, messages: Sequence[JsonObject], unmoved: int) -> MarkerPlace | None:
-        """Return the place up to which these messages can be read from the cache."""
         self._unmoved = min(self._unmoved, unmoved)
         cached = self.cached
         return cached.place if cached and cached.is_in(messages, self._unmoved) else None

@@ -91,7 +91,6 @@ def count_hidden(messages: Sequence[Message], limit: int) -> int:
 
 
 def _list_owners(messages: Sequence[Message]) -> list[int]:
-    """Return, for each image, the index of its message."""
     return [
         i
         for i, message in enumerate(messages)
@@ -102,7 +101,6 @@ def _list_owners(messages: Sequence[Message]) -> list[int]:
 
 
 def hide_images(message: JsonObject, count: int) -> JsonObject:
-    """Replace the first `count` images of a message with text."""
     left = iter(range(count))
 
     def replace_in(content: Json) -> Json:

@@ -38,7 +38,6 @@ def declare_clearing(frame: Framed, model: str, settings: ClearSettings, window:
 
 
 def update_excluded(frame: Framed) -> Framed:
-    """Update the tool names in provider-side clearing after tools were added."""
     edits = [
         edit | _name_tools(frame, clears_inputs="clear_tool_inputs" in edit)
         if edit.get("type") == CLEAR_RESULTS
@@ -143,7 +142,6 @@ def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
 
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
-    """Add references to a message's results, and the deletions after the last result."""
     content = [_add_reference(block) for block in message["content"]]
     if not ids and all(new is old for new, old in zip(content, message["content"], strict=True)):
         return message

@@ -38,8 +38,6 @@ class Collapsing(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """One session's layers. Each keeps its own running counts."""
-
     spill: Spill
     snip: Snip
     clear: Clearing

@@ -74,7 +74,6 @@ def newest_turn(view: View) -> int:
 def drop(
     engine: Engine, numbers: Iterable[int], *, by: Literal["user", "tool"] = "user", why: str = ""
 ) -> Dropped:
-    """Mark messages for removal with the next request that allows it."""
     wanted = tuple(dict.fromkeys(numbers))
     for n in wanted:
         item = engine.view.item_of(n)

@@ -113,7 +113,6 @@ def is_bound(engine: Engine) -> bool:
 
 
 def may_move(engine: Engine) -> bool:
-    """True if an entry may change the sent prefix now."""
     if not is_bound(engine):
         return True
     full = engine.fullness()

@@ -37,8 +37,6 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool as the loop, the permissions and the stages see it."""
-
     name: str
     description: str
     input_schema: JsonObject
@@ -195,7 +193,6 @@ CALL_TOOL = make_tool(NAME, CallToolInput, _refuse, kind="other", is_read_only=T
 
 
 def unwrap_call(use: ToolUse) -> ToolUse:
-    """Return the inner call of a CallTool call, otherwise the call itself."""
     if use.name != NAME:
         return use
     name, given = use.input.get("name"), use.input.get("input")

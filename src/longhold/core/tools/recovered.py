@@ -25,7 +25,6 @@ _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")
 
 
 def restored_head(path: Path) -> str:
-    """Return the first words of a restored file, which `is_restored_file` recognises."""
     return f"[Restored file {path}, as it is on disk now"
 
 
@@ -51,8 +50,6 @@ class UsedSkill:
 
 
 class ToolTrace:
-    """The files, skills and todos in a log's calls, followed entry by entry."""
-
     def __init__(self, history: Sequence[AnyEntry] = ()) -> None:
         self._cursor = LogCursor()
         self._open: dict[str, ToolUse] = {}
@@ -71,7 +68,6 @@ class ToolTrace:
         return self
 
     def files(self) -> list[Touched]:
-        """Return the files read or written without an error, newest first, each once."""
         return list(reversed(self._files.values()))
 
     def skills(self) -> list[UsedSkill]:

@@ -251,7 +251,6 @@ class Loop:
         return await self._try_to_stop(state, reply)
 
     async def _handle_tools(self, state: LoopState, played: Played) -> Step:
-        """Continue, unless answers keep breaking or the same calls keep failing."""
         if played.error is None:
             self._backoff = Backoff(self.retries)
         else:
@@ -300,7 +299,6 @@ class Loop:
         )
 
     async def _try_to_stop(self, state: LoopState, reply: Reply) -> Step:
-        """Ask the stop hooks, then the token budget, then stop."""
         verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
         if verdict.prevents:
             return Stopped(reason="hook_stopped", text=_text(reply), detail=verdict.prevents)
@@ -326,7 +324,6 @@ class Loop:
         return not is_fading and state.continuations < BUDGET_CONTINUATIONS
 
     async def _handle_failure(self, state: LoopState, error: ModelError) -> Step:
-        """Recover from an error if possible; otherwise stop and report it."""
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
             return await self._handle_overflow(state, error)

@@ -37,7 +37,6 @@ def unpin(engine: Engine, numbers: Sequence[int]) -> None:
 
 
 def list_pinned(view: View) -> list[tuple[int, str]]:
-    """Return the pinned messages by the number of the original."""
     originals = {
         entry.n: entry.rests_on[0]
         for entry in view.history

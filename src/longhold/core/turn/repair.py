@@ -30,7 +30,6 @@ _REPAIR = re.compile(
 
 
 def is_repair(ran: Ran) -> bool:
-    """Return whether this result replaces a result that never arrived."""
     return ran.is_error and _REPAIR.fullmatch(text_of(ran.content)) is not None
 
 
@@ -46,7 +45,6 @@ def plan_repair(view: View, reason: str = ENDED) -> Iterator[Ran]:
 
 
 def _records_beginnings(view: View) -> bool:
-    """Return whether the log records the beginning of every tool run."""
     begun, ran, is_ours = set[str](), set[str](), view.configured is None
     for entry in view.history:
         match entry:
@@ -66,7 +64,6 @@ SHOWN = 3  # Number of lines named. The entry has all line numbers.
 def plan_report(
     damage: Iterable[Damage], misfits: Iterable[tuple[int, str]], history: Sequence[AnyEntry]
 ) -> Failed | None:
-    """Return an entry about damage that no entry mentions yet, or None."""
     known_lines, known_entries = _list_reported(history)
     lines = [found for found in damage if found.line not in known_lines]
     entries = [(n, why) for n, why in misfits if n not in known_entries]

@@ -110,7 +110,6 @@ class Signals:
                 yield from self._event(entry)
 
     def finish(self) -> Iterator[Signal]:
-        """Yield the signals of the last call, answered or not."""
         asked, pieces = self._asked, self._answer
         self._asked, self._answer = None, []
         if asked is None:

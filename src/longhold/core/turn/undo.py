@@ -30,7 +30,6 @@ def undo(engine: Engine, n: int = 0) -> str:
 
 
 def redo(engine: Engine, n: int = 0) -> str:
-    """Re-apply an undone change, by default the newest; describe it."""
     found = _find(engine, n) if n else _find_newest(engine, _list_undone(engine).__contains__)
     if found is None or found.n not in engine.view.in_force.dead:
         raise NotInHistory("there is no undone change to re-apply")

@@ -16,8 +16,6 @@ from longhold.core.view.items import Item, Result, Round, Spoken, join, stand_in
 
 
 class ItemList:
-    """Items in order. `put` and `splice` update the measure and the rendered messages."""
-
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.measure: Measure = NOTHING

@@ -40,8 +40,6 @@ EMPTY_RESULT = "{tool} finished without output."  # some models take an empty re
 
 
 class Spoken(Struct, frozen=True, kw_only=True, gc=False):
-    """A message on the user's side, written by someone or inserted by a compaction."""
-
     id: int
     order: int
     content: Content

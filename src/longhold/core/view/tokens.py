@@ -86,8 +86,6 @@ def estimate_tokens(text: str, weights: Weights = O200K) -> int:
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """The calibration learnt from one model's answers, stored as JSON."""
-
     model: str
     defaults: Weights  # the weights that the factors multiply
     factors: Row
@@ -97,7 +95,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def create(cls, model: str) -> "Calibration":
-        """Start from the defaults, with an uncertainty that depends on their origin."""
         able = capabilities(model)
         is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
         common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
@@ -129,7 +126,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
 
     def observe(self, measure: Measure, tokens: float) -> "Calibration":
-        """Learn from growth counted by a provider, and adapt the margin to the error."""
         expected = self.weigh(measure)
         if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
             return self
@@ -248,7 +244,6 @@ class Gauge(Struct, frozen=True, kw_only=True):
         )
 
     def switch(self, calibration: Calibration) -> "Gauge":
-        """Switch to another model, whose tokenizer counts the same text differently."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0
         reported = self.reported_tokens * scale

@@ -180,7 +180,6 @@ def with_extra(fields: JsonObject, extra: JsonObject | None, known: frozenset[st
 
 
 def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
-    """Collect unknown fields from both places where `with_extra` puts them."""
     left_out = known | CLIENT_MARKS
     under = record.get(_EXTRA)
     beside = {key: value for key, value in record.items() if key not in left_out}

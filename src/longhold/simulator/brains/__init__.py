@@ -32,9 +32,7 @@ class BrainAnswer:
 class Brain(Protocol):
     """Writes the answers of the simulator. May raise an `ApiError` to refuse."""
 
-    def answer(self, request: BrainRequest) -> BrainAnswer | Awaitable[BrainAnswer]:
-        """Answer one request, synchronously or as an awaitable."""
-        ...
+    def answer(self, request: BrainRequest) -> BrainAnswer | Awaitable[BrainAnswer]: ...
 
 
 def text(content: str) -> JsonObject:

@@ -78,7 +78,6 @@ BRAIN_NAMES = (*sorted(_PLAIN), "scripted")
 
 
 def brain_by_name(name: str, script: str | None = None) -> Brain:
-    """Create a brain. `scripted` needs a script."""
     if name == "scripted":
         if script is None:
             raise ValueError("the scripted brain needs a script")

@@ -68,7 +68,6 @@ class PromptCache:
         self._commits = 0
 
     def look_up(self, prompt: Prompt, workspace: str, minimum_tokens: int, now: float) -> CachePlan:
-        """Match a prompt against the cache, renew the entries it reads, and plan its writes."""
         markers = [m for m in prompt.markers if prompt.totals[m[0]] >= minimum_tokens]
         hit = self._highest_hit(prompt, markers, workspace, now)
         writes: list[tuple[Key, CacheEntry]] = []
@@ -79,7 +78,6 @@ class PromptCache:
         return _bill(prompt, markers, hit, writes)
 
     def commit(self, plan: CachePlan, now: float) -> None:
-        """Make a plan's entries readable, because its answer has begun."""
         for key, entry in plan.writes:
             present = self._entries.get(key)
             if present is None or present.expires < entry.expires:

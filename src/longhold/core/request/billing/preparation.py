@@ -41,7 +41,6 @@ SCOPE_BETA = "cache-scope-simulated"  # Longhold's extension: entries shared by 
 def place_markers(
     pieces: Sequence[PromptPiece], request: ApiRequest, caller: Caller
 ) -> list[PromptPiece]:
-    """Check the explicit breakpoints, add the automatic breakpoint, and check the order of all."""
     marked = list(pieces)
     for piece in marked:
         if piece.marker is not None:

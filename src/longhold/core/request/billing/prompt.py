@@ -92,7 +92,6 @@ def _salt(*parts: object) -> bytes:
 
 
 def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
-    """Normalize the tool choice: `auto` equals no choice."""
     choice = request.tool_choice or {}
     return (
         str(choice.get("type", "auto")),
@@ -102,7 +101,6 @@ def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
 
 
 def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
-    """Normalize thinking to its mode and budget. If it is missing, the model's default applies."""
     default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
     config = request.thinking or {}
     return str(config.get("type", default)), int(config.get("budget_tokens") or 0)

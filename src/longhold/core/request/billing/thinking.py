@@ -129,7 +129,6 @@ def check_thinking(
     settings: BillingSettings,
     signer: Signer,
 ) -> tuple[list[PromptPiece], list[JsonObject]]:
-    """Return the pieces to keep, and the API's report of mismatched thinking, or raise an error."""
     if not any(map(is_thinking, pieces)):
         return list(pieces), []
     links = link_conversation(pieces, signer)
@@ -222,7 +221,6 @@ def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal 
 def _verify_seal(
     piece: PromptPiece, latest: int, settings: BillingSettings, signer: Signer
 ) -> ThinkingSeal | None:
-    """Read a block's seal. Refuse altered text, and foreign signatures unless allowed."""
     seal = signer.read(piece.block.get("signature"))
     text = digest(str(piece.block.get("thinking", "")).encode())
     if isinstance(seal, ThinkingSeal) and seal.text == text:

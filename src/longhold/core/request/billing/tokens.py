@@ -54,7 +54,6 @@ def _encoding() -> Any:
 
 
 def is_estimated() -> bool:
-    """Return True if the encoder is not installed, so that counts are estimates."""
     return isinstance(_encoding(), _Pieces)
 
 

@@ -95,7 +95,6 @@ def _readable_tokens(usage: Usage) -> int:
 
 
 def count_readable(before: Usage, after: Usage) -> int:
-    """Count the tokens readable from the previous call's cache, minus deletions by edits."""
     return max(0, _readable_tokens(before) - deleted_between(before, after))
 
 

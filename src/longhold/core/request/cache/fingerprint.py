@@ -290,7 +290,6 @@ def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
 
 
 def find_first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
-    """Return the index of the first message that differs or is missing in the later request."""
     shared = min(before.length, after.length)
     old, new = before.chain.links, after.chain.links
     if before.chain is not after.chain:

@@ -217,7 +217,6 @@ MISSES = 20  # stop after this many misfits in a row, because a long session has
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
-    """Write every section for which the log has content, each within `section_tokens`."""
     writers: dict[str, Callable[[SessionAccount], Iterable[str]]] = {
         "Title": _title,
         "Current state": _state,

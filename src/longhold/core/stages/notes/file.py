@@ -174,7 +174,6 @@ def _add(sections: list[NotesSection], new: NotesSection) -> None:
 
 
 def _restore_missing(sections: list[NotesSection], template: NotesPage) -> list[NotesSection]:
-    """Insert each missing section before the next template section that the page has."""
     placed = list(sections)
     for i, missing in enumerate(template.sections):
         if all(each.heading != missing.heading for each in sections):
@@ -263,7 +262,6 @@ class NotesFile:
         raise StoreError(f"{self.path} kept being saved by another program; nothing was written")
 
     def begin_draft(self, page: NotesPage) -> SeenFile:
-        """Write a draft for a fork to edit, and return it as a file that the fork has read."""
         text = page.as_written().render()
         try:
             self.draft.unlink(missing_ok=True)
@@ -350,7 +348,6 @@ LOG_TOKENS = 800  # The limit for the engine's lines in a section; the log has t
 
 
 def load_page(file: NotesFile, history: Iterable[AnyEntry]) -> NotesPage:
-    """Return the page on disk, or a page with the engine's lines."""
     found = file.read()
     if found.text:
         return found.page

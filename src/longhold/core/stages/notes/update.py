@@ -95,7 +95,6 @@ class PageWriter:
         return await self._take(base, reply)
 
     async def _take(self, base: NotesPage, reply: ForkReply) -> Usage | None:
-        """Merge a fork's draft into the page. Discard it if the fork was stopped."""
         if reply.reason == "aborted":
             self.file.drop_draft()
             return None

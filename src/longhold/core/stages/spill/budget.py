@@ -165,7 +165,6 @@ def is_short(view: View) -> bool:
 
 
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results over their own limit, each with the reason."""
     owner = last_round(view.items)
     waiting = find_unsent(view, owner) if owner else {}
     limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
@@ -177,7 +176,6 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 
 
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
-    """Choose unsent results of a message whose total is too long, each with the reason."""
     owner = last_round(view.items)
     if owner is None:
         return []

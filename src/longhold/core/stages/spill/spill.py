@@ -226,8 +226,6 @@ REPEAT_BYTES = 256  # a smaller result costs no more than a reference to an iden
 
 
 class Repeats:
-    """Finds the visible result that a new result repeats, by hash and then by content."""
-
     def __init__(self) -> None:
         self._first: dict[int, str] | None = None
 
@@ -247,7 +245,6 @@ class Repeats:
 
 
 def _index_results(view: View) -> dict[int, str]:
-    """Index the results that a resumed session already has, by their hash."""
     first: dict[int, str] = {}
     for item in view.items:
         for result in item.results if isinstance(item, Round) else ():
@@ -314,7 +311,6 @@ class Spill(Part):
         return [one for one in found if one[0].id not in self._refused]
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
-        """Bring each result, or all results of the next message together, within the limits."""
         assert isinstance(decision.plan, CarryOut)
         budgets = _budgets_of(engine)
         for arrived, why in decision.plan.subject:

@@ -61,7 +61,6 @@ class ForkReply:
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether every tool call failed or was refused."""
         return 0 < self.tool_calls == self.failed_tool_calls
 
     @property

@@ -69,7 +69,6 @@ class Prefix:
         return places(messages, cached, len(messages), slots=free_slots(self.frame))
 
     def end_at_answer(self, placeholder: str = STARTED) -> "Prefix":
-        """End the conversation at its last answer, with the same result for each tool use."""
         return self.with_messages(answer_alike(self.messages, placeholder))
 
     def with_messages(self, messages: Sequence[JsonObject]) -> "Prefix":

@@ -147,8 +147,6 @@ class Forks:
 
 
 class Own:
-    """A fork's own entries and their view, logged if a log is given."""
-
     def __init__(self, log: OpenLog | None) -> None:
         self._log = log
         self._view = View()
@@ -301,7 +299,6 @@ class Fork:
     def _finish_call(
         self, call: SentCall, where: Sequence[MarkerPlace], played: Played | None
     ) -> None:
-        """Pay for a call and compare it with the call whose prefix it shares."""
         reply = played.reply if played else None
         if reply is None:
             self._pay_unfinished("broken" if played else "aborted")
