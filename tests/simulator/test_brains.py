@@ -6,11 +6,9 @@ from longhold.core.request.billing.api_request import ApiError
 from longhold.errors import ConfigError
 from longhold.simulator.brains import BrainAnswer, BrainRequest, text
 from longhold.simulator.brains.by_name import (
-    BRAIN_NAMES,
     EXHAUSTED,
     EchoBrain,
     ReplayBrain,
-    brain_by_name,
 )
 from longhold.simulator.brains.scripted import ScriptedBrain, parse_script
 
@@ -82,10 +80,3 @@ def test_replay_answers_by_place():
     )
     assert brain.answer(request(HI, SAID, HI)).blocks == (text("done"),)
     assert brain.answer(request(HI, SAID, HI, SAID, HI)).blocks == (text(EXHAUSTED),)
-
-
-def test_brains_have_names():
-    for name in BRAIN_NAMES:
-        assert brain_by_name(name, script="text: hello").answer(request(HI)).blocks
-    with pytest.raises(ValueError, match="one of digest, echo, scripted"):
-        brain_by_name("genius")

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longhold.core.request.billing.api_request import Caller, parse_request
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.cache import PromptCache
 from longhold.core.request.billing.preparation import Workbench, prepare
+from longhold.core.request.billing.tokens import BillingSettings
 
 SETTINGS = BillingSettings(accepts_foreign_thinking=True)
 CALLER_VERSION = "2023-06-01"

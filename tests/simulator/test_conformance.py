@@ -165,9 +165,7 @@ def test_statuses_become_typed_errors(simulate, claude, status, error):
 def test_the_sdk_retries_and_obeys_retry_after(simulate, claude):
     simulator = simulate()
     client = claude(simulator)
-    simulator.simulation.faults.plan(
-        {"queue": [{"kind": "429", "retry_after_seconds": 0.01}, "529:0.01"]}
-    )
+    simulator.simulation.faults.plan({"queue": ["429:0.01", "529:0.01"]})
     message = client.messages.create(model=MODEL, max_tokens=100, messages=HI)
     assert message.stop_reason == "end_turn"
     statuses = simulator.simulation.stats.to_json()["totals"]["by_status"]

@@ -11,7 +11,9 @@ from longhold.core.log.entries import Replied
 from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models import open_model
 from longhold.simulator import Brain, SimulatorSettings
-from longhold.simulator.brains.by_name import ModelBrain, ReplayBrain, brain_by_name
+from longhold.simulator.brains.by_name import EchoBrain, ModelBrain, ReplayBrain
+from longhold.simulator.brains.digest import DigestBrain
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 
 @click.command(epilog="Example: longhold simulator --port 8787 --brain digest")
@@ -45,11 +47,11 @@ def _brain(name: str) -> Brain:
         script = Path(name.removeprefix("scripted:"))
         if not script.is_file():
             raise click.UsageError(f"there is no script {script}; check the path")
-        return brain_by_name("scripted", script.read_text(encoding="utf-8"))
+        return ScriptedBrain(script.read_text(encoding="utf-8"))
     if name.startswith("replay:"):
         return ReplayBrain(_answers(name.removeprefix("replay:")))
     if name in ("digest", "echo"):
-        return brain_by_name(name)
+        return DigestBrain() if name == "digest" else EchoBrain()
     return ModelBrain(open_model(name))
 
 

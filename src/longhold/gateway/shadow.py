@@ -17,9 +17,9 @@ from longhold.core.messages.usage import Tally, add_fields
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import price_call
 from longhold.core.request.billing.api_request import Caller, parse_request
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.cache import CachePlan, PrefixCache, PromptCache
 from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
+from longhold.core.request.billing.tokens import BillingSettings
 from longhold.core.view.tokens import estimate_tokens
 from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,8 +37,7 @@ OVERFLOW = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatReply:
+class ChatReply(NamedTuple):
     chunks: list[bytes]
     is_stream: bool
     match: PrefixMatch
@@ -129,27 +129,14 @@ class ChatEndpoint:
             tokens.extend(self._encoded[key])
         return tokens
 
-    def reply(
-        self,
-        chunks: list[bytes],
-        id: str,
-        endpoint: str,
-        *,
-        is_stream: bool,
-        served: "ServedAnswer",
-    ) -> ChatReply:
-        record = _record(id, endpoint, served)
-        return ChatReply(chunks=chunks, is_stream=is_stream, match=served.match, record=record)
-
     def _reply(self, body: JsonObject, served: "ServedAnswer") -> ChatReply:
         completion = _completion(body, served)
         is_stream, chunks = bool(body.get("stream")), [msgspec.json.encode(completion)]
         if is_stream:
             shows_usage = bool((body.get("stream_options") or {}).get("include_usage"))
             chunks = list(_stream(completion, self.delta_chars, shows_usage=shows_usage))
-        return self.reply(
-            chunks, completion["id"], "chat/completions", is_stream=is_stream, served=served
-        )
+        record = record_answer(completion["id"], "chat/completions", served)
+        return ChatReply(chunks, is_stream, served.match, record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +281,7 @@ def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
     }
 
 
-def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
+def record_answer(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
     read, written = served.match.cached_tokens, served.written_tokens
     uncached, output = served.fresh_tokens - written, served.fitted.tokens
     plan = CachePlan(read_tokens=read, write_5m_tokens=written, uncached_tokens=uncached)

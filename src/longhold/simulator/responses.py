@@ -16,6 +16,7 @@ from longhold.simulator.openai import (
     ServedAnswer,
     brain_request,
     check_role,
+    record_answer,
 )
 from longhold.simulator.stream import StreamEvent, slices
 
@@ -49,7 +50,8 @@ async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) 
     is_stream = bool(body.get("stream"))
     events = _events(response, chat.delta_chars) if is_stream else ()
     chunks = [event.encode() for event in events] or [msgspec.json.encode(response)]
-    return chat.reply(chunks, response["id"], "responses", is_stream=is_stream, served=served)
+    record = record_answer(response["id"], "responses", served)
+    return ChatReply(chunks, is_stream, served.match, record)
 
 
 def _tools(body: JsonObject, items: Iterable[JsonObject]) -> Iterator[JsonObject]:

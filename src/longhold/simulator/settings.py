@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from longhold.core.request.billing.billing_settings import BillingSettings
+from longhold.core.request.billing.tokens import BillingSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

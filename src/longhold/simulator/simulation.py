@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import (
     ApiRequest,
     Caller,
@@ -14,6 +15,7 @@ from longhold.core.request.billing.api_request import (
     invalid_request,
 )
 from longhold.core.request.billing.cache import CachePlan, PrefixCache, PromptCache, SimulatorClock
+from longhold.core.request.billing.edits import NO_CHANGES, digest_changes
 from longhold.core.request.billing.preparation import (
     CACHE_EDITS_BETA,
     PreparedPrompt,
@@ -23,24 +25,27 @@ from longhold.core.request.billing.preparation import (
     prepare,
 )
 from longhold.core.request.billing.prompt import chain_prompt, salts_of
-from longhold.core.request.billing.thinking import BINDING_BETA, link_conversation
-from longhold.simulator.billed_usage import BilledUsage, Iteration
+from longhold.core.request.billing.thinking import (
+    BINDING_BETA,
+    CompactionSeal,
+    Links,
+    Signer,
+    digest,
+    link_conversation,
+)
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
 from longhold.simulator.diagnostics import Diagnostics
 from longhold.simulator.faults import Faults
 from longhold.simulator.finishing import FinishedAnswer, finish, new_id
-from longhold.simulator.server_compaction import (
+from longhold.simulator.settings import SimulatorSettings
+from longhold.simulator.stats import BilledUsage, Iteration, ServedRequest, Stats
+from longhold.simulator.validate import (
     ON_DEMAND_BETA,
     THRESHOLD_BETA,
     Threshold,
-    instructions_of,
-    make_signed_block,
-    make_threshold_block,
+    check_request,
     threshold_of,
 )
-from longhold.simulator.settings import SimulatorSettings
-from longhold.simulator.stats import ServedRequest, Stats
-from longhold.simulator.validate import check_request
 
 SUMMARY_OUTPUT_TOKENS = 8_000  # for a summary, regardless of the request's limit
 
@@ -158,10 +163,11 @@ class Simulation:
     async def _compact_on_demand(
         self, prepared: PreparedPrompt, plan: CachePlan, started: float
     ) -> ServedOutcome:
-        summary = await self._summarise(prepared, instructions_of(prepared.request))
+        instructions = str((prepared.request.compaction or {}).get("instructions") or "")
+        summary = await self._summarise(prepared, instructions.strip() or None)
         links = link_conversation(prepared.sent, self.bench.signer)
         last_role = prepared.request.messages[-1].role
-        block = make_signed_block(summary, links, prepared.able, last_role, self.bench.signer)
+        block = _make_signed_block(summary, links, prepared.able, last_role, self.bench.signer)
         iterations = [_compaction_iteration(prepared, plan, summary)]
         return self._outcome(prepared, iterations, [block], started)
 
@@ -170,7 +176,7 @@ class Simulation:
     ) -> ServedOutcome:
         """Summarise past the threshold, then answer from the summary unless asked to pause."""
         summary = await self._summarise(prepared, threshold.instructions)
-        block = make_threshold_block(summary)
+        block = {"type": "compaction", "content": summary, "encrypted_content": None}
         closing = _compaction_iteration(prepared, plan, summary)
         if threshold.pauses:
             return self._outcome(prepared, [closing], [block], started)
@@ -272,3 +278,24 @@ def _message_iteration(plan: CachePlan, finished: FinishedAnswer) -> Iteration:
         output_tokens=finished.output_tokens,
         thinking_tokens=finished.thinking_tokens,
     )
+
+
+def _make_signed_block(
+    summary: str, links: Links, able: Capabilities, last_role: str, signer: Signer
+) -> JsonObject:
+    seal = CompactionSeal(
+        model=able.model,
+        frame=links.frame,
+        prefix=links.end,
+        previous=links.last_seal,
+        text=digest(summary.encode()),
+        tool_changes=digest_changes(NO_CHANGES),
+        binds_thinking=able.binds_thinking,
+        last_role=last_role,
+    )
+    return {
+        "type": "compaction",
+        "content": summary,
+        "signature": signer.sign(seal),
+        "tool_changes": list(NO_CHANGES),
+    }

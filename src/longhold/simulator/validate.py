@@ -1,6 +1,7 @@
 """The rules for a request's parameters and messages, with the API's wording for each error."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import (
@@ -14,13 +15,13 @@ from longhold.core.request.billing.edits import CLEAR_THINKING, CLEAR_TOOL_USES,
 from longhold.core.request.billing.pieces import deferred_tools, reference_of
 from longhold.core.request.billing.preparation import CACHE_EDITS_BETA
 from longhold.simulator.model_list import check_model
-from longhold.simulator.server_compaction import (
-    MINIMUM_TRIGGER_TOKENS,
-    ON_DEMAND_BETA,
-    THRESHOLD_BETA,
-    threshold_of,
-)
 from longhold.simulator.settings import SimulatorSettings
+
+ON_DEMAND_BETA = "compact-2026-09-04"
+THRESHOLD_BETA = "compact-2026-01-12"
+DEFAULT_TRIGGER_TOKENS = 150_000  # the API's default
+MINIMUM_TRIGGER_TOKENS = 50_000  # the API refuses less
+
 
 STRICT_VERSION = "2026-10-21"  # from here on sampling parameters are refused
 EDITS_BETA = "context-management-2025-06-27"
@@ -28,6 +29,25 @@ MINIMUM_BUDGET_TOKENS = 1_024  # published
 MESSAGE_LIMIT = 100_000  # published
 FORCING = ("any", "tool")
 TOOL_REFERENCES = 1_000  # of a signed compaction; the API's limit is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    trigger_tokens: int
+    pauses: bool
+    instructions: str | None
+
+
+def threshold_of(request: ApiRequest) -> Threshold | None:
+    for edit in edits_of(request.context_management):
+        if edit.get("type") == COMPACT:
+            trigger = edit.get("trigger") or {}
+            return Threshold(
+                trigger_tokens=int(trigger.get("value", DEFAULT_TRIGGER_TOKENS)),
+                pauses=bool(edit.get("pause_after_compaction", False)),
+                instructions=edit.get("instructions"),
+            )
+    return None
 
 
 def check_request(
@@ -100,10 +120,10 @@ def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
         "thinking.enabled.budget_tokens: Input should be greater than or equal to "
         f"{MINIMUM_BUDGET_TOKENS}",
     )
-    if request.max_tokens is not None and request.max_tokens <= budget:
-        raise invalid_request("`max_tokens` must be greater than `thinking.budget_tokens`.")
-    if (request.tool_choice or {}).get("type") in FORCING:
-        raise invalid_request("Thinking may not be enabled when tool_choice forces tool use.")
+    is_longer = request.max_tokens is None or request.max_tokens > budget
+    _want(is_longer, "`max_tokens` must be greater than `thinking.budget_tokens`.")
+    is_free = (request.tool_choice or {}).get("type") not in FORCING
+    _want(is_free, "Thinking may not be enabled when tool_choice forces tool use.")
 
 
 def _check_tools(request: ApiRequest, able: Capabilities) -> None:
@@ -111,21 +131,20 @@ def _check_tools(request: ApiRequest, able: Capabilities) -> None:
     _want(len(names) == len(set(names)), "tools: Tool names must be unique.")
     _check_deferred(request, able)
     choice = request.tool_choice or {}
-    kind = choice.get("type")
-    if kind in FORCING and not able.forced_tools:
-        raise invalid_request(f"tool_choice: forcing a tool is not supported on {able.model}")
-    if kind in FORCING and not names:
-        raise invalid_request("tool_choice: may only be specified while providing `tools`.")
-    if kind == "tool" and choice.get("name") not in names:
-        raise invalid_request(f"Tool {choice.get('name')!r} not found in provided tools")
+    kind, name = choice.get("type"), choice.get("name")
+    if kind in FORCING:
+        _want(able.forced_tools, f"tool_choice: forcing a tool is not supported on {able.model}")
+        _want(names, "tool_choice: may only be specified while providing `tools`.")
+    _want(kind != "tool" or name in names, f"Tool {name!r} not found in provided tools")
 
 
 def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
     """Deferred tools need model support and at least one tool that is not deferred."""
     deferred = deferred_tools(request)
     _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
-    if deferred and len(deferred) == len(request.tools or ()):
-        raise invalid_request("tools: at least one tool must have `defer_loading` set to false")
+    has_others = len(deferred) < len(request.tools or ())
+    problem = "tools: at least one tool must have `defer_loading` set to false"
+    _want(not deferred or has_others, problem)
     for index, message in enumerate(request.messages):
         for block in message.blocks():
             content = block.get("content") if block.get("type") == "tool_result" else None
@@ -141,8 +160,8 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
     if request.compaction is not None:
         _want(ON_DEMAND_BETA in caller.betas, "compaction: Extra inputs are not permitted")
         _want(able.compacts_on_demand, f"compaction: not supported on {able.model}")
-        if request.compaction.get("type") != "summarize":
-            raise invalid_request("compaction.type: Input should be 'summarize'")
+        is_summary = request.compaction.get("type") == "summarize"
+        _want(is_summary, "compaction.type: Input should be 'summarize'")
     if request.context_management is None:
         return
     edits = edits_of(request.context_management)
@@ -150,18 +169,18 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
     for index, kind in enumerate(kinds):
         needed = THRESHOLD_BETA if kind == COMPACT else EDITS_BETA
         _want(needed in caller.betas, "context_management: Extra inputs are not permitted")
-        if kind not in (CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT):
-            raise invalid_request(f"context_management.edits.{index}.type: unknown edit {kind!r}")
+        path = f"context_management.edits.{index}"
+        is_known = kind in (CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT)
+        _want(is_known, f"{path}.type: unknown edit {kind!r}")
         is_able = able.compacts_at_threshold if kind == COMPACT else able.context_management
-        _want(is_able, f"context_management.edits.{index}: not supported on {able.model}")
-    if CLEAR_THINKING in kinds[1:]:
-        raise invalid_request(f"context_management.edits: `{CLEAR_THINKING}` must be listed first")
+        _want(is_able, f"{path}: not supported on {able.model}")
+    path = "context_management.edits"
+    _want(CLEAR_THINKING not in kinds[1:], f"{path}: `{CLEAR_THINKING}` must be listed first")
     threshold = threshold_of(request)
-    if threshold is not None and threshold.trigger_tokens < MINIMUM_TRIGGER_TOKENS:
-        raise invalid_request(
-            "context_management.edits: the compaction trigger must be at least "
-            f"{MINIMUM_TRIGGER_TOKENS} input tokens"
-        )
+    if threshold is not None:
+        is_late = threshold.trigger_tokens >= MINIMUM_TRIGGER_TOKENS
+        least = f"the compaction trigger must be at least {MINIMUM_TRIGGER_TOKENS} input tokens"
+        _want(is_late, f"{path}: {least}")
 
 
 def _check_compaction(request: ApiRequest) -> None:
@@ -206,10 +225,8 @@ def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> No
             kind = block.get("type")
             images += kind == "image"
             if "cache_reference" in block:
-                _want(
-                    CACHE_EDITS_BETA in caller.betas,
-                    f"{path}.cache_reference: Extra inputs are not permitted",
-                )
+                is_wanted = CACHE_EDITS_BETA in caller.betas
+                _want(is_wanted, f"{path}.cache_reference: Extra inputs are not permitted")
                 references.add(str(block["cache_reference"]))
             if kind == "cache_edits":
                 _check_cache_edits(block, path, message.role, caller, references)
@@ -229,12 +246,9 @@ def _check_cache_edits(
     if CACHE_EDITS_BETA not in caller.betas or role != "user":
         raise invalid_request(f"{path}: Input tag 'cache_edits' found using 'type' does not match")
     for edit in block.get("edits") or ():
-        if edit.get("type") != "delete":
-            raise invalid_request(f"{path}.edits: Input should be 'delete'")
-        if edit.get("cache_reference") not in references:
-            raise invalid_request(
-                f"{path}.edits: no `cache_reference` {edit.get('cache_reference')!r} before it"
-            )
+        _want(edit.get("type") == "delete", f"{path}.edits: Input should be 'delete'")
+        name = edit.get("cache_reference")
+        _want(name in references, f"{path}.edits: no `cache_reference` {name!r} before it")
 
 
 def _want(is_fine: object, message: str, code: str | None = None) -> None:
@@ -258,13 +272,11 @@ def _check_conversation(
 
 def _check_roles(messages: Sequence[ApiMessage], able: Capabilities) -> None:
     for index, message in enumerate(messages):
-        if message.role == "system":
+        path, role = f"messages.{index}.role", message.role
+        if role == "system":
             _check_system_message(messages, index, able)
-        elif message.role not in ("user", "assistant"):
-            raise invalid_request(
-                f"messages.{index}.role: Input should be 'user' or 'assistant', "
-                f"got {message.role!r}"
-            )
+        elif role not in ("user", "assistant"):
+            raise invalid_request(f"{path}: Input should be 'user' or 'assistant', got {role!r}")
     opening = messages[0].blocks()
     if messages[0].role != "user" and not (opening and opening[0].get("type") == "compaction"):
         raise invalid_request('messages: first message must use the "user" role')
@@ -295,19 +307,17 @@ def _check_content(messages: Sequence[ApiMessage]) -> None:
 
 def _check_block(block: JsonObject, index: int, inner: int) -> None:
     kind, path = block.get("type"), f"messages.{index}.content.{inner}"
-    if kind == "text":
-        _check_text(block, path)
-        return
     if not isinstance(kind, str):
         raise invalid_request(f"{path}.type: Field required")
     if kind == "compaction" and block.get("content") == "":
         raise invalid_request(f"{path}.compaction.content: empty string is not allowed")
     if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
         raise invalid_request(f"{path}.tool_result.tool_use_id: Field required")
+    if kind == "text":
+        _check_text(block.get("text"), block, path)
 
 
-def _check_text(block: JsonObject, path: str) -> None:
-    text = block.get("text")
+def _check_text(text: object, block: JsonObject, path: str) -> None:
     if not isinstance(text, str):
         raise invalid_request(f"{path}.text.text: Field required")
     if text.isspace():
@@ -326,10 +336,11 @@ def _check_pairs(messages: Sequence[ApiMessage]) -> None:
             continue  # because plain text has neither tool calls nor results
         if message.role == "assistant":
             asked = _ids(message.blocks(), "tool_use", "id")
-            if repeated := [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]:
-                raise invalid_request(
-                    f"messages.{index}: `tool_use` ids must be unique: {repeated[0]}"
-                )
+            repeated = [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]
+            _want(
+                not repeated,
+                f"messages.{index}: `tool_use` ids must be unique: {', '.join(repeated)}",
+            )
             seen.update(asked)
             if asked:
                 _check_answered(messages, index, asked)
@@ -406,10 +417,8 @@ def _check_end(last: ApiMessage, able: Capabilities) -> None:
         "This model does not support assistant message prefill. The conversation must end "
         "with a user message.",
     )
-    if block.get("type") == "text" and str(block["text"])[-1:].isspace():
-        raise invalid_request(
-            "messages: final assistant content cannot end with trailing whitespace"
-        )
+    is_spaced = block.get("type") == "text" and str(block["text"])[-1:].isspace()
+    _want(not is_spaced, "messages: final assistant content cannot end with trailing whitespace")
 
 
 def _ids(blocks: Iterable[JsonObject], kind: str, field: str) -> list[str]:

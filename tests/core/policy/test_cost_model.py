@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longhold.core.models.prices import Prices, Tier, prices
+from longhold.core.models.prices import Prices, Tier, prices, usage_cost
 from longhold.core.policy.cost_model import (
     USUAL_CALLS,
     CacheState,
@@ -18,11 +18,10 @@ from longhold.core.policy.cost_model import (
     step_at,
 )
 from longhold.core.request.billing.api_request import Caller, parse_request
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.cache import PromptCache
 from longhold.core.request.billing.preparation import Workbench, prepare
+from longhold.core.request.billing.tokens import BillingSettings
 from longhold.core.request.lifetime import seconds_of
-from longhold.simulator.billed_usage import Iteration
 
 SETTINGS = BillingSettings()
 BENCH = Workbench(SETTINGS)
@@ -84,7 +83,7 @@ def billed(cache, talk, now):
     prepared = prepare(parse_request(json.dumps(talk.body()).encode()), CALLER, BENCH)
     plan = cache.look_up(prepared.prompt, "w", prepared.able.cache_minimum_tokens, now)
     cache.commit(plan, now)
-    paid = Iteration(kind="message", plan=plan, output_tokens=0).cost(talk.model, None)
+    paid = usage_cost(talk.model, plan.usage())
     assert paid is not None
     return prepared.prompt, plan, paid.total
 

@@ -21,9 +21,8 @@ from longhold.core.messages import Message, ToolResult, ToolUse, message_to_wire
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
 from longhold.core.policy.candidates import weight
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import PieceMeter
-from longhold.core.request.billing.tokens import TokenCounter, encode
+from longhold.core.request.billing.tokens import BillingSettings, TokenCounter, encode
 from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.window import infer_window
 from longhold.insight.transcripts.formats import is_log, open_transcript

@@ -1,13 +1,11 @@
-"""Creates brains by name. A brain that needs a local model is passed to the server as an object."""
+"""Brains that echo, replay a recording, or pass requests to a model."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from longhold.core.messages import Text, Thinking, ToolUse, block_to_wire
 from longhold.core.models.protocol import Model, Request, collect
 from longhold.core.request.billing.api_request import JsonObject
-from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, plain_block, text, thinking
-from longhold.simulator.brains.digest import DigestBrain
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import BrainAnswer, BrainRequest, plain_block, text, thinking
 
 
 class ModelBrain:
@@ -71,17 +69,3 @@ def _last_text(request: BrainRequest) -> str:
         if block.get("type") == "text":
             return str(block["text"])
     return ""
-
-
-_PLAIN: dict[str, Callable[[], Brain]] = {"digest": DigestBrain, "echo": EchoBrain}
-BRAIN_NAMES = (*sorted(_PLAIN), "scripted")
-
-
-def brain_by_name(name: str, script: str | None = None) -> Brain:
-    if name == "scripted":
-        if script is None:
-            raise ValueError("the scripted brain needs a script")
-        return ScriptedBrain(script)
-    if name not in _PLAIN:
-        raise ValueError(f"unknown brain {name!r}; one of {', '.join(BRAIN_NAMES)}")
-    return _PLAIN[name]()

@@ -14,7 +14,6 @@ from longhold.core.request.billing.api_request import (
     JsonObject,
     invalid_request,
 )
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.edits import (
     EditContext,
     adopt_compactions,
@@ -32,7 +31,7 @@ from longhold.core.request.billing.pieces import (
 )
 from longhold.core.request.billing.prompt import Prompt, chain_prompt, salts_of
 from longhold.core.request.billing.thinking import Signer, check_thinking, strip_earlier_thinking
-from longhold.core.request.billing.tokens import TokenCounter, count_tokens
+from longhold.core.request.billing.tokens import BillingSettings, TokenCounter, count_tokens
 
 MARKER_LIMIT = 4  # published
 SCOPE_BETA = "cache-scope-simulated"  # Longhold's extension: entries shared by all workspaces

@@ -19,8 +19,8 @@ from longhold.core.request.billing.api_request import (
     JsonObject,
     invalid_request,
 )
-from longhold.core.request.billing.billing_settings import BillingSettings
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
+from longhold.core.request.billing.tokens import BillingSettings
 
 MAC_BYTES = 16  # too many to guess
 SECRET = b"longhold simulator"  # fixed, so that signatures stay valid after a restart

@@ -7,13 +7,26 @@ machine output are right. Without the extra `simulator` counts are estimated.
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import msgspec
 
 from longhold.core.request.billing.api_request import JsonObject
-from longhold.core.request.billing.billing_settings import BillingSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillingSettings:
+    acts_on_cache_edits: bool = True  # False imitates a server that accepts but ignores the blocks
+    acts_on_context_management: bool = True  # the same for context management
+    enforces_binding: bool = True  # the default of accounts created since 2026-08-31
+    accepts_foreign_thinking: bool = False  # to replay recordings; the API refuses them
+    image_tokens: int = 1_600  # Roughly a full-size image. The simulator does not look inside.
+    document_tokens: int = 3_000  # Roughly two pages of a PDF. The simulator does not look inside.
+    token_memo_blocks: int = 200_000  # stored counts; about 30 MB when full
+    text_memo_chars: int = 50_000_000  # size of stored texts and digests: 500 sessions of 100 KB
+
 
 SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens, and a character has at most four
 POSITION_TOKENS = 3  # frame each block in the rendered prompt
