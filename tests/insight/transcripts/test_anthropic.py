@@ -1,4 +1,4 @@
-"""Anthropic message lists: requests, bare lists, lines, broken lists, and export."""
+"""Anthropic message lists: requests, bare lists, broken lists, and export."""
 
 import json
 
@@ -9,7 +9,7 @@ from longhold.core.messages import Message, Opaque, Text, ToolResult, ToolUse, U
 from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
 from longhold.core.view.items import NO_RESULT, OPENING
-from longhold.session.importing import anthropic
+from longhold.session.importing.message_lists import ANTHROPIC as anthropic
 from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}
@@ -82,33 +82,6 @@ def test_a_document_may_lie_on_one_line_or_many(indent: int | None):
     text = json.dumps([HELLO, {"role": "assistant", "content": "yo"}], indent=indent)
     view = fold(anthropic.read(text.encode().splitlines(keepends=True), TranscriptWriter()))
     assert roles(view) == ["user", "assistant"]
-
-
-def test_one_message_per_line_is_a_list_too():
-    writer = TranscriptWriter()
-    lines = [
-        json.dumps(HELLO).encode() + b"\n",
-        b"\n",
-        b'{"role": "assis\n',
-        b'{"content": "nobody"}\n',
-        b'{"role": "assistant", "content": "yo"}\n',
-    ]
-    view = fold(anthropic.read(lines, writer))
-    assert roles(view) == ["user", "assistant"]
-    assert [number for number, _ in writer.account.malformed] == [3, 4]
-    assert writer.account.records == 4
-
-
-def test_lines_are_read_as_they_are_asked_for():
-    taken = []
-
-    def lines():
-        for number in range(100):
-            taken.append(number)
-            yield json.dumps(HELLO).encode() + b"\n"
-
-    next(iter(anthropic.read(lines(), TranscriptWriter())))
-    assert len(taken) == 1
 
 
 def test_a_document_cut_short_is_one_malformed_record():
@@ -200,10 +173,10 @@ def test_an_empty_message_is_counted(content: object):
 
 def test_other_roles_are_told_on_the_users_side():
     entries, account, _ = imported(
-        [{"role": "system", "content": "mind"}, {"role": "robot", "content": "beep"}]
+        [HELLO, {"role": "system", "content": "mind"}, {"role": "robot", "content": "beep"}]
     )
-    assert [entry.hidden for entry in entries if isinstance(entry, Said)] == [True, True]
-    assert account.repaired == {"message of the role robot": 1}
+    assert [entry.hidden for entry in entries if isinstance(entry, Said)] == [False, True, True]
+    assert not account.repaired
 
 
 def test_a_stored_answer_brings_its_usage():

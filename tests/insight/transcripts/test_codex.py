@@ -29,6 +29,7 @@ from longhold.core.messages import (
 from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
 from longhold.core.view.items import NO_RESULT
+from longhold.core.wire.messages import INVALID_INPUT
 from longhold.insight.transcripts import codex
 from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
@@ -335,9 +336,10 @@ def test_broken_lines_are_counted_with_their_numbers():
 
 def test_broken_arguments_are_kept_as_they_are():
     bad = item("function_call", name="f", arguments="{oops", call_id="c1")
-    _, account, view = imported(user("go"), bad, output("c1", "?"))
-    assert view.messages()[1].content == (ToolUse(id="c1", name="f", input={"arguments": "{oops"}),)
-    assert account.repaired == {"arguments that are not an object": 1}
+    _, _, view = imported(user("go"), bad, output("c1", "?"))
+    assert view.messages()[1].content == (
+        ToolUse(id="c1", name="f", input={INVALID_INPUT: "{oops"}),
+    )
 
 
 def test_unknown_records_are_counted_by_kind():

@@ -15,7 +15,9 @@ from longhold.core.messages import (
 )
 from longhold.core.view import View, fold
 from longhold.core.wire.chat import NO_PICTURE
-from longhold.session.importing import anthropic, openai
+from longhold.core.wire.messages import INVALID_INPUT
+from longhold.session.importing.message_lists import ANTHROPIC as anthropic
+from longhold.session.importing.message_lists import OPENAI as openai
 from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}
@@ -38,11 +40,10 @@ def imported(document: object) -> tuple[list[AnyEntry], ImportAccount, View]:
     return entries, writer.account, fold(entries)
 
 
-def exported(messages: object) -> tuple[dict[str, object], ImportAccount]:
+def exported(messages: object) -> tuple[dict[str, object], dict[str, int]]:
     """Write a list in the shape of the Messages API as a chat completion request."""
     view = fold(anthropic.read([json.dumps(messages).encode()], TranscriptWriter()))
-    account = ImportAccount()
-    return json.loads(b"".join(openai.write(view, account))), account
+    return json.loads(b"".join(openai.write(view))), openai.losses(view)
 
 
 def test_leading_system_messages_and_tools_are_the_frame():
@@ -132,20 +133,6 @@ def test_pictures_and_files_come_from_their_urls():
     )
 
 
-def test_calls_in_the_old_style_get_ids():
-    _, account, view = imported(
-        [
-            HELLO,
-            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
-            {"role": "function", "name": "f", "content": "ok"},
-        ]
-    )  # fmt: skip
-    use = view.messages()[1].content[0]
-    assert isinstance(use, ToolUse)
-    assert view.messages()[2].content == (ToolResult(tool_use_id=use.id, content="ok"),)
-    assert not account.repaired
-
-
 def test_a_custom_call_and_one_that_is_no_call_survive():
     odd = {"type": "odd", "id": "x"}
     custom = {"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "***"}}
@@ -157,9 +144,10 @@ def test_a_custom_call_and_one_that_is_no_call_survive():
 
 
 def test_broken_arguments_are_kept_as_they_are():
-    _, account, view = imported([HELLO, {"role": "assistant", "tool_calls": [call("c1", "{oops")]}])
-    assert view.messages()[1].content == (ToolUse(id="c1", name="f", input={"arguments": "{oops"}),)
-    assert account.repaired == {"arguments that are not an object": 1}
+    _, _, view = imported([HELLO, {"role": "assistant", "tool_calls": [call("c1", "{oops")]}])
+    assert view.messages()[1].content == (
+        ToolUse(id="c1", name="f", input={INVALID_INPUT: "{oops"}),
+    )
 
 
 def test_refusals_and_reasoning_are_read():
@@ -173,7 +161,7 @@ def test_refusals_and_reasoning_are_read():
 
 def test_what_cannot_be_held_is_counted():
     use = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
-    request, account = exported(
+    request, lost = exported(
         [
             {"role": "user", "content": [{"type": "document", "source": {"type": "text"}}]},
             {"role": "assistant", "content": [
@@ -193,7 +181,7 @@ def test_what_cannot_be_held_is_counted():
         {"role": "assistant", "content": "after", "tool_calls": [call("t1")]},
         {"role": "tool", "tool_call_id": "t1", "content": [note]},
     ]
-    assert account.skipped == {
+    assert lost == {
         "picture or file that is not base64": 1,
         "thinking": 1,
         "text between tool calls": 1,
@@ -215,5 +203,4 @@ def test_fields_nobody_knows_survive():
 def test_messages_that_are_none_are_counted():
     _, account, view = imported([{"content": "x"}, {"role": "robot", "content": "beep"}])
     assert account.malformed == [(1, "a message without a role")]
-    assert account.repaired == {"message of the role robot": 1}
     assert len(view.messages()) == 1

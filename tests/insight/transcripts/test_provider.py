@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from longhold.session.importing.provider import provider_of
+from longhold.session.importing.message_lists import provider_of
 
 USER = {"role": "user", "content": "hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": []}
@@ -26,14 +26,9 @@ def encoded(value: object) -> bytes:
         (encoded({"tools": [{"type": "function"}], "messages": [USER]}), "openai"),
         (encoded({"tools": [{"input_schema": {}}], "messages": [USER]}), "anthropic"),
         (encoded({"messages": [{"role": "system", "content": "s"}, USE]}), "anthropic"),
-        (encoded(USER) + b"\n" + encoded(CALL) + b"\n", "openai"),
-        (encoded(USER) + b"\n" + encoded(USE) + b"\n", "anthropic"),
         (json.dumps([USER, CALL], indent=2).encode(), "openai"),
         (b"\xef\xbb\xbf" + encoded([USER]), "anthropic"),
         (encoded({"longhold": 1, "session": "s"}), None),
-        (encoded({"type": "user", "uuid": "u", "message": USER}), None),
-        (encoded({"type": "session", "id": "s"}) + b"\n" + encoded({"message": USER}), None),
-        (encoded({"type": "response_item", "payload": USER}), None),
         (encoded([1, 2]), None),
         (b"# A heading", None),
         (b"", None),
@@ -52,7 +47,6 @@ def test_a_beginning_cut_anywhere_is_enough_once_a_mark_was_seen():
 @pytest.mark.parametrize(
     ("request_", "provider"),
     [
-        ({"model": "m", "system": "x" * 500, "messages": [USER]}, "anthropic"),
         ({"tools": [{"name": "f", "input_schema": {}}] * 50, "messages": [USER]}, "anthropic"),
         ({"tools": [{"type": "function", "function": {}}] * 50, "messages": [USER]}, "openai"),
     ],

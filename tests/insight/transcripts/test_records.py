@@ -8,9 +8,7 @@ from longhold.session.importing.json_records import (
     UnreadableRecord,
     count,
     decode_record,
-    document,
     first_record,
-    message_list,
     records,
     seconds,
     timestamp,
@@ -104,22 +102,3 @@ def test_lines_keep_their_numbers_past_blank_ones():
     assert account.malformed[0] == (3, "not a record but list")
     assert [number for number, _ in account.malformed] == [3, 5]
     assert account.records == 4
-
-
-def test_what_stands_after_a_document_is_counted():
-    account = ImportAccount()
-    _, messages = message_list([b'[{"role":"user"}]\n', b'{"role":"user"}\n'], account)
-    assert list(messages) == [(1, {"role": "user"})]
-    assert account.malformed == [(2, "comes after the end of the document")]
-
-
-def test_a_document_is_written_piece_by_piece():
-    assert b"".join(document({}, [])) == b'{"messages":[\n]}\n'
-    assert b"".join(document({"a": 1}, [{}, {}])) == b'{"a":1,"messages":[\n{},\n{}\n]}\n'
-
-
-def test_a_broken_first_line_does_not_spoil_the_others():
-    account = ImportAccount()
-    lines = [b'{"role": "us\n', b"\n", b'{"role":"user"}', b"{}"]
-    assert list(message_list(lines, account).messages) == [(3, {"role": "user"}), (4, {})]
-    assert [number for number, _ in account.malformed] == [1]

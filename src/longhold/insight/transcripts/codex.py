@@ -8,7 +8,6 @@ reader uses the newest user messages, as the client does. Written files lack too
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
 from longhold.core.messages import Block, Json, JsonObject, Text, Usage, text_of
@@ -17,6 +16,7 @@ from longhold.core.messages.wrapped import strip_wrapped
 from longhold.core.view import View
 from longhold.core.view.block_roles import to_spoken
 from longhold.core.view.items import make_unanswered
+from longhold.core.wire.messages import parse_input
 from longhold.core.wire.responses import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
@@ -28,7 +28,6 @@ from longhold.core.wire.responses import (
 )
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.json_records import (
-    arguments_of,
     count,
     first_record,
     line,
@@ -153,9 +152,7 @@ class _Reader:
             if self._round is None:
                 self._round = _Round(at, usage=self._usage)
                 self._usage = None
-            self._round.content.extend(
-                read_answer(item, partial(arguments_of, account=self._account))
-            )
+            self._round.content.extend(read_answer(item, parse_input))
 
     def _say(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
         _, content = decode_item(item)

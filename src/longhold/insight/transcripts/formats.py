@@ -53,17 +53,10 @@ class Format(Protocol):
         """Write the view of a session. Clients that store sessions need the id and directory."""
 
 
-FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
-"""In the order of detection, most specific first. Modules are imported on demand."""
-
-
-_MODULES = {
-    **{name: f"longhold.insight.transcripts.{name.replace('-', '_')}" for name in FORMATS[:3]},
-    **{name: f"longhold.session.importing.{name}" for name in FORMATS[3:]},
-}
-
 CLIENTS = ("claude-code", "codex", "pi")
-"""Formats of agents that store sessions; the others are lists of messages."""
+"""Formats of agents that store sessions. Their modules are imported on demand."""
+FORMATS = (*CLIENTS, "anthropic", "openai")
+"""In the order of detection. The last two are lists of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +70,13 @@ class Transcript:
 
 
 def load_format(name: str) -> Format:
+    if name in CLIENTS:
+        module = f"longhold.insight.transcripts.{name.replace('-', '_')}"
+        return cast(Format, importlib.import_module(module))
     if name in FORMATS:
-        return cast(Format, importlib.import_module(_MODULES[name]))
+        from longhold.session.importing import message_lists
+
+        return cast(Format, getattr(message_lists, name.upper()))
     if found := load_plugins("transcripts", name).get(name):
         return cast(Format, found)
     raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")

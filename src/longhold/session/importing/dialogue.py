@@ -10,8 +10,8 @@ from typing import Unpack
 
 import msgspec
 
-from longhold.core.log.entries import AnyEntry, Compacted, Framed, Ran, SpokenContent, Switched
-from longhold.core.messages import Block, Content, JsonObject, ToolResult, ToolUse, is_blank
+from longhold.core.log.entries import AnyEntry, Compacted, Ran, SpokenContent
+from longhold.core.messages import Block, Content, ToolResult, ToolUse, is_blank
 from longhold.core.messages.measure import measure_content
 from longhold.core.messages.rules import resolve_block
 from longhold.core.wire.messages import split_results
@@ -33,26 +33,6 @@ class Dialogue:
         self._copies: Counter[str] = Counter()
         self._answered: set[str] = set()
         self._first = 0
-
-    def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
-        if request or frame.sections:
-            yield self._writer.write_frame(frame)
-        model = request.get("model")
-        if isinstance(model, str) and model:
-            yield self._writer.write(Switched(model=model))
-
-    def spoken(
-        self, message: JsonObject, number: int, content: Content, hidden_roles: Sequence[str]
-    ) -> Iterator[AnyEntry]:
-        """Write a message of any role on the user's side. Messages of other roles are hidden."""
-        role = message.get("role")
-        if not isinstance(role, str):
-            self._writer.account.malformed.append((number, "a message without a role"))
-            return
-        if role != "user" and role not in hidden_roles:
-            self._repaired[f"message of the role {role}"] += 1
-        origin = str(message.get("id") or "")
-        yield from self.write_message(content, origin=origin, hidden=role != "user")
 
     def write_message(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False

@@ -1,14 +1,8 @@
-"""Read JSON records, one per line or all in one document.
+"""Read JSON records, one per line. The account lists unreadable ones by line, with the reason."""
 
-The account lists unreadable records with their line and the reason. Numbers are lines, or positions
-in the list for a single document.
-"""
-
-import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -27,9 +21,6 @@ MOST_LEVELS = 200
 LARGEST_COUNT = 2**53
 """Larger numbers are not counts, and some JSON decoders do not support them."""
 
-_first_value = json.JSONDecoder()
-"""Reports where a value ends, which the faster decoder does not."""
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _HALF = r"\ufffd"
@@ -43,13 +34,6 @@ _ESCAPE = re.compile(
 
 class UnreadableRecord(NamedTuple):
     reason: str
-
-
-class MessageList(NamedTuple):
-    """The messages, and the rest of the request that contained them."""
-
-    request: JsonObject
-    messages: Numbered
 
 
 def decode_record(
@@ -83,28 +67,7 @@ def number_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
     for number, text in lines:
         account.count()
-        value = decode_record(text, account)
-        if isinstance(value, UnreadableRecord) and (joined := _split(text)):
-            account.repaired["records that shared a line"] += len(joined)
-            for each in joined:
-                yield from check_record(number, each, account)
-        else:
-            yield from check_record(number, value, account)
-
-
-def _split(text: bytes | bytearray) -> list[Json]:
-    """Split objects that share a line because of several writers or a lost newline."""
-    left, found = text.decode("utf-8", "replace").strip(), []
-    while left:
-        try:
-            value, end = _first_value.raw_decode(left)
-        except (ValueError, RecursionError):
-            return []
-        if not isinstance(value, dict) or is_deep(value, MOST_LEVELS):
-            return []
-        found.append(value)
-        left = left[end:].lstrip()
-    return found
+        yield from check_record(number, decode_record(text, account), account)
 
 
 def check_record(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
@@ -114,22 +77,6 @@ def check_record(number: int, value: Json | UnreadableRecord, account: ImportAcc
         account.malformed.append((number, value.reason))
     else:
         account.malformed.append((number, f"not a record but {type(value).__name__}"))
-
-
-def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
-    """Find the messages in a JSON document or in JSON lines. Lines are read lazily."""
-    source = iter(lines)
-    spoken = number_lines(source)
-    first = next(spoken, None)
-    if first is None:
-        return MessageList({}, iter(()))
-    value = decode_record(first[1], account)
-    if isinstance(value, UnreadableRecord):
-        return _read_joined(first, source, account)
-    if _is_document(value):
-        return _document(value, spoken, account)
-    account.count()
-    return MessageList({}, chain(check_record(first[0], value, account), objects(spoken, account)))
 
 
 def seconds(timestamp: Json) -> float:
@@ -161,16 +108,6 @@ def line(record: JsonObject) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[bytes]:
-    head = msgspec.json.encode(request)[:-1]
-    yield head + (b',"messages":[' if request else b'"messages":[')
-    separator = b"\n"
-    for message in messages:
-        yield separator + msgspec.json.encode(message)
-        separator = b",\n"
-    yield b"\n]}\n"
-
-
 def _parse_json(text: bytes | bytearray) -> Json | UnreadableRecord:
     try:
         value = msgspec.json.decode(text)
@@ -187,53 +124,3 @@ def _replace_halves(text: bytes | bytearray) -> bytes:
     return _ESCAPE.sub(
         lambda escape: _HALF if escape[1] else escape[0], text.decode("utf-8", "replace")
     ).encode()
-
-
-def _is_document(value: Json) -> bool:
-    return isinstance(value, list) or (
-        isinstance(value, dict) and isinstance(value.get("messages"), list)
-    )
-
-
-def _document(
-    value: Json, rest: Iterable[tuple[int, bytes]], account: ImportAccount
-) -> MessageList:
-    for number, _ in rest:
-        account.malformed.append((number, "comes after the end of the document"))
-    request = {"messages": value} if isinstance(value, list) else dict(value)
-    messages = request.pop("messages")
-    return MessageList(request, _members(messages, account))
-
-
-def _members(values: list[Json], account: ImportAccount) -> Numbered:
-    for number, value in enumerate(values, 1):
-        account.count()
-        yield from check_record(number, value, account)
-
-
-def _read_joined(
-    first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount
-) -> MessageList:
-    """Read the lines as one document, or else as records with a damaged first record."""
-    number, text = first
-    whole = bytearray(text.rstrip(b"\n"))
-    for text in rest:  # one buffer, so that a large document is in memory only once
-        whole += b"\n" + text.rstrip(b"\n")
-    value = decode_record(whole, account)
-    if _is_document(value):
-        return _document(value, (), account)
-    lines = list(enumerate(whole.split(b"\n"), number))
-    if any(isinstance(decode_record(text), dict) for _, text in lines):
-        return MessageList({}, objects(((n, text) for n, text in lines if text.strip()), account))
-    reason = value.reason if isinstance(value, UnreadableRecord) else "not a list of messages"
-    account.count()
-    account.malformed.append((number, reason))
-    return MessageList({}, iter(()))
-
-
-def arguments_of(text: str, account: ImportAccount) -> JsonObject:
-    value = decode_record((text or "{}").encode(), account)
-    if isinstance(value, dict):
-        return value
-    account.repaired["arguments that are not an object"] += 1
-    return {"arguments": text}
