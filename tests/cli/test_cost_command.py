@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from generated_sessions import write
 from longhold.cli.cost_command import command
 from longhold.core.log import Header, write_log
-from longhold.core.log.entries import Forked, Replied, Said
+from longhold.core.log.entries import Forked, Replied
 from longhold.core.messages import Text, Usage
 from longhold.core.messages.measure import measure_text
 
@@ -32,16 +32,13 @@ def cost(*words):
 
 def test_the_bill_names_every_kind(transcript):
     shown = cost(transcript)
-    for word in ("read from the cache", "output", "most expensive turns", "without a cache $"):
+    for word in ("read from the cache", "output", "without a cache $"):
         assert word in shown
 
 
 def test_json_adds_up(transcript):
     found = json.loads(cost(transcript, "--json"))
-    for part in (
-        found["bill"]["models"],
-        [turn["item"] for turn in found["bill"]["turns"]],
-    ):
+    for part in (found["bill"]["models"], found["bill"]["sources"]):
         assert sum(sum(item["cost"].values()) for item in part) == pytest.approx(found["usd"])
 
 
@@ -92,11 +89,6 @@ def answer(at, **usage):
         content=(Text(text="done"),),
         usage=Usage(**usage),
     )
-
-
-def test_without_calls_no_turn_is_called_dear(tmp_path):
-    path = log_of(tmp_path, Said(at=1.0, content=(Text(text="go"),)))
-    assert "most expensive turns" not in cost(path)
 
 
 def test_the_engines_own_calls_are_named_by_layer(tmp_path):

@@ -55,28 +55,6 @@ def test_an_answer_in_pieces_is_paid_once():
     assert (found.total.tally.calls, found.total.tally.input_tokens) == (1, 30)
 
 
-def test_turns_are_counted_as_the_user_speaks():
-    history = [
-        said(1, "first"),
-        replied(2, "a", MIXED),
-        said(3, "reminder", hidden=True),
-        replied(4, "b", MIXED),
-        said(5, "nothing came of it"),
-        said(6, "last"),
-        replied(7, "c", MIXED),
-    ]
-    turns = bill(history).turns
-    assert [(turn.number, turn.said, turn.item.tally.calls) for turn in turns] == [
-        (1, "first", 2),
-        (3, "last", 1),
-    ]
-
-
-def test_work_before_the_first_message_is_turn_0():
-    history = [replied(1, "a", MIXED), said(2, "first"), replied(3, "b", MIXED)]
-    assert [(turn.number, turn.said) for turn in bill(history).turns] == [(0, ""), (1, "first")]
-
-
 def test_models_are_listed_dearest_first():
     found = bill([replied(1, "a", MIXED, "claude-haiku-5-5"), replied(2, "b", MIXED)])
     assert [item.name for item in found.models] == ["claude-sonnet-5-5", "claude-haiku-5-5"]
@@ -137,10 +115,9 @@ def test_an_empty_history_costs_nothing():
     assert bill([]).total == CostItem()
 
 
-def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():
+def test_forks_are_billed_by_source():
     fork = Forked(n=3, at=NOVEMBER, source="notes", model="claude-sonnet-5-5", usage=MIXED)
     found = bill([said(1, "go"), replied(2, "a", MIXED), fork, said(4, "on"), fork])
     assert [(item.name, item.tally.calls) for item in found.sources] == [("notes", 2), ("main", 1)]
     assert [item.tally.calls for item in found.models] == [3]
-    assert [turn.item.tally.calls for turn in found.turns] == [2, 1]
     assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.sources))

@@ -5,16 +5,12 @@ from collections.abc import Iterator
 import click
 
 from longhold.cli import options
-from longhold.cli.output import format_recorded, report
-from longhold.cli.target import CommandTarget, open_target
+from longhold.cli.output import describe_recorded, report
+from longhold.cli.target import open_target
 from longhold.core.log.spending import is_own
-from longhold.core.messages import JsonObject
-from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
+from longhold.core.messages.text import dollars, percent, pluralize, tokens
 from longhold.core.messages.usage import Tally
 from longhold.insight.cost import Bill, CostItem, bill
-
-TOP_TURNS = 5
-SAID_CHARS = 60
 
 
 @click.command(epilog="Example: longhold cost newest")
@@ -24,16 +20,11 @@ def command(target: str, as_json: bool) -> None:
     """Show spending by purpose.
 
     TARGET is a session's id or a file; by default this project's newest session. Prints costs by
-    model and kind of token and by source (the conversation, sub-agents, summaries), the most
-    expensive turns, and the cost without a cache. `longhold report` adds up all sessions.
+    model and kind of token and by source (the conversation, sub-agents, summaries), and the cost
+    without a cache. `longhold explain` has the cost of each turn, `longhold report` of all sessions.
     """
-    report(as_json, *_describe(open_target(target)))
-
-
-def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str]]:
-    history = opened.view.history
-    found = bill(history)
-    lines = list(bill_lines(opened.name, found))
+    opened = open_target(target)
+    found = bill(opened.view.history)
     document = {
         "target": opened.name,
         "bill": found.to_json(),
@@ -42,16 +33,7 @@ def _describe(opened: CommandTarget) -> tuple[JsonObject, list[str]]:
         "own_share": found.own_share,
         "unrecorded_usd": found.total.tally.unrecorded_usd,
     }
-    return document, lines
-
-
-def _format_spent(tally: Tally) -> str:
-    return format_recorded(
-        tally.usd,
-        estimated_usd=tally.unrecorded_usd,
-        output=tally.unrecorded_output,
-        summaries=tally.unrecorded_calls,
-    )
+    report(as_json, document, bill_lines(opened.name, found))
 
 
 def bill_lines(name: str, found: Bill) -> Iterator[str]:
@@ -59,7 +41,9 @@ def bill_lines(name: str, found: Bill) -> Iterator[str]:
     if not total.calls:
         yield f"{name}: no call has recorded usage"
         return
-    yield f"{name}: {_format_spent(total)}"
+    recorded = describe_recorded(total)
+    about = f"about {dollars(total.estimated_usd)}: {recorded}"
+    yield f"{name}: {about if recorded else dollars(total.usd)}"
     yield pluralize(total.calls, "call")
     if total.unpriced_calls:
         calls = pluralize(total.unpriced_calls, "call")
@@ -71,18 +55,9 @@ def bill_lines(name: str, found: Bill) -> Iterator[str]:
     if len(found.sources) > 1:
         yield "\nby source"
         for source in found.sources:
-            spent = source.tally
-            yield f"  {source.name:<24} {spent.calls:>6,} {'call' if spent.calls == 1 else 'calls':<5} {_money(spent)}"
-    if found.turns:
-        yield "\nmost expensive turns"
-    for turn in sorted(found.turns, key=lambda turn: -turn.item.tally.estimated_usd)[:TOP_TURNS]:
-        said = clean_line(turn.said, SAID_CHARS) or "(before the first message)"
-        calls = pluralize(turn.item.tally.calls, "call")
-        yield f"  {turn.number:>4}  {_money(turn.item.tally)}  {calls:>10}  {said}"
-
-
-def _money(tally: Tally) -> str:
-    return f"{'~' if tally.unrecorded_usd else ''}{dollars(tally.estimated_usd)}".rjust(11)
+            spent, calls = source.tally, pluralize(source.tally.calls, "call")
+            usd = f"{'~' if spent.unrecorded_usd else ''}{dollars(spent.estimated_usd)}"
+            yield f"  {source.name:<24} {calls:>12} {usd:>11}"
 
 
 def _cache_line(total: Tally) -> str:

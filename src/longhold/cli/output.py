@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from longhold.core.messages.text import clean_document, clean_text, dollars, tokens
+from longhold.core.messages.usage import Tally
 
 if TYPE_CHECKING:
     from longhold.insight.transcripts.formats import Progress
@@ -96,19 +97,15 @@ def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
         say(line)
 
 
-def format_recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -> str:
-    if not output and not summaries:
-        return dollars(usd)
-    missing = format_unrecorded(output, summaries)
-    estimated = f"about {dollars(estimated_usd)} for {missing}"
-    return f"about {dollars(usd + estimated_usd)}: {dollars(usd)} as recorded, {estimated}"
-
-
-def format_unrecorded(output: int, summaries: int) -> str:
-    missing = [f"~{tokens(output)} output tokens"] if output else []
-    if summaries:
-        missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")
-    return f"{' and '.join(missing)} that the client did not record"
+def describe_recorded(spent: Tally) -> str:
+    """Describe the recorded and the estimated part of a cost; '' if all of it is recorded."""
+    if not spent.unrecorded_output and not spent.unrecorded_calls:
+        return ""
+    missing = [f"~{tokens(spent.unrecorded_output)} output tokens"] * bool(spent.unrecorded_output)
+    if count := spent.unrecorded_calls:
+        missing.append("a summary" if count == 1 else f"{count:,} summaries")
+    estimated = f"about {dollars(spent.unrecorded_usd)} for {' and '.join(missing)}"
+    return f"{dollars(spent.usd)} as recorded, {estimated} that the client did not record"
 
 
 @contextmanager

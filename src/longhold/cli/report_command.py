@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from longhold.cli import options
-from longhold.cli.output import encoded_out, format_unrecorded, progress_bar, report, say
+from longhold.cli.output import describe_recorded, encoded_out, progress_bar, report, say
 from longhold.core.messages import Json
 from longhold.core.messages.text import (
     clean_line,
@@ -178,15 +178,14 @@ def _explain_nothing(found: SpendingReport, roots: Sequence[Path]) -> Iterator[s
 
 def _verdict(found: SpendingReport) -> Iterator[str]:
     total = found.total
-    about = "About " if total.unrecorded_usd else ""
+    recorded = describe_recorded(total)
     yield (
-        f"{about}{dollars(total.estimated_usd)} at API list prices in {pluralize(found.days, 'day')}: "
+        f"{'About ' if recorded else ''}{dollars(total.estimated_usd)} at API list prices in {pluralize(found.days, 'day')}: "
         f"{pluralize(found.sessions, 'session')}, {pluralize(total.calls, 'call')}, "
         f"{tokens(total.total_tokens)} tokens"
     )
-    if about:
-        missing = format_unrecorded(total.unrecorded_output, total.unrecorded_calls)
-        yield f"  {dollars(total.usd)} as recorded, about {dollars(total.unrecorded_usd)} for {missing}"
+    if recorded:
+        yield f"  {recorded}"
     if total.unpriced_calls:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     if found.at_best_usd:

@@ -1,4 +1,4 @@
-"""The cost of a session by model, source, token kind and turn, and without a cache.
+"""The cost of a session by model, source and token kind, and without a cache.
 
 Each call is priced once, at the prices of its day. A model without a price is counted in tokens
 only. Unrecorded costs are estimated and kept separate: an answer cut in mid-stream, or the call
@@ -98,23 +98,12 @@ class CostItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnItem:
-    number: int
-    """Position among the turns, from 1, as in `explain`."""
-    n: int
-    said: str
-    item: CostItem = field(default_factory=CostItem)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
     total: CostItem
     models: tuple[CostItem, ...]
     """Most expensive first."""
     sources: tuple[CostItem, ...]
     """The conversation (`main`) and its forks, most expensive first."""
-    turns: tuple[TurnItem, ...]
-    """In order, without turns that have no call."""
 
     @property
     def own(self) -> CostItem:
@@ -130,10 +119,6 @@ class Bill:
             "total": self.total.to_json(),
             "models": [item.to_json() for item in self.models],
             "sources": [item.to_json() for item in self.sources],
-            "turns": [
-                {"number": turn.number, "n": turn.n, "said": turn.said, "item": turn.item.to_json()}
-                for turn in self.turns
-            ],
         }
 
 
@@ -141,13 +126,9 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
     history = list(entries)
     answers, unpaid = answers_of(history), unrecorded_summaries(history)
     model = ""
-    turns: list[TurnItem] = []
     models: dict[str, CostItem] = {}
     sources: dict[str, CostItem] = {}
     for at, entry in enumerate(history):
-        if not turns or begins_turn(entry):
-            number = turns[-1].number + 1 if turns else int(begins_turn(entry))
-            turns.append(TurnItem(number=number, n=entry.n, said=words_of(entry)))
         source = MAIN
         if at in answers:
             model = answers[at].model
@@ -161,14 +142,10 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
             continue
         for name, items in ((item.name, models), (source, sources)):
             items[name] = items.get(name, CostItem(name=name)) + item
-        turns[-1] = replace(turns[-1], item=turns[-1].item + item)
     return Bill(
         total=sum(models.values(), CostItem()),
         models=_sort_by_cost(models),
         sources=_sort_by_cost(sources),
-        turns=tuple(
-            turn for turn in turns if turn.item.tally.calls or turn.item.tally.unrecorded_calls
-        ),
     )
 
 
