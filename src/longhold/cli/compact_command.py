@@ -47,7 +47,6 @@ from longhold.session.scratch_session import (
 )
 from longhold.session.session import Session
 
-MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SEAM_CHARS = 60
 TOOLS = 4
 
@@ -312,14 +311,9 @@ def _write_file(arguments: CompactArguments, shown: Preview, session: Session) -
 
 def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
     for seam in seams:
-        pause, said = _pause(seam.pause_seconds), clean_line(seam.said, SEAM_CHARS)
+        minutes, said = round(seam.pause_seconds / 60), clean_line(seam.said, SEAM_CHARS)
+        pause = f"after {minutes:,} min, " if minutes else ""
         yield f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
-
-
-def _pause(seconds: float) -> str:
-    if seconds >= HOUR_SECONDS:
-        return f"after {seconds / HOUR_SECONDS:.1f} h, "
-    return f"after {seconds / MINUTE_SECONDS:.0f} min, " if seconds >= MINUTE_SECONDS else ""
 
 
 def preview_lines(shown: Preview) -> Iterator[str]:
@@ -343,7 +337,6 @@ def preview_lines(shown: Preview) -> Iterator[str]:
         f"{pluralize(gone.answers, 'answer')}, {pluralize(sum(gone.results.values()), 'tool call')}"
         + (f": {tools}" if tools else "")
         + (f"; {pluralize(gone.pictures, 'picture')}" if gone.pictures else "")
-        + (f"; {pluralize(gone.thoughts, 'thought')}" if gone.thoughts else "")
     )
     yield f"survive  {shown.survived:.0%} of {shown.names} names in use lately"
 

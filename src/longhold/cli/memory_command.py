@@ -1,9 +1,8 @@
 """`longhold memory`: show, search, edit, undo and export memories, and answer proposals."""
 
-import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,10 +22,10 @@ from longhold.cli.output import report, say
 from longhold.core.log.stores import default_store
 from longhold.core.memory.backlog import Backlog
 from longhold.core.memory.budget import MemoryBudget, learning_directory
-from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
-from longhold.core.memory.dream import DreamReport, dream
+from longhold.core.memory.commits import Commit, MemoryChange
+from longhold.core.memory.dream import dream
 from longhold.core.memory.dreaming import DreamLock
-from longhold.core.memory.inbox import Inbox, Proposal
+from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
 from longhold.core.memory.paths import (
     INDEX,
@@ -38,7 +37,7 @@ from longhold.core.memory.paths import (
 from longhold.core.memory.store import SHARED, MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.messages.text import ago, clean_text, list_some
-from longhold.core.settings import Settings, home, load_settings
+from longhold.core.settings import home, load_settings
 
 SHOWN_COMMITS = 20
 FOUND = 10
@@ -133,9 +132,10 @@ def log(file: str, count: int, gone: bool, as_json: bool) -> None:
     with memory_store() as store:
         if gone:
             stones = store.history.tombstones()
-            lines = [
-                f"{s.file}  {s.by}, {ago(s.at)}: {s.reason}{_cite_evidence(s)}" for s in stones
-            ]
+            lines = []
+            for stone in stones:
+                basis = f" (based on {', '.join(stone.evidence)})" if stone.evidence else ""
+                lines.append(f"{stone.file}  {stone.by}, {ago(stone.at)}: {stone.reason}{basis}")
             report(as_json, stones, lines or ["Nothing was removed."])
             return
         commits = store.history.log(count, file=file)
@@ -272,22 +272,30 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
             raise click.UsageError("--accept and --decline exclude each other; choose one")
         which = accept or decline
         if not which:
-            lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
+            lines = []
+            for one in box.waiting():
+                source = ", after untrusted input" if one.is_outside else ""
+                lines.append(f"{one.id:>5}  {ago(one.at)}  {one.by}{source}: {clean_text(one.why)}")
+                lines.append(box.diff(one).rstrip())
             report(as_json, box.waiting(), lines or ["No proposals."])
             if not as_json and not _chosen_agent()[0]:
                 report(False, None, _list_waiting_elsewhere())
             return
+        if which != "all" and _number(which) is None:
+            raise click.UsageError(f"{which!r} is not a number; give one from the inbox, or all")
         word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)
-        done, conflicts = _decide_all(decide, _choose_proposals(box, which))
+        done, conflicts = list[int](), dict[int, str]()
+        for proposal in box.waiting() if which == "all" else [box.find(int(which))]:
+            try:
+                decide(proposal.id)
+                done.append(proposal.id)
+            except (MemoryConflict, MemoryRefused) as error:
+                conflicts[proposal.id] = str(error)
         named = "; ".join(f"{id}: {clean_text(why)}" for id, why in conflicts.items())
         beside = f", {len(conflicts)} conflicts ({named})" if conflicts else ""
         report(as_json, {word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."])
         if conflicts:
             raise SystemExit(1)
-
-
-def _cite_evidence(stone: Tombstone) -> str:
-    return f" (based on {', '.join(stone.evidence)})" if stone.evidence else ""
 
 
 def _list_waiting_elsewhere() -> Iterator[str]:
@@ -314,90 +322,30 @@ def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:
     return found[0]
 
 
-def _choose_proposals(box: Inbox, which: str) -> list[Proposal]:
-    if which == "all":
-        return box.waiting()
-    if (id := _number(which)) is None:
-        raise click.UsageError(f"{which!r} is not a number; give one from the inbox, or all")
-    return [box.find(id)]
-
-
 def _number(text: str) -> int | None:
     is_number = text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS
     return int(text) if is_number else None
 
 
-def _decide_all(
-    decide: Callable[[int], object], chosen: Sequence[Proposal]
-) -> tuple[list[int], dict[int, str]]:
-    """Accept or decline each proposal. A conflict does not stop the others."""
-    done: list[int] = []
-    conflicts: dict[int, str] = {}
-    for proposal in chosen:
-        try:
-            decide(proposal.id)
-            done.append(proposal.id)
-        except (MemoryConflict, MemoryRefused) as error:
-            conflicts[proposal.id] = str(error)
-    return done, conflicts
-
-
-def _proposal_lines(box: Inbox, one: Proposal) -> list[str]:
-    source = ", after untrusted input" if one.is_outside else ""
-    head = f"{one.id:>5}  {ago(one.at)}  {one.by}{source}: {clean_text(one.why)}"
-    return [head, box.diff(one).rstrip()]
-
-
 @command.command("dream", epilog="Example: longhold memory dream --dry-run")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--model", help="Use this model; without one only safe changes are made.")
-@options.base_url
 @options.as_json
-def dream_now(dry_run: bool, model: str | None, base_url: str, as_json: bool) -> None:
+def dream_now(dry_run: bool, as_json: bool) -> None:
     """Tidy the project's memories in one commit.
 
     Merges duplicates, marks memories that a newer one contradicts, repairs links, lists sources
-    that changed, sorts the index. With a model, it also reviews the sessions since the last dream.
-    `longhold memory undo` undoes the commit. Ctrl-C stops the dream without changes.
+    that changed, sorts the index. `/dream` in a chat also lets the model review the sessions since
+    the last dream. `longhold memory undo` undoes the commit.
     """
-    settings = load_settings(Path.cwd())
-    if model is not None:
-        address = base_url or settings.model.base_url
-        done = asyncio.run(_dream_with_model(model, address, settings, is_trial=dry_run))
-    else:
-        done = _dream_alone(settings, is_trial=dry_run)
-    report(as_json, done, [f"{done.diff}{_dream_summary(done, dry_run)}"])
-
-
-def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
-    repository = team_directory(Path.cwd()).parent.parent
-    with memory_store() as store:
-        if is_trial:
-            return dream(store, settings.dream, repository=repository, is_trial=True)
-        lock = DreamLock(store.root)
-        if dead := lock.release_dead():
-            say(f"A dream in process {dead.pid} was killed and changed nothing.", err=True)
-        with lock.hold():
-            return dream(store, settings.dream, repository=repository)
-
-
-async def _dream_with_model(
-    name: str, base_url: str, settings: Settings, *, is_trial: bool
-) -> DreamReport:
-    """Dream in a separate session, so that its calls are recorded like all others."""
-    from longhold.cli.agent_options import running_agent
-    from longhold.core.log.entries import Titled
-    from longhold.core.models import open_model
-
-    model = open_model(name, base_url=base_url or None, is_typed=True)
-    async with running_agent(model, settings, source="dream") as agent:
-        agent.engine.record(Titled(title="memory dream (dry run)" if is_trial else "memory dream"))
-        return await agent.dream(is_trial=is_trial)
-
-
-def _dream_summary(done: DreamReport, dry_run: bool) -> str:
+    limits, repository = load_settings(Path.cwd()).dream, team_directory(Path.cwd()).parent.parent
+    with memory_store() as store, ExitStack() as stack:
+        if not dry_run:
+            lock = DreamLock(store.root)
+            if dead := lock.release_dead():
+                say(f"A dream in process {dead.pid} was killed and changed nothing.", err=True)
+            stack.enter_context(lock.hold())
+        done = dream(store, limits, repository=repository, is_trial=dry_run)
     left = "".join(f"\nLeft out: {clean_text(file)}, {why}." for file, why in done.dropped.items())
-    if dry_run:
-        return f"Would do: {done.line}.{left}"
     undo = f" To undo it: longhold memory undo {done.commit.id}" if done.commit else ""
-    return f"{done.line.capitalize()}.{undo}{left}"
+    said = f"Would do: {done.line}." if dry_run else f"{done.line.capitalize()}.{undo}"
+    report(as_json, done, [f"{done.diff}{said}{left}"])

@@ -9,7 +9,6 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
@@ -69,8 +68,7 @@ _ADVICE = {
 
 async def help(context: SlashContext, rest: str) -> None:
     keys = [f"{name:<10}{what}" for name, what in KEYS]
-    prompts = load_prompts(Path.cwd())
-    lines = help_lines({**SLASH, **{name: prompts[name] for name in prompts if name not in SLASH}})
+    lines = help_lines(SLASH | load_prompts(Path.cwd()) | SLASH)
     context.screen.say("\n".join((*lines, "", *keys)))
 
 
@@ -81,20 +79,17 @@ async def context(context: SlashContext, rest: str) -> None:
     found = describe(view, gauge, session.fullness().window)
     target = CommandTarget(name=session.id, format=OURS, history=history)
     decided = foresee(context.agent.engine, session._layers.parts).lines()
-    lines = (*context_lines(target, found), "", "before the next call:", *decided)
-    context.screen.say("\n".join((*lines, *suggestions(found))))
+    lines = (*context_lines(target, found), "", "before the next call:", *decided, "")
+    context.screen.say("\n".join((*lines, *suggestions(found))).rstrip())
 
 
 def suggestions(found: Context) -> Iterator[str]:
     whole = max(found.used_tokens, 1)
-    large = [part for part in found.parts if part.tokens / whole >= LARGE_SHARE]
-    advice = [(part, _ADVICE[part.name]) for part in large if part.name in _ADVICE]
     if found.level == "ok" and found.percent_left > 50:
-        advice = []
-    if advice:
-        yield ""
-    for part, words in advice:
-        yield f"{part.name}, {tokens(part.tokens)}: {words}"
+        return
+    for part in found.parts:
+        if part.tokens / whole >= LARGE_SHARE and part.name in _ADVICE:
+            yield f"{part.name}, {tokens(part.tokens)}: {_ADVICE[part.name]}"
 
 
 async def cost(context: SlashContext, rest: str) -> None:
@@ -224,27 +219,19 @@ def number(text: str) -> int:
     return int(text or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactWords:
-    focus: str
-    start: int | None = None
-    end: int | None = None
-
-    @classmethod
-    def read(cls, text: str) -> "CompactWords":
-        part = _PART.search(text)
-        return cls(
-            focus=(text[: part.start()] if part else text).strip(),
-            start=int(part[2]) if part and part[1] == "from" else None,
-            end=int(part[2]) if part and part[1] == "up to" else None,
-        )
+def read_part(text: str) -> tuple[str, int | None, int | None]:
+    """Split the words after /compact into the focus, the first and the last message."""
+    if (part := _PART.search(text)) is None:
+        return text.strip(), None, None
+    focus, n = text[: part.start()].strip(), int(part[2])
+    return (focus, n, None) if part[1] == "from" else (focus, None, n)
 
 
 async def compact(context: SlashContext, rest: str) -> None:
-    words = CompactWords.read(rest)
+    focus, start, end = read_part(rest)
     agent, screen = context.agent, context.screen
     with screen.working(agent.abort.set, what="compacting"):
-        entry = await agent.compact(words.focus, start=words.start, end=words.end)
+        entry = await agent.compact(focus, start=start, end=end)
     if entry is None:
         screen.say("Stopped; nothing was changed.")
         return

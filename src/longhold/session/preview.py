@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longhold.core.messages import Image, Thinking, text_of
+from longhold.core.messages import Image, text_of
 from longhold.core.messages.measure import NOTHING
 from longhold.core.messages.text import one_line
 from longhold.core.models.prices import cost
@@ -33,7 +33,6 @@ class Gone:
     results: dict[str, int]
     """Counts by tool, highest first."""
     pictures: int
-    thoughts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,8 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     covered = [item for item in segment.items if not view.is_pinned(item)]
     before = session.fullness().used_tokens
     after = after_tokens(session._engine, draft, draft.restored)
-    survival = draft.composed.survival
+    survival, frame = draft.composed.survival, view.frame
+    has_frame = frame is not None and bool(frame.sections or frame.tools)
     return Preview(
         covered=len(covered),
         first=segment.items[0].order,  # of a summary, the first message that it replaces
@@ -85,7 +85,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
         kept=len(view.items) - len(covered),
         before_tokens=before,
         after_tokens=after,
-        unseen_tokens=unseen_tokens(session),
+        unseen_tokens=0 if has_frame else max(0, session._engine.size_tokens(NOTHING)),
         restored_tokens=tokens_of(draft.restored) if draft.restored else 0,
         by=draft.by,
         names=survival.names,
@@ -96,15 +96,8 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
     )
 
 
-def unseen_tokens(session: Session) -> int:
-    """Return the tokens sent in addition to messages, for a history without a frame."""
-    frame = session.view.frame
-    has_frame = frame is not None and bool(frame.sections or frame.tools)
-    return 0 if has_frame else max(0, session._engine.size_tokens(NOTHING))
-
-
 def _count_gone(items: Sequence[Item], summary: str) -> Gone:
-    asked = [item for item in items if _is_asked(item)]
+    asked, line = [item for item in items if _is_asked(item)], one_line(summary)
     rounds = [item for item in items if isinstance(item, Round)]
     results = Counter(use.name for item in rounds for use in item.tool_uses())
     blocks = [block for item in items for block in item.content]
@@ -117,16 +110,11 @@ def _count_gone(items: Sequence[Item], summary: str) -> Gone:
     ]
     return Gone(
         said=len(asked),
-        verbatim=sum(_is_in(text_of(item.content), summary) for item in asked),
+        verbatim=sum(one_line(text_of(item.content)) in line for item in asked),
         answers=len(rounds),
         results=dict(results.most_common()),
         pictures=sum(isinstance(block, Image) for block in (*blocks, *shown)),
-        thoughts=sum(isinstance(block, Thinking) for block in blocks),
     )
-
-
-def _is_in(said: str, summary: str) -> bool:
-    return one_line(said) in one_line(summary)
 
 
 def _price(model: str, before: int, after: int) -> Price | None:

@@ -18,7 +18,7 @@ from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
 from longhold.agent.terminal.screen import unknown_command
 from longhold.agent.terminal.spacing import Spacing
 from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, draw_folded
-from longhold.cli.slash_commands import CompactWords
+from longhold.cli.slash_commands import read_part
 from longhold.cli.slash_table import SLASH
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import TextDelta
@@ -152,15 +152,15 @@ def test_completing_a_file_runs_nothing_of_the_repository(tmp_path):
 @pytest.mark.parametrize(
     ("typed", "read"),
     [
-        ("", CompactWords(focus="")),
-        ("the tests", CompactWords(focus="the tests")),
-        ("from 12", CompactWords(focus="", start=12)),
-        ("the tests up to #40", CompactWords(focus="the tests", end=40)),
-        ("what came from Mars", CompactWords(focus="what came from Mars")),
+        ("", ("", None, None)),
+        ("the tests", ("the tests", None, None)),
+        ("from 12", ("", 12, None)),
+        ("the tests up to #40", ("the tests", None, 40)),
+        ("what came from Mars", ("what came from Mars", None, None)),
     ],
 )
 def test_what_compact_is_told(typed, read):
-    assert CompactWords.read(typed) == read
+    assert read_part(typed) == read
 
 
 def test_nothing_from_outside_steers_the_terminal():
