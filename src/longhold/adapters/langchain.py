@@ -89,9 +89,7 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
                 return self._with_trimming(session, request, response)
 
     def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """The same for agents that run synchronously."""
         run, name, context = self._sessions.run, _thread(), copy_context()

@@ -116,11 +116,7 @@ class LongholdCapability(AbstractCapability[Any]):
         return _make_sendable(request_context, request, opening)
 
     async def after_model_request(
-        self,
-        ctx: RunContext[Any],
-        *,
-        request_context: ModelRequestContext,
-        response: ModelResponse,
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Record an answer."""
         session = self._sessions.current(self._name(ctx), ctx.run_id)

@@ -39,12 +39,7 @@ from longhold.errors import StoreError
 from longhold.insight.resume import client_session
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, load_format
 from longhold.session.preview import Preview, Seam, natural_seams, preview
-from longhold.session.scratch_session import (
-    carry_over,
-    draft_compaction,
-    open_scratch,
-    take,
-)
+from longhold.session.scratch_session import carry_over, draft_compaction, open_scratch, take
 from longhold.session.session import Session
 
 SEAM_CHARS = 60

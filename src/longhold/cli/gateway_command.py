@@ -78,9 +78,4 @@ def dashboard(planner: "Planner", key: str, port: int) -> "Starlette":
         partial(read_session, settings=settings),
         billed=planner.figures,
     )
-    return application(
-        sessions,
-        token=key,
-        port=port,
-        undo=planner.undo,
-    )
+    return application(sessions, token=key, port=port, undo=planner.undo)

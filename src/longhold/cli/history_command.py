@@ -9,14 +9,7 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.output import (
-    json_out,
-    print_marked,
-    progress_bar,
-    report,
-    say,
-    text_out,
-)
+from longhold.cli.output import json_out, print_marked, progress_bar, report, say, text_out
 from longhold.cli.target import NEWEST, CommandTarget, find_path, open_target
 from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import ViewChange
@@ -43,12 +36,7 @@ from longhold.insight.words import SessionWords
 @click.option("--skip", default=0, help="Skip this many results.")
 @options.as_json
 def command(
-    words: tuple[str, ...],
-    id: str | None,
-    agent: str | None,
-    lines: str,
-    skip: int,
-    as_json: bool,
+    words: tuple[str, ...], id: str | None, agent: str | None, lines: str, skip: int, as_json: bool
 ) -> None:
     """Search all sessions, or the whole history of one, or open a part of it.
 

@@ -71,12 +71,7 @@ def command(
 
 
 def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
-    yield (
-        AS_RECORDED.replace("_", " "),
-        "the recorded usage",
-        *_cells(done.as_recorded),
-        "",
-    )
+    yield (AS_RECORDED.replace("_", " "), "the recorded usage", *_cells(done.as_recorded), "")
     ours = standings(done.policies).get(OURS)
     for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
         ahead = ", ".join(ours.list_losses(name)) if ours else ""

@@ -32,20 +32,11 @@ SLASH = {
     for command in (
         _command("/help", "", "list commands and keys", always),
         _command("/context", "", "draw what fills the window, with suggestions", always),
-        _command(
-            "/compact",
-            "[FOCUS] [from|up to N]",
-            "summarise history, or a part of it",
-        ),
+        _command("/compact", "[FOCUS] [from|up to N]", "summarise history, or a part of it"),
         _command("/undo", "[N]", "undo the newest change of the view, or entry N"),
         _command("/redo", "[N]", "re-apply an undone change"),
         _command("/drop", "N [N...]", "remove messages from the view; /undo restores them"),
-        _command(
-            "/pin",
-            "[off] [N...]",
-            "keep messages word for word; list them",
-            with_first(""),
-        ),
+        _command("/pin", "[off] [N...]", "keep messages word for word; list them", with_first("")),
         _command("/rewind", "[N]", "go back to before your message N, in a branch"),
         _command("/branch", "", "continue in a copy of this session"),
         _command("/clear", "", "start a new session"),

@@ -16,11 +16,7 @@ from longhold.core.settings import home
 from longhold.core.view import View, fold
 from longhold.core.view.gauge import Follower, load_calibration
 from longhold.errors import SessionNotFound, TranscriptError
-from longhold.insight.session_files import (
-    LEAST_ID_CHARS,
-    find_by_id,
-    newest_session,
-)
+from longhold.insight.session_files import LEAST_ID_CHARS, find_by_id, newest_session
 from longhold.insight.session_files import OURS as OURS
 from longhold.insight.session_index import NAME as INDEX_NAME
 from longhold.insight.session_index import open_index

@@ -50,12 +50,10 @@ CAUSES = {
         remedy="Keep changing values (dates, states) out of the system prompt.",
     ),
     "option": Cause(
-        "request options changed",
-        remedy="Choose effort and other options when a session begins.",
+        "request options changed", remedy="Choose effort and other options when a session begins."
     ),
     "thinking": Cause(
-        "thinking was switched on or off",
-        remedy="Decide on thinking when a session begins.",
+        "thinking was switched on or off", remedy="Decide on thinking when a session begins."
     ),
     "ended_turn": Cause("a finished turn's thinking is no longer sent", False),
     "history": Cause(

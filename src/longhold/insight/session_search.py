@@ -43,12 +43,7 @@ class FoundSessions:
 
 
 def search_sessions(
-    words: SessionWords,
-    files: Sequence[SessionFile],
-    query: str,
-    *,
-    agent: str = "",
-    skip: int = 0,
+    words: SessionWords, files: Sequence[SessionFile], query: str, *, agent: str = "", skip: int = 0
 ) -> FoundSessions:
     question = parse_question(query)
     known = {index_path(file.path): file.path for file in files}

@@ -219,7 +219,6 @@ def check_limit(value: object, argument: str) -> int:
 def check_id(id: object) -> str:
     if not isinstance(id, str) or not _SESSION_ID.fullmatch(id) or id == "newest":
         raise InvalidArgument(
-            "id",
-            f"{id!r} is not a session id; use up to 200 letters, digits, dots and dashes",
+            "id", f"{id!r} is not a session id; use up to 200 letters, digits, dots and dashes"
         )
     return str.__str__(id)

@@ -15,10 +15,7 @@ from longhold.core.log import Header, Log, write_log
 from longhold.core.log.entries import AnyEntry, Compacted, Forked
 from longhold.core.log.shared import SharedRecords
 from longhold.core.settings import Settings
-from longhold.core.stages.compact.compose import (
-    Manner,
-    compose,
-)
+from longhold.core.stages.compact.compose import Manner, compose
 from longhold.core.stages.compact.draft import CompactionDraft, record_draft
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
 from longhold.core.turn.engine import Engine

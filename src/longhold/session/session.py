@@ -17,13 +17,7 @@ of a call and returns once a retry can help, or raises a Longhold error.
 
 import asyncio
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,15 +25,7 @@ from pathlib import Path
 from typing import Self, Unpack, cast
 
 from longhold.core.log import OpenLog
-from longhold.core.log.entries import (
-    Began,
-    Compacted,
-    Dropped,
-    Framed,
-    Section,
-    Snipped,
-    Switched,
-)
+from longhold.core.log.entries import Began, Compacted, Dropped, Framed, Section, Snipped, Switched
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject, Message, ToolUse, block_to_wire
@@ -59,12 +45,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.asking import AskFork, mark_wanted
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view import View
-from longhold.errors import (
-    LogLocked,
-    RequestRejected,
-    SessionClosed,
-    SessionExists,
-)
+from longhold.errors import LogLocked, RequestRejected, SessionClosed, SessionExists
 from longhold.session.arguments import (
     ContentLike,
     MessageLike,

@@ -78,9 +78,7 @@ atexit.register(lambda: _local.bridge.close())
 def sync(work: Awaitable[_Result]) -> _Result: ...
 @overload
 def sync(work: AsyncIterator[_Result]) -> Iterator[_Result]: ...
-def sync(
-    work: Awaitable[_Result] | AsyncIterator[_Result],
-) -> _Result | Iterator[_Result]:
+def sync(work: Awaitable[_Result] | AsyncIterator[_Result]) -> _Result | Iterator[_Result]:
     """Wait for an awaitable, or turn an asynchronous iterator into a plain one that closes it."""
     if inspect.isawaitable(work):
         return _local.bridge.run(_await_result(work))

@@ -207,10 +207,7 @@ def _json(value: Any) -> Response:
 
 
 def serve(
-    sessions: FollowedSessions,
-    *,
-    port: int,
-    started: Callable[[str], None] = lambda address: None,
+    sessions: FollowedSessions, *, port: int, started: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve until interrupted. `started` gets the address, which includes the token."""
     with prepare(sessions, port) as (server, listener, address):

@@ -6,13 +6,7 @@ from functools import partial
 
 import msgspec
 
-from longhold.core.log.entries import (
-    AnyEntry,
-    CacheBroke,
-    Ran,
-    Replied,
-    ViewChange,
-)
+from longhold.core.log.entries import AnyEntry, CacheBroke, Ran, Replied, ViewChange
 from longhold.core.log.entry_lines import kind_of
 from longhold.core.messages import JsonObject, ToolUse, text_of
 from longhold.core.settings import PageSettings
@@ -23,13 +17,7 @@ from longhold.core.view import View, fold
 from longhold.core.view.window import Window
 from longhold.insight.calls import CallReport, explain_calls, totals
 from longhold.insight.explain import ExplainedTurn, explain
-from longhold.insight.pages.tables import (
-    Columns,
-    MessageRow,
-    columns,
-    fair_limit,
-    sanitise,
-)
+from longhold.insight.pages.tables import Columns, MessageRow, columns, fair_limit, sanitise
 from longhold.insight.read_session import sum_session
 from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
 

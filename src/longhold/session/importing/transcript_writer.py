@@ -98,12 +98,7 @@ class TranscriptWriter:
         return self.write(entry)
 
     def ran(
-        self,
-        block: ToolResult,
-        *,
-        at: float = 0.0,
-        origin: str = "",
-        refused: str | None = None,
+        self, block: ToolResult, *, at: float = 0.0, origin: str = "", refused: str | None = None
     ) -> Ran:
         content = block.content
         kept = content if isinstance(content, str) else to_spoken(content)
