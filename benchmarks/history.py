@@ -14,8 +14,7 @@ from pathlib import Path
 
 from harness import RECORDED, make_parser, percentile, print_result, temporary_home
 from longhold.insight.session_files import find_sessions
-from longhold.insight.session_search import search_sessions
-from longhold.insight.words import SessionWords
+from longhold.insight.session_search import SessionWords, search_sessions
 
 QUERIES = Path(__file__).parent / "data" / "history_queries.toml"
 

@@ -22,8 +22,7 @@ from longhold.core.tools.history.question import parse_question
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
 from longhold.errors import LongholdError
 from longhold.insight.session_files import agent_roots, default_roots, find_by_id, find_sessions
-from longhold.insight.session_search import FoundSessions, search_sessions
-from longhold.insight.words import SessionWords
+from longhold.insight.session_search import FoundSessions, SessionWords, search_sessions
 
 
 @click.command(epilog='Example: longhold history "login bug" --in claude-code')

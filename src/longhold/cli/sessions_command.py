@@ -31,7 +31,7 @@ from longhold.errors import LogLocked
 from longhold.insight.report import SessionSummary, summarise
 from longhold.insight.session_files import ID_CHARS, OURS, agent_roots, find_sessions, index_path
 from longhold.insight.session_index import open_index
-from longhold.insight.words import SessionWords
+from longhold.insight.session_search import SessionWords
 
 LEAST_WIDTH = 80
 PARTS = {

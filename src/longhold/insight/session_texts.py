@@ -18,8 +18,8 @@ from longhold.core.tools.history.history import History
 from longhold.errors import LongholdError
 from longhold.insight.read_session import title_of_history
 from longhold.insight.session_files import OURS
+from longhold.insight.session_search import SearchedRecord, TextJob
 from longhold.insight.transcripts.formats import is_log, open_transcript
-from longhold.insight.words import SearchedRecord, TextJob
 
 _PACKED = b"\x1f\x8b"
 
