@@ -45,7 +45,6 @@ from longhold.core.models.protocol import Request
 from longhold.errors import LongholdError
 
 CARRIED = "pydantic_ai"
-"""The type of a block that carries a part unchanged."""
 REDACTED = "redacted_thinking"
 
 

@@ -48,8 +48,6 @@ class AdapterOptions(OpenOptions, total=False):
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """One conversation: who is using it, and its session if that is open."""
-
     owner: object = None
     session: Session | None = None
     loop: asyncio.AbstractEventLoop | None = None
@@ -88,18 +86,15 @@ class Sessions:
         return [tool.definition() for tool in made]
 
     async def run_own_tool(self, id: str | None, name: str, given: JsonObject) -> Any:
-        """Run one of a conversation's own tools."""
         async with self.use(id) as session:
             return await session.run_tool({"id": "", "name": name, "input": given})
 
     def declare(self, tool: JsonObject) -> JsonObject:
-        """Add a tool's declared kind to its definition."""
         name = tool.get("name") or tool.get("function", {}).get("name")
         return tool | {FIELD: {"kind": self._kinds[name]}} if name in self._kinds else tool
 
     @asynccontextmanager
     async def use(self, id: str | None, model: str = "") -> AsyncIterator[Session]:
-        """Use a conversation's session for one call."""
         owner = object()
         session = await self.enter(id, owner, model)
         is_over = True
@@ -134,9 +129,7 @@ class Sessions:
         return session
 
     async def leave(self, id: str | None, owner: object, *, is_over: bool) -> None:
-        """Let others use a conversation, and release its log if the adapter's `hold` requires this.
-        Cancelling the caller does not stop the release.
-        """
+        """Let others use a conversation. Cancelling the caller does not stop the release of its log."""
         with self._guard:
             place = self._places.get(self._name(id))
             if place is None or place.owner != owner:
@@ -168,7 +161,6 @@ class Sessions:
             await self.leave(id, owner, is_over=True)
 
     def current(self, id: str | None, owner: object) -> Session:
-        """The session that this owner entered."""
         place = self._places.get(self._name(id))
         if place is None or place.owner != owner or place.session is None:
             raise SessionBusy(f"{self._name(id)} is not in use by this run")
@@ -184,7 +176,6 @@ class Sessions:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Close all sessions."""
         for name in list(self._places):
             self._close(self._places.pop(name))
         with self._guard:
@@ -211,7 +202,6 @@ class Sessions:
             return place
 
     def _give(self, name: str, place: _Place, owner: object, session: Session) -> bool:
-        """Put an opened session into its place, unless the owner left while it was opened."""
         with self._guard:
             if self._places.get(name) is not place or place.owner != owner:
                 return False

@@ -84,10 +84,7 @@ MARKS = (".git", "AGENTS.md", "CLAUDE.md")
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called.
-
-    `table` maps a name to the first sentence of its help and to `module:attribute`.
-    """
+    """A group whose commands are imported when called: `table` has their help and `module:attribute`."""
 
     def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **given: Any) -> None:
         super().__init__(*args, **given)
@@ -146,7 +143,6 @@ def cli(debug: bool) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the command line with `words`, by default the process's arguments, and exit."""
     words = sys.argv[1:] if words is None else words
     try:
         if not words and _is_at_work():

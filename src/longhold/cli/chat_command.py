@@ -61,7 +61,6 @@ async def _choose_model(
 
 
 async def ask_key(screen: Screen, variable: str) -> bool:
-    """Ask for a provider's key and save it. Return whether the user gave one."""
     key = (await screen.secret("Key (it is not shown): ")).strip()
     if key:
         save_key(variable, key)
@@ -93,7 +92,6 @@ def _remember(chosen: AgentOptions, name: str) -> AgentOptions:
 
 HISTORY = "input-history"
 _OPENING = (Configured, Framed, Switched)
-"""Entries that every session begins with."""
 
 
 @click.command(epilog="Example: longhold chat --offline")

@@ -146,7 +146,6 @@ class CompactDone:
     bytes: int = 0
     resume: str = ""
     spent: Usage | None = None
-    """Usage of a model for a preview."""
 
     def fields(self) -> dict[str, object]:
         arguments = self.arguments
@@ -238,7 +237,6 @@ def _manner(arguments: CompactArguments) -> Manner:
 
 
 def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
-    """Run the hooks of the session, and print their messages to the user."""
     hooks = Hooks(hooks=load_hooks(arguments.directory).hooks)
     target = arguments.target
     context = HookContext(

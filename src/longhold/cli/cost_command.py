@@ -61,7 +61,6 @@ def bill_lines(name: str, found: Bill) -> Iterator[str]:
 
 
 def _cache_line(total: Tally) -> str:
-    """Format the savings or costs of the cache; '' if nothing has a price."""
     if total.bare_usd <= 0:
         return ""
     saved, bare = total.bare_usd - total.usd, dollars(total.bare_usd)
@@ -73,7 +72,6 @@ def _cache_line(total: Tally) -> str:
 
 
 def _own_line(found: Bill) -> str:
-    """Format the overhead by layer, most expensive first; '' if there is none."""
     own = [item for item in found.sources if is_own(item.name) and item.tally.calls]
     if not own:
         return ""

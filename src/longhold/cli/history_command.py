@@ -109,8 +109,6 @@ def _search_all(
 
 
 def _print_sessions(found: FoundSessions, query: str) -> None:
-    """Print each session with its best match, matching words in bold, and the command that shows
-    more."""
     question = parse_question(query)
     for place, session in enumerate(found.hits):
         when = f"{datetime.fromtimestamp(clamp_time(session.at)):%Y-%m-%d %H:%M}"

@@ -6,7 +6,6 @@ import click
 
 
 def message_number(value: object) -> int:
-    """Parse a message number, with or without the # of the output."""
     from longhold.core.tools.history.catalogue import number_in  # deferred for a quick start
 
     n = number_in(str(value))

@@ -35,7 +35,6 @@ def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) 
 
 
 def print_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
-    """Print a line of untrusted text with some parts in bold."""
     shown, at = "", 0
     for start, stop in spans:
         shown += clean_text(text[at:start]) + click.style(clean_text(text[start:stop]), bold=True)

@@ -135,7 +135,6 @@ def _verdict(done: ReplayReport) -> Iterator[str]:
 def _standing(
     name: str, stands: PolicyStanding, policies: Mapping[str, PolicyFigures]
 ) -> Iterator[str]:
-    """Compare a Longhold policy with those that stay under the window."""
     ours = policies[name]
     among = (
         f", cheaper than {stands.fitting - len(stands.cheaper)} of {stands.fitting} others"

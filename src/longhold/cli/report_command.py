@@ -126,7 +126,6 @@ def fresh_index(files: Sequence[SessionFile]) -> Iterator[SessionIndex]:
 
 
 def _first_day(since: str) -> str:
-    """Return the first day to include; '' for all."""
     if since == "all":
         return ""
     if ago := re.fullmatch(r"(\d{1,4})([dwmy])", since):

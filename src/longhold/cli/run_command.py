@@ -94,7 +94,6 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
 
 
 def _read_stdin(*, is_awaited: bool) -> str:
-    """Return the piped input, or "" if there is none or it starts too late."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     stream = sys.stdin.buffer
@@ -222,7 +221,6 @@ def make_renderer() -> Callable[[LoopEvent], None]:
 
 
 def show(event: LoopEvent) -> None:
-    """Print an event: answers on stdout, everything else on stderr."""
     match event:
         case TextDelta(text=text):
             say(text, nl=False)
@@ -246,7 +244,6 @@ def show(event: LoopEvent) -> None:
 
 
 def event_json(event: LoopEvent) -> JsonObject | None:
-    """Return an event as one JSON object, or None if it has nothing to report."""
     match event:
         case TextDelta(text=text):
             return {"type": "text", "text": text}

@@ -52,7 +52,6 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
 
 
 def list_sessions(roots: Sequence[Path]) -> list[ListedSession]:
-    """List sessions with the figures of `longhold report`, the newest first."""
     files = sorted(find_sessions(roots), key=lambda file: file.modified, reverse=True)
     with open_index() as index:
         index.refresh(files)

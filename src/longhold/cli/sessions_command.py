@@ -168,7 +168,6 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
 
 
 def _list_foreign(directory: Path | None) -> list[dict[str, Any]]:
-    """List the sessions of other agents, of one project or of all."""
     from longhold.cli.report_command import fresh_index
 
     roots = [root for agent, places in agent_roots().items() if agent != OURS for root in places]

@@ -220,7 +220,6 @@ def number(text: str) -> int:
 
 
 def read_part(text: str) -> tuple[str, int | None, int | None]:
-    """Split the words after /compact into the focus, the first and the last message."""
     if (part := _PART.search(text)) is None:
         return text.strip(), None, None
     focus, n = text[: part.start()].strip(), int(part[2])
@@ -415,7 +414,6 @@ async def mode(context: SlashContext, rest: str) -> None:
 
 
 async def model(context: SlashContext, rest: str) -> None:
-    """Change the model. Ask first if the context does not fit its window."""
     agent, screen = context.agent, context.screen
     if not rest:
         names = known_models()

@@ -34,11 +34,9 @@ class CommandTarget:
     header: Header | None = None
     path: Path | None = None
     directory: Path | None = None
-    """The folder with the session's other files."""
     results: Results | None = None
     """The bodies of results that are not in files."""
     worked_in: str = ""
-    """The working directory of the session; '' if unknown."""
     damage: tuple[Damage, ...] = ()
 
     @cached_property
@@ -65,7 +63,6 @@ def calibrate() -> Follower:
 
 
 def open_target(name: str) -> CommandTarget:
-    """Read a target: an existing path, or else a session or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
         return _from_path(path)
@@ -85,7 +82,6 @@ def open_target(name: str) -> CommandTarget:
 
 
 def find_path(name: str) -> Path:
-    """Return the file or directory that a target names, or the file of a session by its id."""
     if Path(name).exists():
         return Path(name)
     if name == NEWEST and (newest := newest_session(Path.cwd())):
@@ -103,7 +99,6 @@ def find_path(name: str) -> Path:
 
 
 def find_session_file(id: str) -> Path | None:
-    """Find another agent's session by its id or a unique beginning of the id."""
     found = find_by_id(id) or _find_indexed(id)
     if len(found) > 1:
         names = ", ".join(sorted(path.stem for path in found)[:3])
@@ -112,7 +107,6 @@ def find_session_file(id: str) -> Path | None:
 
 
 def _find_indexed(id: str) -> list[Path]:
-    """Find files by the session ids that an earlier report stored in the index."""
     if len(id) < LEAST_ID_CHARS or not (home() / INDEX_NAME).exists():
         return []
     query = "SELECT path FROM sessions WHERE substr(session, 1, ?) = ? AND problem = ''"

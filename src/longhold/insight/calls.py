@@ -49,9 +49,7 @@ class LoggedCall:
     start: float
     lifetime: str
     between: Sequence[AnyEntry]
-    """The entries since the previous answer."""
     asked: Asked | None
-    """The request, completed with the hashes known by then."""
     broke: CacheBroke | None = None
     renewed: float = 0.0
     """When a fork last read this call's cache entries. Each read extends their lifetime."""
@@ -260,7 +258,6 @@ def totals(calls: Sequence[CallReport]) -> JsonObject:
 
 
 def expires_at(call: CallReport) -> float:
-    """Return when the call's cache entries expire, in seconds since the epoch."""
     return max(call.at, call.renewed) + seconds_of(call.lifetime)
 
 
@@ -338,7 +335,6 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
 
 
 def _complete_asked(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
-    """Return the newest request, with the unchanged hashes that the log omits."""
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
     if asked is None or last is None:
         return asked or last
@@ -358,7 +354,6 @@ def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
 
 
 def _fork_call(entry: Forked, lifetime: str) -> CallReport:
-    """Report a fork's call. The log entry is written when the call has finished."""
     start = entry.at - entry.seconds if entry.at else 0.0
     life = life_of(entry.model, written_lifetime(entry.usage, lifetime))
     return replace(_price_call(entry, start, life), source=entry.source)

@@ -73,7 +73,6 @@ AGENT_LINES: dict[str, Callable[[int], int]] = {
     "codex": lambda limit: limit * 9 // 10,
     "pi": lambda limit: limit - 16_384,
 }
-"""The automatic compaction threshold of each agent, by window size."""
 SHOWN_BUFFER_TOKENS = 20_000
 """Distance before an agent's own threshold at which its context is shown as nearly full."""
 
@@ -108,9 +107,8 @@ def session_window(format: str, view: View, settings: Settings, model: str = "")
 
 
 def _find_line(format: str, history: Sequence[AnyEntry], limit: int) -> int:
-    """Return the automatic compaction threshold of another agent, or 0 if it is unknown.
-
-    The history takes precedence: if an agent continued past a threshold, its threshold is higher.
+    """Return the compaction threshold of another agent, or 0 if it is unknown. If the agent continued
+    past a threshold, its threshold is higher.
     """
     seen = largest = 0
     for entry in history:
@@ -150,8 +148,8 @@ def _is_counted(view: View) -> bool:
 
 
 def _unseen_frame(view: View, gauge: Gauge) -> int:
-    """Return by how many tokens prompts were larger than their logged content. It is the minimum
-    over the first calls, because a log may begin in mid-conversation.
+    """Return by how many tokens prompts were larger than their logged content: the minimum over the
+    first calls, because a log may begin in mid-conversation.
     """
     if view.frame is not None and view.frame.sections:
         return 0

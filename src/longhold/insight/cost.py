@@ -43,12 +43,10 @@ class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     directory: str = ""
     title: str = ""
     window_tokens: int = 0
-    """The largest window that the file proves."""
     turns: int = 0
     compactions: int = 0
     calls: tuple[SessionCall, ...] = ()
     is_import: bool = False
-    """True for an import of another agent's session."""
     problem: str = ""
 
 
@@ -101,9 +99,7 @@ class CostItem:
 class Bill:
     total: CostItem
     models: tuple[CostItem, ...]
-    """Most expensive first."""
     sources: tuple[CostItem, ...]
-    """The conversation (`main`) and its forks, most expensive first."""
 
     @property
     def own(self) -> CostItem:
@@ -176,7 +172,6 @@ def unrecorded_summaries(history: Sequence[AnyEntry]) -> set[int]:
 
 
 def price_unrecorded(entry: Compacted, model: str) -> Tally:
-    """Estimate the cost of a summary: reading the history from the cache, and its output."""
     output = round(weigh(entry.measure, default_weights(model)))
     paid = cost(model, read_tokens=entry.before_tokens, output_tokens=output, at=day_of(entry.at))
     return Tally(unrecorded_calls=1, unrecorded_usd=paid.total if paid else 0.0)
@@ -192,9 +187,8 @@ def price_answer(answer: UniqueAnswer | Forked) -> Tally:
 
 
 def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
-    """Estimate the output of an answer cut in mid-stream beyond its recorded usage.
-
-    Some clients record no stop reason but count correctly, so a plausible usage is accepted.
+    """Estimate the output of an answer cut in mid-stream. Some clients record no stop reason but count
+    correctly, so a plausible usage is accepted.
     """
     if answer.stop_reason not in UNFINISHED:
         return 0

@@ -49,7 +49,6 @@ class Act:
     rule: str = ""
     """The rule that decided the change; "" in logs of earlier versions."""
     lost: tuple[str, ...] = ()
-    """The rules that did not apply, each with the reason."""
 
 
 @dataclass(slots=True, kw_only=True)

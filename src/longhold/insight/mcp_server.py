@@ -85,7 +85,6 @@ class WatchedSession:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._beside = path.with_suffix("") if is_log(path) else None
-        """The folder of a Longhold session; None for another agent's."""
         header = load_header(path) if self._beside else None
         self.directory = Path(header.directory or ".") if header else Path.cwd()
         self._stamp = (0, 0)
@@ -206,7 +205,6 @@ class SessionServer:
         return self._watched
 
     def _path(self) -> Path:
-        """Return the named session's file, or that of this project's newest session."""
         if self._name == "newest" and (newest := newest_session(Path.cwd())):
             return newest
         if (file := Path(self._name)).is_file():
@@ -225,7 +223,6 @@ class SessionServer:
         return Outcome(content=await asyncio.to_thread(session.notes))
 
     async def _memory(self, given: Input) -> Outcome:
-        """Use the memories of the named session's project, or of the current directory."""
         named = self._name != "newest"
         directory = (await asyncio.to_thread(self._session)).directory if named else Path.cwd()
         settings, shared = load_settings(directory), default_store().shared(directory)

@@ -139,7 +139,6 @@ def title_of_history(history: Iterable[AnyEntry]) -> str:
 
 
 def sum_session(history: Sequence[AnyEntry], reports: Iterable[CallReport]) -> Tally:
-    """Return the figures of a session for reports and lists of sessions."""
     calls = list_calls(history, reports)
     kept = (only_avoidable(one.tally, one.cause, is_expected=one.is_expected) for one in calls)
     return sum(kept, Tally())
@@ -167,7 +166,6 @@ def list_calls(history: Sequence[AnyEntry], reports: Iterable[CallReport]) -> It
 
 
 def _find_client(history: Iterable[AnyEntry]) -> str:
-    """Return the program that a gateway served in a session, or ''."""
     found = (entry.client for entry in history if isinstance(entry, Configured))
     return clean_line(next(filter(None, found), ""), TITLE_CHARS)
 

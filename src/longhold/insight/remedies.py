@@ -12,7 +12,6 @@ from longhold.core.policy.threshold import COMPACTED_TOKENS, SUMMARY_TOKENS
 
 MOST_REMEDIES = 3
 LEAST_USD = 0.005
-"""Advice that would save less than half a cent is not shown."""
 
 
 class CauseRow(Protocol):
@@ -29,7 +28,6 @@ class Cause(NamedTuple):
 
 
 PAUSE = "pause"
-"""The cause for every expired lifetime."""
 
 CAUSES = {
     PAUSE: Cause("you came back after the cache had expired"),
@@ -114,8 +112,8 @@ def is_avoidable(name: str, *, is_expected: bool) -> bool:
 
 
 def only_avoidable(tally: Tally, cause: str, *, is_expected: bool) -> Tally:
-    """Return the tally of the calls of one cause, with a loss of 0 unless the user could avoid it.
-    Reports, lists and pages use this function, so that their figures agree.
+    """Set the loss to 0 unless the user could avoid it. All reports and pages use this function, so that
+    their figures agree.
     """
     if is_avoidable(cause, is_expected=is_expected):
         return tally
@@ -142,7 +140,6 @@ def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
 
 
 def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
-    """Rank remedies by their savings minus their own cost."""
     saved: dict[str, float] = defaultdict(float)
     hour, compacted = -sum(row["hour_usd"] for row in rows), 0.0
     for row in rows:

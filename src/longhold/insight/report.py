@@ -51,20 +51,15 @@ class SpendingReport:
     last_day: str = ""
     total: Tally = field(default_factory=Tally)
     losses: tuple[Loss, ...] = ()
-    """Extra cost of cold calls by cause, largest first."""
     remedies: tuple[Remedy, ...] = ()
     groups: dict[str, tuple[SpendingGroup, ...]] = field(default_factory=dict)
-    """Groups by dimension: days and months by time, others by cost, highest first."""
     unreadable: tuple[str, ...] = ()
-    """Files that are not sessions or could not be read, each with the reason."""
     without_usage: dict[str, int] = field(default_factory=dict)
     """By agent: sessions whose calls have no usage, so that their cost is unknown."""
     newest_day: str = ""
-    """The last day with calls, which may be before the days of this report."""
     at_best_usd: float = 0.0
     """The least that the conversations' calls could have cost, as far as it was computed."""
     conversations_usd: float = 0.0
-    """The actual cost of these calls."""
 
     @property
     def days(self) -> int:
@@ -134,7 +129,6 @@ WHERE source = 'main' AND at_best_usd > 0 GROUP BY file HAVING sum(usd) > 0
 
 
 def _sum_limits(index: SessionIndex, rows: Iterable[sqlite3.Row]) -> dict[str, float]:
-    """Sum the known minimum costs, weighted by the share of each session that the rows cover."""
     shares = {row["file"]: row["share"] for row in index.rows(_LIMITS)}
     paid = [row for row in rows if row["source"] == "main" and row["file"] in shares]
     return {
@@ -154,7 +148,6 @@ FROM calls JOIN sessions ON sessions.id = calls.file WHERE {scope} AND at > 0
 
 
 def _find_blocks(slots: Iterable[int]) -> dict[int, str]:
-    """Return the name of the block of each slot: the day and hour at which the block began."""
     began, found = -BLOCK_SECONDS, dict[int, str]()
     for slot in sorted(slots):
         if slot >= began + BLOCK_SECONDS:
@@ -175,7 +168,6 @@ SOURCES = {
     "stopped": "answers that were stopped",
     "branch": "answers on another branch",
 }
-"""Display names of sources of calls. Other sources keep their own name."""
 
 
 def _week(day: str | None) -> str:
@@ -195,7 +187,6 @@ _NAMES: dict[str, Callable[[sqlite3.Row], str]] = {
 
 
 def _model_name(name: str) -> str:
-    """Return a model's name without its date. Names that no model can have are not changed."""
     return canonical_name(name) if name.startswith("claude-") else name
 
 
@@ -224,7 +215,6 @@ def _about(row: sqlite3.Row, dimension: str) -> dict[str, str]:
 class SessionSummary:
     agent: str = ""
     model: str = ""
-    """The model with the highest cost."""
     calls: int = 0
     usd: float = 0.0
     avoidable_usd: float = 0.0

@@ -32,7 +32,6 @@ LEAST_ID_CHARS = 4
 """A shorter beginning of an id could be any word."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LOOKED_AT = 200
-"""How many of the newest sessions are checked for their project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,6 @@ def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
 
 
 def newest_session(directory: Path) -> Path | None:
-    """Find the most recently written session of a project, by any agent."""
     here = {str(directory.resolve()), str(project_root(directory))}
     store = default_store()
     ours = store.sessions(directory, limit=1)
@@ -96,10 +94,7 @@ def newest_session(directory: Path) -> Path | None:
 
 
 def find_by_id(id: str) -> list[Path]:
-    """Find other agents' sessions by an id, or by at least four characters of its beginning.
-
-    Every agent puts the id into the file's name, so no file has to be read.
-    """
+    """Find other agents' sessions by the beginning of an id. Every agent puts the id into the file's name."""
     if len(id) < LEAST_ID_CHARS:
         return []
     places = (root for agent, roots in agent_roots().items() if agent != OURS for root in roots)
@@ -117,7 +112,6 @@ def _find_modified(least: float) -> Iterator[tuple[float, Path]]:
 
 
 def _transcripts(root: Path) -> Iterator[SessionFile]:
-    """Yield the sessions below a path, skipping unreadable and vanished entries."""
     if not root.is_dir():
         yield from _session_file(root)
         return

@@ -28,10 +28,8 @@ from longhold.insight.session_files import (
 )
 
 VERSION = 7
-"""Schema version. An index of another version is rebuilt."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
-"""How long to wait for another process that writes the index."""
 
 SUMMED = (*Tally.__struct_fields__, "hour_usd")
 """Columns that are summed over all calls except copies, so that a report reads few rows."""
@@ -94,7 +92,6 @@ _IS_ELSEWHERE = f"""
 SELECT 1 FROM {_WITHIN} AND is_copy
 AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
 """
-"""True if a call inside the scope is a copy of a call that belongs to a session outside it."""
 _FIRST_WITHIN = f"calls.rowid IN ({_FIRST})"
 
 
@@ -125,7 +122,6 @@ class SessionIndex:
         *,
         processes: int = 0,
     ) -> int:
-        """Read the changed files and return their number. `processes=0` chooses a number."""
         changed = self.stale(files)
         if not changed:
             return 0
@@ -144,8 +140,8 @@ class SessionIndex:
         return len(changed)
 
     def find_limits(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> None:
-        """Compute the least that each session could have cost, unless it is known. This loads a
-        tokenizer and reads every text, so reports do it only on request.
+        """Compute the least that each session could have cost. It loads a tokenizer and reads every text, so
+        reports do it only on request.
         """
         query = "SELECT path FROM sessions WHERE at_best_usd IS NULL AND problem = ''"
         unknown = {row["path"] for row in self.rows(query)}
@@ -260,7 +256,6 @@ def _stamp_in(connection: sqlite3.Connection) -> str:
 
 
 def _stamp() -> str:
-    """Return a key that changes with the schema, the package and the source of prices."""
     prices = home() / PRICES_FILE
     stated = prices.stat().st_mtime_ns if prices.exists() else 0
     return f"{VERSION} {_version('longhold')} {_version('genai-prices')} {stated}"
@@ -276,7 +271,6 @@ def _version(package: str) -> str:
 
 
 def select_below(roots: Iterable[Path]) -> tuple[str, list[str]]:
-    """Return the SQL condition that a session is one of these paths or below one of them."""
     tests: list[str] = []
     values: list[str] = []
     for root in roots:

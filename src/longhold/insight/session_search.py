@@ -79,16 +79,12 @@ class SearchedRecord(Struct, frozen=True, array_like=True):
     n: int
     kinds: tuple[str, ...]
     first_line: int
-    """File offset of the first line to read it from."""
     last_line: int
-    """File offset of the last line; 0 if the whole file must be read."""
     digest: int
     """Checksum of the text, because a session resumed under a new name repeats its beginning."""
 
 
 class TextJob(NamedTuple):
-    """A session to read, from the entry after `last_n`."""
-
     file: SessionFile
     last_n: int
 
@@ -108,10 +104,8 @@ class SessionSpan(Struct, frozen=True):
 class SessionMatch(NamedTuple):
     score: float
     row: int
-    """The record's number and that of its best passage."""
     span: SessionSpan
     records: int
-    """Records that contain any of the words."""
 
 
 class SessionWords(Index):
@@ -255,10 +249,8 @@ class _SessionScore:
     def __init__(self) -> None:
         self._inside: defaultdict[int, float] = defaultdict(float)
         self._spans: dict[int, SessionSpan] = {}
-        """By record number."""
         self._weights: dict[int, float] = {}
         self._counts: Counter[int] = Counter()
-        """By term: its weight, and the passages that contain it."""
         self._title = 0.0
 
     def add(self, row: int, term: TermRows, span: SessionSpan, factor: float) -> None:
@@ -292,12 +284,10 @@ class SessionHit:
     directory: str
     title: str
     records: int
-    """Records that contain any of the words."""
     n: int
     at: float
     """When the record was made, or when the file was last written if the record has no time."""
     hit: RecordHit | None
-    """None if the file could not be read at that position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,7 +346,6 @@ def _read_quote(
 
 
 def _read_again(path: Path, agent: str, first: int, last: int) -> list[AnyEntry]:
-    """Read the entries between two file offsets, or of the whole file if `last` is 0."""
     if not last:
         from longhold.insight.read_session import read_entries
 

@@ -41,7 +41,6 @@ VERBATIM_CHARS = 400
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPoint:
     n: int
-    """Number of the answer to the prompt."""
     tokens: int
     parts: dict[str, float]
 
@@ -108,7 +107,6 @@ class _ContextReader:
     _open: list[Boundary] = field(default_factory=list)
     _is_first: bool = True
     _least: float | None = None
-    """The smallest frame size that any first prompt implies."""
 
     def timeline(self) -> Timeline:
         return Timeline([one.point(self._least or 0.0) for one in self._sent], self._boundaries)
@@ -162,7 +160,6 @@ class _ContextReader:
 
 
 def _search_key(name: str, kind: str) -> str:
-    """Return the text to search for a name: for a path, its file name."""
     return name.rstrip("/").rpartition("/")[2] if kind == "path" else name
 
 

@@ -29,7 +29,6 @@ from longhold.errors import InvalidArgument
 _SESSION_ID = re.compile(r"\w[\w.-]{0,199}")
 
 _RESERVED = frozenset({"messages", "input", "system", "instructions", "tools", "model", "stream"})
-"""Request fields that the session sets itself."""
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 
@@ -139,7 +138,6 @@ def _block(raw: Json, argument: str) -> Block:
 
 
 def check_block(block: Block, argument: str) -> None:
-    """Reject a block with a known type but without its required fields."""
     inside = block.content if isinstance(block, ToolResult) else ()
     for one in (block, *(() if isinstance(inside, str) else inside)):
         if is_malformed(one):

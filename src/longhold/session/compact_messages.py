@@ -33,8 +33,6 @@ WANTED = "objects with role and content"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedMessages:
-    """A list of messages and how it was compacted."""
-
     messages: list[JsonObject]
     """The messages to send instead, in the dialect of the input."""
     by: Literal["model", "digest"] | None
@@ -125,7 +123,6 @@ async def _compact_paper(
 def _compact_request(
     paper: Session, keep: int, focus: str, *, by_model: bool
 ) -> CompactRequest | None:
-    """Choose the part that the summary covers, or None if everything must be kept."""
     view = paper.view
     if keep <= 0:
         return manual_request(focus, by_model=by_model)

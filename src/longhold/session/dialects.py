@@ -118,7 +118,6 @@ def dialect_named(name: str) -> Dialect:
 
 
 def guessed_dialect(messages: Sequence[JsonObject]) -> DialectName:
-    """Detect the dialect of a list by features that only one dialect has."""
     for message in messages:
         if "role" not in message or message.get("type") == "message":
             return "responses"
@@ -178,7 +177,6 @@ def _simplify(block: Block) -> Block:
 
 
 def _write_out(block: Block) -> Block:
-    """Convert blocks that a result cannot contain to text, as the log does."""
     if not isinstance(block, ToolResult) or isinstance(block.content, str):
         return block
     return structs.replace(block, content=to_spoken(block.content))

@@ -79,7 +79,6 @@ class FollowedList:
     def _find_first_other(
         self, messages: Sequence[object], read: "_Reading", start: int, end: int
     ) -> int:
-        """Find the first changed message by comparing values, then keys."""
         seen = self._seen[start:end]
         given = messages[start : start + len(seen)]
         if given != seen:
@@ -103,8 +102,6 @@ class FollowedList:
 
 
 class _Reading:
-    """Reads the messages of one list, each at most once."""
-
     def __init__(self, messages: Sequence[object], dialect: Dialect, first: int) -> None:
         self._messages, self._dialect, self._first = messages, dialect, first
         self._heard: dict[int, Heard] = {}
@@ -134,8 +131,6 @@ class _Reading:
 
 
 class Following:
-    """Updates a session's log from its caller's list."""
-
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.known = FollowedList(engine.view.history)
@@ -216,7 +211,6 @@ class Following:
     def _find_lone_result(
         self, read: "_Reading", kept: int, more: Heard | None, *, is_whole: bool
     ) -> tuple[str, int] | None:
-        """Find a result whose call is neither in the view nor in a message after `kept`."""
         view, calls = self._engine.view, set[str]()
         for i, one in enumerate(read.hear_from(kept), kept):
             said = more if more is not None and i == kept else one
@@ -308,7 +302,6 @@ def _runs(heard: Sequence[Heard]) -> Iterator[list[Heard]]:
 
 
 def _count_joined(one: Heard, keys: Sequence[str]) -> tuple[int, Heard]:
-    """Count the known messages with which a message begins. Also return its other blocks."""
     count, start = 0, 0
     while count < len(keys):
         ends = range(start + 1, len(one.content) + 1)
@@ -322,7 +315,6 @@ def _count_joined(one: Heard, keys: Sequence[str]) -> tuple[int, Heard]:
 
 
 def _count_pieces(read: _Reading, first: int, key: str) -> int:
-    """Count the messages that together make up one known message, or return 0."""
     role, content = read.heard(first).role, read.heard(first).content
     for i in range(first + 1, len(read)):
         if read.heard(i).role != role:
@@ -399,7 +391,6 @@ def _matched_answer(
 def _essence(
     content: Iterable[object], given_id: Callable[[str], str]
 ) -> tuple[str, list[tuple[str, str, JsonObject]]]:
-    """Reduce an answer to the parts that every caller returns: its words and its calls."""
     blocks = list(content)
     words = "".join(block.text for block in blocks if isinstance(block, Text))
     calls = [
@@ -426,7 +417,6 @@ def _is_said(entry: Given, one: Heard) -> bool:
 
 
 def _is_whole_after(history: Sequence[AnyEntry], n: int, dead: frozenset[int]) -> bool:
-    """True if no tool call is open right after entry `n`."""
     ran, calls, answer = set[str](), set[str](), ""
     for i in range(bisect_right(history, n, key=lambda entry: entry.n) - 1, -1, -1):
         entry = history[i]

@@ -49,8 +49,6 @@ class SessionOptions(TypedDict, total=False):
 
 
 class OpenOptions(SessionOptions, total=False):
-    """All keyword arguments that `Session.open` and `Session.resume` share."""
-
     system: str | Iterable[str | MessageLike | Section]
     tools: Iterable[ToolLike]
     client: object

@@ -32,7 +32,6 @@ class OwnCalls:
         self._send: Send | None = None
 
     def through(self, send: Send | None) -> AbstractAsyncContextManager[None]:
-        """Send forks of the conversation through `send` inside this context."""
 
         @asynccontextmanager
         async def sending() -> AsyncIterator[None]:
@@ -45,7 +44,6 @@ class OwnCalls:
         return sending()
 
     def forks(self) -> "Forks":
-        """Run forks without tools."""
         # Imported here because without a client no model is called.
         from longhold.core.turn.fork.run import Forks
 
@@ -63,8 +61,6 @@ class OwnCalls:
 
 
 class _Sender:
-    """Sends forks of the conversation through the program's call, and the rest as before."""
-
     def __init__(self, model: Model, send: Send, engine: Engine) -> None:
         self._model, self._send, self._engine = model, send, engine
 

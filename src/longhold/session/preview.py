@@ -19,7 +19,6 @@ from longhold.core.view.items import Item, Round, Spoken
 from longhold.session.session import Session
 
 SEAMS = 5
-"""How many places to suggest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +27,8 @@ class Gone:
 
     said: int
     verbatim: int
-    """User messages that the summary contains word for word."""
     answers: int
     results: dict[str, int]
-    """Counts by tool, highest first."""
     pictures: int
 
 
@@ -56,7 +53,6 @@ class Preview:
     first: int
     last: int
     kept: int
-    """Messages that stay, including pinned ones."""
     before_tokens: int
     after_tokens: int
     unseen_tokens: int
@@ -135,11 +131,8 @@ def _price(model: str, before: int, after: int) -> Price | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seam:
-    """A place where one piece of work ends and another begins."""
-
     up_to: int
     start: int
-    """The user message that begins the new work."""
     pause_seconds: float
     said: str
     covers: int

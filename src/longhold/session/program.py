@@ -125,7 +125,6 @@ def _overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings
 
 
 SECTION = "long-term memory"
-"""The section of the system prompt that explains memory and lists its contents."""
 
 
 def memory_over(
@@ -153,7 +152,6 @@ def memory_over(
 
 
 async def renew_index(engine: Engine, memory: "MemoryJobs") -> Framed:
-    """Return the frame with the index of the memories as they are now."""
     sections = _with_memory(_drop_ours(engine.frame.sections), (), memory)
     return structs.replace(engine.frame, sections=sections, rests_on=())
 
@@ -184,7 +182,6 @@ class Program:
         self._following: Following | None = None
         self._tools: tuple[Tool, ...] = ()
         self._given: object = None
-        """The system prompt and tools that came with the previous list."""
         self._asked_about = ""
         """The model whose window was requested from the server or warned about."""
 
@@ -321,7 +318,6 @@ class Program:
         return lines
 
     def take_user(self, blocks: Content) -> None:
-        """Record the user's message. Tool results among the blocks are recorded as results."""
         results = [block for block in blocks if isinstance(block, ToolResult)]
         for block in results:
             self.check_call(block.tool_use_id, "content")
@@ -332,7 +328,6 @@ class Program:
             self._engine.say(rest)
 
     def check_call(self, id: object, argument: str) -> str:
-        """Reject an id that no call has. Return the call's id in the view."""
         view = self._engine.view
         own = view.find_call(id) if isinstance(id, str) else None
         if own is None:
@@ -386,7 +381,6 @@ def _sort_tools(tools: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def system_head(messages: Sequence[object]) -> int:
-    """Count the leading system messages of a list, which belong to the frame."""
     head = 0
     while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
         head += 1
@@ -413,9 +407,8 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
 
 
 def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
-    """Return the last entry to keep: before the user's message n, by default the newest.
-
-    Any other entry n is itself kept, for example an answer from which to branch.
+    """Return the last entry to keep: before the user's message n, by default the newest. Any other entry
+    n is itself kept, for example an answer from which to branch.
     """
     asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
     if not n:
@@ -428,7 +421,6 @@ def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
 
 
 def newest_in(store: Store, directory: Path) -> str:
-    """Return the newest session of exactly this directory."""
     here = store.sessions(directory)
     if not here:
         raise SessionNotFound(f"{directory} has no session; give the id of one")

@@ -79,7 +79,6 @@ from longhold.session.waiting import PendingRequest, close_engine, open_in_threa
 
 
 def _check_client(client: object) -> None:
-    """Raise before anything is created if a client cannot be used."""
     if client is not None:
         wrap_client(client, "")
 
@@ -220,7 +219,6 @@ class Session:
         return made
 
     def _begin(self, model: str, frame: Framed, source: str) -> None:
-        """Record the model and the frame, with its cache lifetime and clearing fixed."""
         self._engine.record(Switched(model=model, reason="opened"))
         self._engine.record(_first_frame(frame, model, source, self._engine.settings))
 

@@ -20,7 +20,6 @@ from longhold.errors import InvalidArgument
 from longhold.session.arguments import MessageLike, as_list, to_plain_object
 
 FIELD = "longhold"
-"""The field of a definition for traits that are not sent to the model."""
 
 Kind: TypeAlias = Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"]
 
@@ -39,7 +38,6 @@ class DeclaredTool:
 
 
 Tool: TypeAlias = DeclaredTool
-"""The public name."""
 
 ToolLike: TypeAlias = MessageLike | DeclaredTool
 
@@ -51,7 +49,6 @@ class DeclaredTools:
 
 
 def read_tools(tools: Iterable[object]) -> DeclaredTools:
-    """Read tool definitions of any dialect."""
     definitions: list[JsonObject] = []
     traits: dict[str, ToolTraits] = {}
     for i, tool in enumerate(as_list(tools, "tools", "tool definitions")):

@@ -73,7 +73,6 @@ class PendingRequest:
         return True
 
     def check_alone(self) -> None:
-        """Raise an error if another running task has a request without an answer."""
         other = self._asker
         if other is None or other is asyncio.current_task() or other.done() or not self.is_out:
             return

@@ -42,7 +42,6 @@ LOST = (
 
 
 def status_line(given: Mapping[str, Any], now: float) -> str:
-    """Render the status line, and store its figures for `known_status`."""
     path = Path(str(given.get("transcript_path") or ""))
     answer = known_status.last_answer(path) if path.is_file() else {}
     model = known_status.model_of(answer)

@@ -36,7 +36,6 @@ REFRESH_SECONDS = 10
 _PROGRAM = re.compile(
     r"(/[^\"'\n]*?/(?:longhold(?=[\"' \\])|python[\d.]*(?=[^/]{0,80}-m[\s\"',]+longhold)))"
 )
-"""The full path of a Longhold program in a client's file."""
 _BEGIN, _END = "# longhold: begin", "# longhold: end"
 
 
@@ -98,7 +97,6 @@ def _restore_original(change: FileChange) -> FileChange:
 
 
 def _backup(path: Path) -> Path:
-    """Return the path of the backup of a client's file."""
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=8).hexdigest()
     return home() / "installed" / f"{path.name}.{name}.json"
 
@@ -111,7 +109,6 @@ def _read(path: Path) -> str | None:
 
 
 def find_programs(client: str) -> list[str]:
-    """Return the programs that a client runs because of `install`."""
     texts = [one.before or "" for one in plan(client, undo=True)]
     return sorted({found for text in texts for found in _PROGRAM.findall(text)})
 
@@ -287,7 +284,6 @@ def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
 
 
 def _pi_changes(*, undo: bool) -> Iterator[FileChange]:
-    """Plan the file that pi loads. Raises an error if another file has that name."""
     path = agent_roots()["pi"][0].parent / "extensions" / f"{NAME}.ts"
     before = _read(path)
     if before and not before.startswith(pi.MARK):

@@ -99,7 +99,6 @@ def known_line(text: bytes, home: Path, now: float) -> str | None:
 
 
 def say_known_line() -> bool:
-    """Print the line if the stored figures are still valid."""
     home = Path(os.environ.get("LONGHOLD_HOME") or "~/.longhold")
     text = sys.stdin.buffer.read()
     line = known_line(text, home, time.time())

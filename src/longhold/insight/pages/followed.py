@@ -36,7 +36,6 @@ class ListedSession:
     row: SessionRow
     path: Path
     stamp: str
-    """Changes when the session is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +92,6 @@ class FollowedSessions:
             return self._session(id).data
 
     def text(self, id: str, n: int) -> str:
-        """Return the text of one message, up to `WHOLE_CHARS`, without secrets."""
         with self._lock:
             opened = self._session(id).records.open(f"#{n}-#{n}", limit_chars=WHOLE_CHARS)
             return sanitise(opened.page.text, WHOLE_CHARS)

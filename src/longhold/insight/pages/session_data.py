@@ -202,7 +202,6 @@ class _MessageReader:
     view: View
     catalogue: Catalogue = field(default_factory=Catalogue)
     _left: dict[int, AnyEntry] = field(default_factory=dict)
-    """The last change that removed each hidden entry from the view."""
 
     def rows(self, history: Sequence[AnyEntry], settings: PageSettings) -> list[MessageRow]:
         for entry in history:
@@ -247,5 +246,4 @@ def _says_something(record: Record) -> bool:
 
 
 def _size(text: str) -> int:
-    """Return the size of a text in the page, where quotes, newlines and `<` are escaped."""
     return len(msgspec.json.encode(text)) + 5 * text.count("<")

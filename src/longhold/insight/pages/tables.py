@@ -47,7 +47,6 @@ class MessageRow:
     about: str
     text: str
     chars: int
-    """Length of the whole text, which may have been cut."""
     is_error: bool
     state: str
     """The final state for the model: `shown`, or the kind of change that removed it."""

@@ -77,10 +77,8 @@ class _Reader:
         self._model, self._began = "", 0.0
         self._round: _Round | None = None
         self._usage: Usage | None = None
-        """Usage that arrived before its answer."""
         self._total: Json = None
         self._turns: list[int] = []
-        """Entries where the user's turns since the last compaction begin."""
         self._asked: list[str] = []
         """The user's latest messages, as many as an old client keeps in a compaction."""
         self._is_framed = False

@@ -99,7 +99,6 @@ def losses(name: str, view: View) -> Counter[str]:
 
 @contextmanager
 def open_transcript(path: Path | str, progress: Progress | None = None) -> Iterator[Transcript]:
-    """Open a transcript of any known format and stream its entries."""
     path = Path(path)
     with _open_file(path) as raw, _open_unpacked(raw) as file:
         first = _peek(path, file)

@@ -28,7 +28,6 @@ class Dialogue:
         self._waiting: dict[str, list[str]] = {}
         """Tool uses of the last answer without a result: the file's id, then Longhold's ids."""
         self._ours: dict[str, str] = {}
-        """The id last assigned to each of the file's ids."""
         self._taken: set[str] = {""}
         self._copies: Counter[str] = Counter()
         self._answered: set[str] = set()
@@ -37,7 +36,6 @@ class Dialogue:
     def write_message(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
-        """Write a message on the user's side, its results first."""
         results, rest = split_results(map(resolve_block, content))
         yield from (self.ran(block, at=at, origin=origin) for block in results)
         if self._is_empty(rest, is_all=not results):

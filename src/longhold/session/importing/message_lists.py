@@ -47,9 +47,8 @@ _FRAME = frozenset(
 
 
 def provider_of(first: bytes) -> str | None:
-    """Return the format of a beginning, cut anywhere, or None if it is not a list of messages.
-
-    Words of Anthropic's format decide, because a tool's input may have words of the other.
+    """Return the format of a beginning, cut anywhere. Words of Anthropic's format decide, because a
+    tool's input may have words of the other.
     """
     if first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"[", b"{") or not _LIST.search(first):
         return None

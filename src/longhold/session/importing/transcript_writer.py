@@ -22,8 +22,6 @@ _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
 @dataclass(slots=True)
 class ImportAccount:
-    """Records that an import skipped or repaired."""
-
     records: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: list[tuple[int, str]] = field(default_factory=list)
@@ -33,7 +31,6 @@ class ImportAccount:
         self.records += 1
 
     def usage(self, raw: Json) -> Usage | None:
-        """Read an answer's usage. Unreadable usage is counted as a repair."""
         if not isinstance(raw, dict):
             return None
         usage = usage_from_wire(raw)

@@ -124,7 +124,6 @@ def _queued_prompt(attachment: Json) -> Json:
 
 
 def _is_from_user(attachment: Json, content: Content) -> bool:
-    """False if a background task or another agent queued the message."""
     match attachment:
         case {"origin": {"kind": str(kind)}}:
             return kind == "human"
@@ -135,8 +134,6 @@ def _is_from_user(attachment: Json, content: Content) -> bool:
 
 
 class Cut(NamedTuple):
-    """The messages that a compaction covered, and those it kept verbatim."""
-
     covered: list[int]
     kept: list[int]
 
@@ -148,8 +145,6 @@ class Cut(NamedTuple):
 
 
 class RewoundEntries(NamedTuple):
-    """The entries that are no longer in force after a rewind to an earlier message."""
-
     compactions: list[int]
     messages: list[int]
 
@@ -158,13 +153,11 @@ class Standing:
     def __init__(self) -> None:
         self._shown: list[int] = []
         self._compactions: dict[int, list[int]] = {}
-        """Compactions in force, each with the messages in force before it."""
 
     def add(self, n: int) -> None:
         self._shown.append(n)
 
     def cut(self, head: int, tail: int) -> Cut:
-        """Split the messages in force into those a compaction covers and the segment it keeps."""
         shown = self._shown
         before = [n for n in shown if n < head]
         kept = [n for n in shown if head <= n <= tail]
@@ -266,16 +259,13 @@ class _Reader:
         """By record uuid: the last entry written after reading it."""
         self._copies: dict[str, int] = {}
         self._asked_under: set[str] = set()
-        """Parents under which the user has already spoken."""
         self._standing = Standing()
         self._queue = MessageQueue()
         self._side_calls = SideCalls(writer)
         self._uses: dict[str, str] = {}
-        """The tool's name by the id of each tool use."""
         self._answer_to, self._thinking = "", ""
         self._last_piece = 0
         self._waiting: list[str] = []
-        """Tool uses of the last answer without a result."""
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
         self._is_chained = False
@@ -347,7 +337,6 @@ class _Reader:
         yield from self._user(record, content, hidden=kind == "attachment" and not is_queued)
 
     def _begin_main(self, record: JsonObject) -> Iterator[AnyEntry]:
-        """Drop a sub-agent's entries when the main conversation begins."""
         if self._is_main:
             return
         self._is_main = True
@@ -395,7 +384,6 @@ class _Reader:
         yield entry
 
     def _remember_calls(self, response: str, names: dict[str, str]) -> None:
-        """Remember the tools that an answer called. Only the last answer can wait for results."""
         if response != self._answer_to:
             self._answer_to = response
             self._waiting.clear()
