@@ -129,7 +129,7 @@ class Sessions:
         return session
 
     async def leave(self, id: str | None, owner: object, *, is_over: bool) -> None:
-        """Let others use a conversation. Cancelling the caller does not stop the release of its log."""
+        """Let others use a conversation. Its log is released even if the caller is cancelled."""
         with self._guard:
             place = self._places.get(self._name(id))
             if place is None or place.owner != owner:

@@ -84,7 +84,7 @@ MARKS = (".git", "AGENTS.md", "CLAUDE.md")
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when called: `table` has their help and `module:attribute`."""
+    """A group that imports commands when called. `table` has their help and `module:attribute`."""
 
     def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **given: Any) -> None:
         super().__init__(*args, **given)

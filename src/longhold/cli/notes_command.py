@@ -38,10 +38,11 @@ def command(session: str, edit: bool, as_json: bool) -> None:
     never overwrites other lines, which a model or a person wrote. If a session has no notes, or for
     another agent's file, the command prints generated notes.
     """
-    target = open_target(session)
+    is_file = Path(session).exists()
+    target = open_target(session if is_file else default_store().find(session, by_prefix=True).id)
     file = _notes_of(target)
     if edit:
-        if Path(session).exists() or target.header is None:
+        if is_file:
             raise click.UsageError("the notes of a file cannot be changed; import it first")
         if target.path is None:
             with default_store().open(target.name) as log:

@@ -107,8 +107,8 @@ def session_window(format: str, view: View, settings: Settings, model: str = "")
 
 
 def _find_line(format: str, history: Sequence[AnyEntry], limit: int) -> int:
-    """Return the compaction threshold of another agent, or 0 if it is unknown. If the agent continued
-    past a threshold, its threshold is higher.
+    """Return another agent's compaction threshold, or 0 if it is unknown. If the agent continued
+    past a threshold, its own is higher.
     """
     seen = largest = 0
     for entry in history:

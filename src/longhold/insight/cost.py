@@ -187,8 +187,8 @@ def price_answer(answer: UniqueAnswer | Forked) -> Tally:
 
 
 def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
-    """Estimate the output of an answer cut in mid-stream. Some clients record no stop reason but count
-    correctly, so a plausible usage is accepted.
+    """Estimate the output of an answer cut in mid-stream. Some clients record no stop reason but
+    count correctly, so a plausible usage is accepted.
     """
     if answer.stop_reason not in UNFINISHED:
         return 0

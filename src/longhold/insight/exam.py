@@ -60,8 +60,8 @@ class ExamQuestion:
 
 
 def compact_again(history: Sequence[AnyEntry]) -> tuple[Facts, int, str, str]:
-    """Return what the last compaction covered, or else the whole history: facts, tokens, the recorded
-    summary and a digest.
+    """Return what the last compaction covered, or else the whole history: facts, tokens, the
+    recorded summary and a digest.
     """
     made = [i for i, entry in enumerate(history) if isinstance(entry, Compacted)]
     past = history[: made[-1]] if made else history

@@ -112,8 +112,8 @@ def is_avoidable(name: str, *, is_expected: bool) -> bool:
 
 
 def only_avoidable(tally: Tally, cause: str, *, is_expected: bool) -> Tally:
-    """Set the loss to 0 unless the user could avoid it. All reports and pages use this function, so that
-    their figures agree.
+    """Set the loss to 0 unless the user could avoid it. All reports and pages use this function,
+    so that their figures agree.
     """
     if is_avoidable(cause, is_expected=is_expected):
         return tally

@@ -94,7 +94,7 @@ def newest_session(directory: Path) -> Path | None:
 
 
 def find_by_id(id: str) -> list[Path]:
-    """Find other agents' sessions by the beginning of an id. Every agent puts the id into the file's name."""
+    """Find other agents' sessions by the beginning of an id, which is in the file's name."""
     if len(id) < LEAST_ID_CHARS:
         return []
     places = (root for agent, roots in agent_roots().items() if agent != OURS for root in roots)

@@ -140,8 +140,8 @@ class SessionIndex:
         return len(changed)
 
     def find_limits(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> None:
-        """Compute the least that each session could have cost. It loads a tokenizer and reads every text, so
-        reports do it only on request.
+        """Compute the least that each session could have cost. It loads a tokenizer and reads every
+        text, so reports do it only on request.
         """
         query = "SELECT path FROM sessions WHERE at_best_usd IS NULL AND problem = ''"
         unknown = {row["path"] for row in self.rows(query)}

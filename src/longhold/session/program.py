@@ -407,8 +407,8 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
 
 
 def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
-    """Return the last entry to keep: before the user's message n, by default the newest. Any other entry
-    n is itself kept, for example an answer from which to branch.
+    """Return the last entry to keep: before the user's message n, by default the newest. Any other
+    entry n is itself kept, for example an answer from which to branch.
     """
     asked = [entry.n for entry in history if isinstance(entry, Said) and not entry.hidden]
     if not n:
