@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from command_line import longhold
 from generated_sessions import generate, write
-from longhold.cli.export_command import command
+from longhold.cli.transfer_command import export as command
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Said
 from longhold.core.messages import Text

@@ -34,7 +34,7 @@ from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions
 from longhold.core.messages import JsonObject
 from longhold.core.models.protocol import Request
 from longhold.errors import LongholdError
-from longhold.session.own_calls import Send
+from longhold.session.own_tools import Send
 from longhold.session.session import Session
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from longhold.agent.permissions import Gate, Places, load_permissions
 from longhold.agent.restoring import CompactionEvents, restoring_over
 from longhold.agent.tools.read import READ
 from longhold.cli import options
-from longhold.cli.export_command import write_out
 from longhold.cli.output import report, say
 from longhold.cli.target import NEWEST, OURS, CommandTarget, open_target
+from longhold.cli.transfer_command import write_out
 from longhold.cli.undo_command import open_for_writing
 from longhold.core.log import Header, write_log
 from longhold.core.log.store import new_id
@@ -36,7 +36,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.engine import Engine
 from longhold.errors import StoreError
-from longhold.insight.resume import client_session
+from longhold.insight.session_files import client_session
 from longhold.insight.transcripts.formats import CLIENTS, decode_path, load_format
 from longhold.session.preview import Preview, Seam, natural_seams, preview
 from longhold.session.scratch_session import carry_over, draft_compaction, open_scratch, take

@@ -51,7 +51,7 @@ def command(as_json: bool) -> None:
     through a gateway to a simulated provider. The exit code is 1 if something is broken. Missing
     optional parts do not affect the exit code.
     """
-    checks = (_python, _disk, _settings, _programs, _extras, _keys, _clients, _gateway)
+    checks = (_disk, _settings, _programs, _extras, _keys, _clients, _gateway)
     findings = [finding for check in checks for finding in check()]
     report(as_json, findings, (finding.line() for finding in findings))
     if any(finding.state == "broken" for finding in findings):
@@ -64,12 +64,6 @@ def _finding(
     if is_fine:
         return Finding(name=name, state="ok", detail=detail)
     return Finding(name=name, state=otherwise, detail=detail, fix=fix)
-
-
-def _python() -> Iterator[Finding]:
-    version = ".".join(map(str, sys.version_info[:3]))
-    is_new = sys.version_info >= (3, 11)
-    yield _finding("python", is_new, version, "install Python 3.11 or newer")
 
 
 def _keys() -> Iterator[Finding]:

@@ -80,7 +80,11 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
                 "reason": done.end.reason,
                 "detail": done.end.detail,
                 "text": done.end.text,
-                "denied": list(map(_denied_json, done.denied)),
+                "denied": [
+                    {"name": one.use.name, "input": one.use.input}
+                    | {"reason": text_of(one.outcome.content)}
+                    for one in done.denied
+                ],
                 "spent": done.spent.to_json(),
                 "simulated": chosen.offline,
             }
@@ -144,10 +148,6 @@ class RunReport:
     def count(self, history: Sequence[AnyEntry], *, is_simulated: bool) -> None:
         spent = sum_spending(history)
         self.spent = structs.replace(spent, usd=0.0) if is_simulated else spent
-
-
-def _denied_json(ran: ToolRan) -> JsonObject:
-    return {"name": ran.use.name, "input": ran.use.input, "reason": text_of(ran.outcome.content)}
 
 
 def _denied_lines(denied: Sequence[ToolRan]) -> list[str]:

@@ -37,9 +37,9 @@ LEAST_WIDTH = 80
 PARTS = {
     "check": ("Read every session and report damage.", "store_command:check"),
     "copy": ("Copy sessions from one store to another.", "store_command:copy"),
-    "export": ("Write a session in another format.", "export_command:command"),
+    "export": ("Write a session in another format.", "transfer_command:export"),
     "forget": ("Erase a person's data for good.", "store_command:forget"),
-    "import": ("Import another agent's transcript as a session.", "import_command:command"),
+    "import": ("Import another agent's transcript as a session.", "transfer_command:import_file"),
     "migrate": ("Create or update the tables of a database.", "store_command:migrate"),
     "notes": ("Show or edit a session's notes.", "notes_command:command"),
 }

@@ -63,39 +63,30 @@ def calibrate() -> Follower:
 
 
 def open_target(name: str) -> CommandTarget:
-    path = Path(name)
-    if path.exists():
-        return _from_path(path)
     store = default_store()
-    if name == NEWEST and isinstance(store, FileStore) and (newest := newest_session(Path.cwd())):
-        return _from_path(newest)
-    try:
-        if not isinstance(store, FileStore):
+    if not isinstance(store, FileStore) and not Path(name).exists():
+        with suppress(SessionNotFound):
             return _from_store(store, name)
-        return _from_log(store.find(name, by_prefix=True).path)
-    except SessionNotFound:
-        if (found := find_session_file(name)) is not None:
-            return _from_path(found)
-        if isinstance(store, FileStore) and ("/" in name or path.suffix):
-            raise TranscriptError(path, "does not exist; check the path") from None
-        raise
+    return _from_path(find_path(name))
 
 
 def find_path(name: str) -> Path:
-    if Path(name).exists():
-        return Path(name)
+    """Return an existing path, or the file of a session or of SESSION/AGENT."""
+    path = Path(name)
+    if path.exists():
+        return path
     if name == NEWEST and (newest := newest_session(Path.cwd())):
         return newest
-    with suppress(SessionNotFound):
+    try:
         store = default_store()
         id = store.find(name, by_prefix=True).id
         return store.files(id).find(id).path
-    found = find_session_file(name)
-    if found is None:
-        raise TranscriptError(
-            Path(name), "is neither a file nor a session; `longhold sessions` lists sessions"
-        )
-    return found
+    except SessionNotFound:
+        if (found := find_session_file(name)) is not None:
+            return found
+        if "/" in name or path.suffix:
+            raise TranscriptError(path, "does not exist; check the path") from None
+        raise
 
 
 def find_session_file(id: str) -> Path | None:

@@ -62,10 +62,6 @@ class LoggedCall:
     def usage(self) -> Usage:
         return self.answer.usage
 
-    @property
-    def has_thought(self) -> bool:
-        return any(map(is_thought, self.answer.content))
-
     def observe_break(self, broke: CacheBroke) -> None:
         self.broke = broke
 
@@ -141,7 +137,8 @@ def _check_restart(between: Sequence[AnyEntry]) -> CacheBroke | None:
 def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
     able = capabilities(after.model)
     is_spoken = any(isinstance(entry, Said) for entry in after.between)
-    if before.has_thought and is_spoken and not able.keeps_thinking and _shrinkage(before, after):
+    has_thought = any(map(is_thought, before.answer.content))
+    if has_thought and is_spoken and not able.keeps_thinking and _shrinkage(before, after):
         detail = "a new user message: the previous turn's thinking is no longer sent"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
     # Only a recorded setting counts: a model with thinking on may answer without any.

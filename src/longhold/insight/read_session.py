@@ -57,13 +57,10 @@ def read_session(path: Path) -> SessionCalls:
         found = _read_log(path) if is_log(path) else _read_transcript(path)
     except (LongholdError, OSError) as error:
         return SessionCalls(problem=decode_path(str(error)))
-    if not all(map(_is_countable, found.calls)):
+    counts = (getattr(c.tally, kind) for c in found.calls for kind in Tokens.__struct_fields__)
+    if any(abs(count) > MOST_TOKENS for count in counts):
         return SessionCalls(problem="contains an impossible token count")
     return found
-
-
-def _is_countable(call: SessionCall) -> bool:
-    return all(abs(getattr(call.tally, kind)) <= MOST_TOKENS for kind in Tokens.__struct_fields__)
 
 
 def read_entries(path: Path) -> list[AnyEntry]:

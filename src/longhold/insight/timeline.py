@@ -56,9 +56,11 @@ class Boundary:
 
     def compare(self, text: str) -> None:
         line = one_line(text)
-        self.lost = tuple(
-            (name, kind) for name, kind in self.names.items() if _search_key(name, kind) not in text
-        )
+        # Of a path, the file name is searched for.
+        keys = {
+            n: n.rstrip("/").rpartition("/")[2] if k == "path" else n for n, k in self.names.items()
+        }
+        self.lost = tuple((n, kind) for n, kind in self.names.items() if keys[n] not in text)
         self.kept_words = frozenset(n for n, said in self.words.items() if said in line)
 
 
@@ -157,10 +159,6 @@ class _ContextReader:
             for name, tokens in known[1].items():
                 parts[name] = parts.get(name, 0.0) + tokens
         return parts
-
-
-def _search_key(name: str, kind: str) -> str:
-    return name.rstrip("/").rpartition("/")[2] if kind == "path" else name
 
 
 def _weigh(item: Item, weights: Weights) -> dict[str, float]:

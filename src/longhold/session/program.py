@@ -365,15 +365,12 @@ class Program:
         found = await find_window(self._client, model)
         known[model] = found.tokens
         if found.tokens != recorded:
-            self._take_window(found.tokens, found.why)
+            window = replace(engine.settings.window, limit_tokens=found.tokens)
+            engine.reconfigure(replace(engine.settings, window=window))
+            self.configure(Wishes(window=found.tokens), found.why)
         if not found.why:
             remedy = "give window=, or a client whose server reports it"
             warnings.warn(describe_guess(model, remedy), stacklevel=4)
-
-    def _take_window(self, tokens: int, why: str) -> None:
-        window = replace(self._engine.settings.window, limit_tokens=tokens)
-        self._engine.reconfigure(replace(self._engine.settings, window=window))
-        self.configure(Wishes(window=tokens), why)
 
 
 def _sort_tools(tools: Iterable[JsonObject]) -> list[JsonObject]:
@@ -381,14 +378,11 @@ def _sort_tools(tools: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def system_head(messages: Sequence[object]) -> int:
-    head = 0
-    while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
-        head += 1
-    return head
-
-
-def _role_of(message: object) -> object:
-    return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+    for head, one in enumerate(messages):
+        role = one.get("role") if isinstance(one, Mapping) else getattr(one, "role", None)
+        if role not in SYSTEM_ROLES:
+            return head
+    return len(messages)
 
 
 def _drop_ours(sections: Sequence[Section]) -> tuple[Section, ...]:

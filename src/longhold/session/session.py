@@ -61,8 +61,7 @@ from longhold.session.arguments import (
 )
 from longhold.session.dialects import chosen_dialect
 from longhold.session.options import OpenOptions, Recovery, SessionOptions, ignore, shared_options
-from longhold.session.own_calls import OwnCalls, Send
-from longhold.session.own_tools import answer, call_of
+from longhold.session.own_tools import OwnCalls, Send, answer, call_of
 from longhold.session.program import (
     Program,
     Wishes,
@@ -81,12 +80,6 @@ from longhold.session.waiting import PendingRequest, close_engine, open_in_threa
 def _check_client(client: object) -> None:
     if client is not None:
         wrap_client(client, "")
-
-
-def _first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
-    kept = latch_lifetime(frame, model, settings.cache, source)
-    window = window_at_cost(model, settings, kept)
-    return declare_clearing(kept, model, settings.clear, window)
 
 
 def _make_telemetry(engine: Engine) -> Callable[[Engine], None] | None:
@@ -219,8 +212,11 @@ class Session:
         return made
 
     def _begin(self, model: str, frame: Framed, source: str) -> None:
+        settings = self._engine.settings
+        kept = latch_lifetime(frame, model, settings.cache, source)
+        window = window_at_cost(model, settings, kept)
         self._engine.record(Switched(model=model, reason="opened"))
-        self._engine.record(_first_frame(frame, model, source, self._engine.settings))
+        self._engine.record(declare_clearing(kept, model, settings.clear, window))
 
     @classmethod
     def resume(
@@ -443,13 +439,10 @@ class Session:
             self._program.follow(given, system, tools)
             if abandons:
                 self.abandon()
-            async with self._calls.through(self._render_for(send)):
+            render = self._program.render_request
+            rendered = None if send is None else lambda request: send(render(request))
+            async with self._calls.through(rendered):
                 return await self._prepare_request()
-
-    def _render_for(self, send: Send | None) -> Send | None:
-        if send is None:
-            return None
-        return lambda request: send(self._program.render_request(request))
 
     def count_summarised(self) -> int:
         """Count the leading messages of the followed list that a summary replaces in the view."""

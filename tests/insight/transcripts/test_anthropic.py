@@ -9,7 +9,7 @@ from longhold.core.messages import Message, Opaque, Text, ToolResult, ToolUse, U
 from longhold.core.messages.rules import violations
 from longhold.core.view import View, fold
 from longhold.core.view.items import NO_RESULT, OPENING
-from longhold.session.importing.message_lists import ANTHROPIC as anthropic
+from longhold.session.importing.api_messages import ANTHROPIC as anthropic
 from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}

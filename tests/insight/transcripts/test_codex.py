@@ -260,24 +260,6 @@ def test_what_the_model_says_in_a_replacement_is_told_again():
     ]
 
 
-def test_an_old_compaction_keeps_what_the_user_said():
-    _, _, view = imported(
-        user("<environment_context>"),
-        user("go"),
-        answer("did it"),
-        record("compacted", message="It was done."),
-    )
-    assert view.messages() == [Message("user", (Text(text="go"), Text(text="It was done.")))]
-
-
-def test_an_old_compaction_leaves_out_what_does_not_fit():
-    entries, _, view = imported(
-        user("x" * 79_000), user("y" * 2_000), answer("ok"), record("compacted", message="S")
-    )
-    assert view.messages() == [Message("user", (Text(text="y" * 2_000), Text(text="S")))]
-    assert sum(isinstance(entry, Said) for entry in entries) == 2
-
-
 def test_a_rollback_takes_turns_out_of_the_view():
     entries, _, view = imported(
         user("one"),
@@ -305,7 +287,7 @@ def test_a_rollback_past_a_compaction_is_counted():
         event("thread_rolled_back", num_turns=2),
     )
     assert account.repaired == {"rollback past the beginning": 1}
-    assert view.messages() == [Message("user", (Text(text="one"), Text(text="S")))]
+    assert view.messages() == [Message("user", (Text(text="S"),))]
 
 
 def test_a_title_is_kept():

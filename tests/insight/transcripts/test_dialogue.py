@@ -2,8 +2,7 @@
 
 from longhold.core.log.entries import AnyEntry, Ran, Replied
 from longhold.core.messages import Text, ToolResult, ToolUse
-from longhold.session.importing.dialogue import Dialogue
-from longhold.session.importing.transcript_writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import Dialogue, TranscriptWriter
 
 
 def use(id: str) -> ToolUse:

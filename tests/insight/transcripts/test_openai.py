@@ -16,8 +16,8 @@ from longhold.core.messages import (
 from longhold.core.view import View, fold
 from longhold.core.wire.chat import NO_PICTURE
 from longhold.core.wire.messages import INVALID_INPUT
-from longhold.session.importing.message_lists import ANTHROPIC as anthropic
-from longhold.session.importing.message_lists import OPENAI as openai
+from longhold.session.importing.api_messages import ANTHROPIC as anthropic
+from longhold.session.importing.api_messages import OPENAI as openai
 from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from longhold.session.importing.message_lists import provider_of
+from longhold.session.importing.api_messages import provider_of
 
 USER = {"role": "user", "content": "hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": []}

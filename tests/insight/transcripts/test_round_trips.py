@@ -26,8 +26,8 @@ from longhold.core.view import View, fold
 from longhold.core.wire.chat import NO_PICTURE
 from longhold.insight.transcripts import codex, pi
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.session.importing.message_lists import ANTHROPIC as anthropic
-from longhold.session.importing.message_lists import OPENAI as openai
+from longhold.session.importing.api_messages import ANTHROPIC as anthropic
+from longhold.session.importing.api_messages import OPENAI as openai
 from longhold.session.importing.transcript_writer import TranscriptWriter
 
 LOSSLESS = [anthropic, codex, pi]

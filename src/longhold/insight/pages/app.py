@@ -47,11 +47,6 @@ class Feed:
                 self._queues.discard(queue)
                 queue.put_nowait(None)
 
-    def close(self) -> None:
-        for queue in self._queues:
-            queue.put_nowait(None)
-        self._queues.clear()
-
     async def subscribe(self) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
@@ -85,11 +80,10 @@ def application(
     *,
     token: str,
     port: int,
-    feed: Feed | None = None,
     undo: Undo | None = None,
 ) -> Starlette:
-    """Build the app. `undo(session, number)` returns a message. `feed` may be shared."""
-    site = _Site(sessions, feed or Feed(), token=token, port=port, undo=undo)
+    """Build the app. `undo(session, number)` returns a message."""
+    site = _Site(sessions, token=token, port=port, undo=undo)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -122,13 +116,12 @@ class _Site:
     def __init__(
         self,
         sessions: FollowedSessions,
-        feed: Feed,
         *,
         token: str,
         port: int,
         undo: Undo | None = None,
     ) -> None:
-        self._sessions, self._feed, self._undo = sessions, feed, undo
+        self._sessions, self._feed, self._undo = sessions, Feed(), undo
         self._token = token
         self._hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
 

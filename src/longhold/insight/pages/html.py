@@ -18,11 +18,11 @@ import msgspec
 
 from longhold.insight.pages.session_data import SessionData
 from longhold.insight.pages.tables import Columns, columns, sanitise
+from longhold.insight.report import IN_ORDER
 
 NAME_CHARS = 400
 MOST_ROWS = 5_000
 """Rows per table. Days and months keep the newest, other tables the most expensive."""
-IN_ORDER = ("day", "month")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +105,13 @@ class PageDocument:
     report: ReportData | None = None
 
 
-def row_of(data: SessionData, directory: str = "") -> SessionRow:
+def row_of(data: SessionData) -> SessionRow:
     return SessionRow(
         id=data.id,
         name=data.name,
         format=data.format,
         title=data.title,
         model=data.model,
-        directory=directory,
         last_at=data.last_at,
         calls=data.totals["calls"],
         usd=data.totals["usd"] + data.estimated_usd,

@@ -2,8 +2,7 @@
 
 Only usage, rollbacks (`Snipped`) and titles are read from events; other events repeat the response
 items. Usage can come before, between or after the items of an answer, so a round is delayed until the next begins. A
-compaction's summary is its replacement messages up to the first of the model. If unrecorded, the
-reader uses the newest user messages, as the client does. Written files lack tools and usage.
+compaction's summary is its replacement messages up to the first of the model. Written files lack tools and usage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +25,6 @@ from longhold.core.wire.responses import (
     read_answer,
     write_items,
 )
-from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.json_records import (
     count,
     first_record,
@@ -35,12 +33,9 @@ from longhold.session.importing.json_records import (
     seconds,
     timestamp,
 )
-from longhold.session.importing.transcript_writer import TranscriptWriter
+from longhold.session.importing.transcript_writer import Dialogue, TranscriptWriter
 
 NAME = "codex"
-
-KEPT_USER_CHARS = 80_000
-"""Old compactions keep 20,000 tokens of user messages, at four characters per token."""
 
 _KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
@@ -79,8 +74,6 @@ class _Reader:
         self._usage: Usage | None = None
         self._total: Json = None
         self._turns: list[int] = []
-        self._asked: list[str] = []
-        """The user's latest messages, as many as an old client keeps in a compaction."""
         self._is_framed = False
 
     def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
@@ -160,7 +153,6 @@ class _Reader:
         for entry in self._dialogue.write_message(content, at=at, hidden=not is_asked):
             if is_asked and isinstance(entry, Said):
                 self._turns.append(entry.n)
-                self._asked = _keep_newest([*self._asked, text])
             yield entry
 
     def _event(self, event: JsonObject, at: float) -> Iterator[AnyEntry]:
@@ -193,7 +185,7 @@ class _Reader:
         if turns > len(self._turns):
             self._account.repaired["rollback past the beginning"] += 1
         gone = self._turns[-turns:]
-        del self._turns[-turns:], self._asked[-turns:]
+        del self._turns[-turns:]
         if not gone:
             return
         for waiting in self._dialogue.waiting():  # because an open round cannot leave the view
@@ -209,21 +201,11 @@ class _Reader:
         lead = next((i for i, item in enumerate(items) if not _is_users(item)), len(items))
         blocks = [block for item in items[:lead] for block in decode_item(item)[1]]
         summary = to_spoken(blocks) or ((Text(text=message),) if message else ())
-        if history is None:
-            summary = (*(Text(text=text) for text in self._asked), *summary)
         self._turns.clear()
         self._usage = None
         yield from self._dialogue.write_summary(summary, at=at)
         for item in items[lead:]:
             yield from self._item(item, at)
-
-
-def _keep_newest(texts: list[str]) -> list[str]:
-    left_chars, start = KEPT_USER_CHARS, len(texts)
-    while start and len(texts[start - 1]) <= left_chars:
-        start -= 1
-        left_chars -= len(texts[start])
-    return texts[start:]
 
 
 def _is_users(item: JsonObject) -> bool:

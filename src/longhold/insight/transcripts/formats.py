@@ -74,9 +74,9 @@ def load_format(name: str) -> Format:
         module = f"longhold.insight.transcripts.{name.replace('-', '_')}"
         return cast(Format, importlib.import_module(module))
     if name in FORMATS:
-        from longhold.session.importing import message_lists
+        from longhold.session.importing import api_messages
 
-        return cast(Format, getattr(message_lists, name.upper()))
+        return cast(Format, getattr(api_messages, name.upper()))
     if found := load_plugins("transcripts", name).get(name):
         return cast(Format, found)
     raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")

@@ -41,7 +41,6 @@ from longhold.core.wire.messages import (
     with_extra,
     wrap,
 )
-from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.json_records import (
     Numbered,
     UnreadableRecord,
@@ -55,7 +54,7 @@ from longhold.session.importing.json_records import (
     timestamp,
 )
 from longhold.session.importing.json_records import line as to_line
-from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import Dialogue, ImportAccount, TranscriptWriter
 
 OFF_BRANCH = "entry of another branch"
 OffBranch: TypeAlias = Callable[[tuple[int, JsonObject]], None]

@@ -7,12 +7,34 @@ from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from longhold.core.log.entries import AnyEntry, Forked, Framed, Imported, Ran, Replied, Said
-from longhold.core.messages import Content, Json, Text, ToolResult, ToolUse, Usage, usage_from_wire
+from longhold.core.log.entries import (
+    AnyEntry,
+    Compacted,
+    Forked,
+    Framed,
+    Imported,
+    Ran,
+    Replied,
+    Said,
+    SpokenContent,
+)
+from longhold.core.messages import (
+    Block,
+    Content,
+    Json,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+    is_blank,
+    usage_from_wire,
+)
 from longhold.core.messages.measure import measure_content
+from longhold.core.messages.rules import resolve_block
 from longhold.core.messages.text import clean_line
 from longhold.core.messages.usage import has_odd_counts
 from longhold.core.view.block_roles import to_answer, to_spoken
+from longhold.core.wire.messages import split_results
 
 NAME_CHARS = 200
 """Maximum length of a model's or tool's name. No provider accepts longer ones."""
@@ -128,3 +150,132 @@ class TranscriptWriter:
                 repaired=dict(account.repaired),
             )
         )
+
+
+class Dialogue:
+    """Pairs calls and results of a file, even a damaged one. Repairs are counted in the account.
+
+    An answer in pieces becomes one round. A duplicate id is renamed together with its result.
+    """
+
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._repaired = writer.account.repaired
+        self._answer = ""
+        """The answer that another piece would continue; "" once anything else followed it."""
+        self._last_answer = ""
+        self._waiting: dict[str, list[str]] = {}
+        """Tool uses of the last answer without a result: the file's id, then Longhold's ids."""
+        self._ours: dict[str, str] = {}
+        self._taken: set[str] = {""}
+        self._copies: Counter[str] = Counter()
+        self._answered: set[str] = set()
+        self._first = 0
+
+    def write_message(
+        self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
+    ) -> Iterator[AnyEntry]:
+        results, rest = split_results(map(resolve_block, content))
+        yield from (self.ran(block, at=at, origin=origin) for block in results)
+        if self._is_empty(rest, is_all=not results):
+            return
+        self._answer = ""
+        self._first = self._first or self._writer.last + 1
+        yield self._writer.write_message(tuple(rest), at=at, origin=origin, hidden=hidden)
+
+    def write_answer(
+        self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
+    ) -> Iterator[AnyEntry]:
+        """Write an answer. Without an id, it continues an answer directly before it."""
+        if more.get("usage") is None and self._is_empty(content):
+            return
+        self._first = self._first or self._writer.last + 1
+        name = self._begin(answer)
+        yield self._writer.write_answer(
+            name, tuple(self._claim_id(block) for block in content), **more
+        )
+
+    def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
+        ours = self._find_asker(block.tool_use_id)
+        self._answered.add(ours)
+        self._answer = ""
+        block = msgspec.structs.replace(block, tool_use_id=ours)
+        return self._writer.ran(block, at=at, origin=origin)
+
+    def write_summary(
+        self,
+        summary: SpokenContent,
+        *,
+        last: int | None = None,
+        before_tokens: int = 0,
+        at: float = 0.0,
+        origin: str = "",
+    ) -> Iterator[AnyEntry]:
+        """Write that everything up to entry `last`, or up to here, is replaced by a summary."""
+        end = self._writer.last if last is None else last
+        if not self._first or end < self._first:
+            self._repaired["summary of nothing"] += 1
+            yield from self.write_message(summary, at=at, origin=origin, hidden=True)
+            return
+        self._answer = ""
+        entry = Compacted(
+            first=self._first,
+            last=end,
+            summary=summary,
+            by="import",
+            kept=(end + 1, self._writer.last) if end < self._writer.last else None,
+            before_tokens=before_tokens,
+            measure=measure_content(summary),
+            origin=origin,
+        )
+        yield self._writer.write(entry, at)
+
+    def waiting(self) -> list[str]:
+        return [theirs for theirs, ours in self._waiting.items() for _ in ours]
+
+    def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
+        if not all(is_blank(block) for block in content):
+            return False
+        if is_all:
+            self._repaired["empty message"] += 1
+        return True
+
+    def _begin(self, answer: str) -> str:
+        name = answer or self._answer or f"answer-{self._writer.last + 1}"
+        if name == self._answer:
+            return name
+        if name == self._last_answer:
+            name = f"{name}-{self._writer.last + 1}"
+        missing = len(self.waiting())
+        if missing:
+            self._repaired["missing result"] += missing
+        self._waiting.clear()
+        self._answer = self._last_answer = name
+        return name
+
+    def _claim_id(self, block: Block) -> Block:
+        block = resolve_block(block)
+        if not isinstance(block, ToolUse):
+            return block
+        ours = block.id
+        while ours in self._taken:
+            self._copies[block.id] += 1
+            ours = f"{block.id or 'call'}-{self._copies[block.id] + 1}"
+        self._taken.add(ours)
+        self._ours[block.id] = ours
+        self._waiting.setdefault(block.id, []).append(ours)
+        if ours == block.id:
+            return block
+        self._repaired["repeated tool use id"] += 1
+        return msgspec.structs.replace(block, id=ours)
+
+    def _find_asker(self, theirs: str) -> str:
+        waiting = self._waiting.get(theirs)
+        if waiting:
+            return waiting.pop(0)
+        ours = self._ours.get(theirs)
+        if ours is None:
+            self._repaired["orphaned result"] += 1
+            return theirs
+        self._repaired["second result" if ours in self._answered else "late result"] += 1
+        return ours

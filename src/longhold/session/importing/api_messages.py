@@ -25,14 +25,13 @@ from longhold.core.messages import (
 from longhold.core.view import View
 from longhold.core.wire import chat
 from longhold.core.wire.messages import SYSTEM_ROLES
-from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.json_records import (
     UnreadableRecord,
     check_record,
     count,
     decode_record,
 )
-from longhold.session.importing.transcript_writer import ImportAccount, TranscriptWriter
+from longhold.session.importing.transcript_writer import Dialogue, ImportAccount, TranscriptWriter
 
 _LIST = re.compile(rb'(?<!\\)"(?:role|input_schema|function)"\s*:')
 _ANTHROPIC = re.compile(rb'(?<!\\)"(?:tool_use|tool_result|thinking|input_schema)"')
@@ -131,10 +130,11 @@ def _read_document(
         is_unreadable = isinstance(value, UnreadableRecord)
         account.malformed.append((1, value.reason if is_unreadable else "not a list of messages"))
         return {}, []
-    members = request.pop("messages")
-    account.records += len(members)
-    numbered = enumerate(members, 1)
-    return request, [found for n, one in numbered for found in check_record(n, one, account)]
+    messages: list[tuple[int, JsonObject]] = []
+    for number, one in enumerate(request.pop("messages"), 1):
+        account.count()
+        messages += check_record(number, one, account)
+    return request, messages
 
 
 def _encode_anthropic(view: View, lost: Counter[str]) -> Iterator[bytes]:
