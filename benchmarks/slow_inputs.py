@@ -14,7 +14,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,6 +36,8 @@ from longhold.core.messages.text import (
     without_code,
 )
 from longhold.core.settings import front_matter
+from longhold.core.settings.reading import parse_toml
+from longhold.core.stages.compact.digest.headings import shorten_sections
 from longhold.core.stages.compact.directives import cancellings, clauses, read_claims
 from longhold.core.stages.facts.gist import conclusions, gist, question
 from longhold.core.stages.facts.names import find_defined, find_names, find_quoted
@@ -76,6 +78,12 @@ def _glob(text: str) -> object:
     return None
 
 
+def _toml(text: str) -> object:
+    with suppress(ValueError):
+        parse_toml(f"# {text}\n")
+    return None
+
+
 READERS: dict[str, Reader] = {
     "typed": lambda text: read_typed((Text(text=text),)),
     "is_interruption": lambda text: is_interruption((Text(text=text),)),
@@ -90,6 +98,8 @@ READERS: dict[str, Reader] = {
     "masked": mask_secrets,
     "readable_text": extract_text,
     "front_matter": lambda text: front_matter.parse(f"---\n{text}\n---\n"),
+    "toml": _toml,
+    "shorten_sections": lambda text: shorten_sections(text, 1_000),
     "memory": lambda text: front_matter.parse_memory(f"---\nname: {text}\n---\n"),
     "imports_in": find_imports,
     "without_comments": without_comments,
@@ -130,7 +140,7 @@ UNITS = (
     "<!--", "-->", "<a href=", "<a href=>", "</", "<![CDATA[", "<script>", "<title>", "<a x='",
     "<svg>", "<pre>", "<b>", "<task-notification>", "<status>", "<task-notification><status>",
     "<system-reminder>", "</system-reminder>", "<command-name>", "<command-name> ", "<bash-input>",
-    "<summary>", "Error: ", "Traceback\n", "[main abc] ", "rejected by user ", "|", "| |\n", "%", "\u00df",
+    "async\n", "func (", "pub(a) ", "1. ", "# ", " |", "<summary>", "Error: ", "Traceback\n", "[main abc] ", "rejected by user ", "|", "| |\n", "%", "\u00df",
 )  # fmt: skip
 
 

@@ -319,6 +319,26 @@ def test_only_a_rule_that_names_a_protected_file_opens_it(judge, rule):
     assert judge("Write", {"file_path": ".git/hooks/x"}, allow=(rule, "Edit(.git)")) == "ask"
 
 
+PROTECTED = """
+    .config/fish/config.fish .config/systemd/user/x.service .config/autostart/x.desktop
+    .config/git/config .kshrc .xprofile .emacs .gdbinit .githooks/pre-commit .github/actions/a.yml
+    .gitea/workflows/a.yml lefthook.toml .zed/tasks.json .pnpmfile.cjs sitecustomize.py
+    .windsurfrules .opencode/command/x.md
+"""
+
+
+@pytest.mark.parametrize("file", PROTECTED.split())
+def test_files_that_other_programs_execute_are_protected(judge, file):
+    assert judge("Write", {"file_path": file}, mode="accept_edits") == "ask"
+    assert judge("Write", {"file_path": "src/fish/config.py"}, mode="accept_edits") == "allow"
+
+
+def test_longholds_home_is_protected_under_any_name(judge, places, monkeypatch):
+    monkeypatch.setenv("LONGHOLD_HOME", str(places.cwd / "state"))
+    given = {"file_path": "state/settings.json"}
+    assert judge("Write", given, mode="accept_edits", at=replace(places)) == "ask"
+
+
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     max_examples=min(60, settings.default.max_examples),

@@ -241,6 +241,12 @@ async def test_a_projects_hook_runs_in_the_project(tmp_path, project):
         ("sh hooks/check.sh", ". ./my\\ helper.txt", "my helper.txt"),
         ("sh hooks/check.sh", ". './lib/a,b.txt'", "lib/a,b.txt"),
         ("sh 'hooks/(x).txt'", "", "hooks/(x).txt"),
+        ("python3 -mserver", "", "server.py"),
+        ("python3 -Bmserver", "", "server.py"),
+        ("perl -I. -MHelper -e1", "", "Helper.pm"),
+        ("sh hooks/check.sh", "python3 -mserver", "server.py"),
+        ("sh hooks/check.sh", "python3 -m server", "server.py"),
+        ("sh hooks/check.sh", "python3 tools", "tools/__main__.py"),
     ],
 )
 def test_links_and_odd_names_are_covered(tmp_path, project, command, script, changed):

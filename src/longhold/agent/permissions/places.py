@@ -13,13 +13,15 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from longhold.core.settings import home
 from longhold.core.tools.shell_reader import split_words
 
 Where: TypeAlias = Literal["inside", "readable", "own", "outside", "unclear", "impossible"]
 
 PROTECTED_NAMES = split_words(
     ".git .longhold .claude .vscode .idea .husky .ssh .gnupg .cargo .yarn .devcontainer .circleci"
-    " .codex .cursor .gemini .hg .jj"
+    " .codex .cursor .gemini .hg .jj .githooks .git-hooks .zed .opencode .pi .roo .kiro .amazonq"
+    " .emacs.d"
 )
 """Directories with files that other programs execute. Writing there always prompts."""
 
@@ -29,8 +31,17 @@ PROTECTED_FILES = split_words(
     " .yarnrc .yarnrc.yml agents.md agents.local.md claude.md claude.local.md opencode.json"
     " opencode.jsonc .devcontainer.json .gitlab-ci.yml .gitattributes lefthook.yml"
     " .lefthook.yml .bash_aliases .bash_logout .zlogin .zlogout .vimrc .exrc mise.toml .mise.toml"
-    " gemini.md .cursorrules copilot-instructions.md .hgrc"
+    " gemini.md .cursorrules copilot-instructions.md .hgrc .kshrc .mkshrc .cshrc .tcshrc .login .logout"
+    " .xprofile .xsession .xsessionrc .xinitrc .emacs .dir-locals.el .gdbinit .lldbinit .inputrc"
+    " .pam_environment .nvimrc .tmux.conf .curlrc .pdbrc .pnpmfile.cjs sitecustomize.py"
+    " .pre-commit-config.yml lefthook.yaml lefthook.toml .windsurfrules .clinerules"
 )
+
+_PROTECTED_PAIRS = {
+    *((host, "workflows") for host in (".github", ".gitea", ".forgejo")),
+    (".github", "actions"),
+    *((".config", name) for name in ("autostart", "fish", "git", "nvim", "systemd")),
+}
 
 _SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
 """Pattern parts that all shells read alike. `.*` and `.?` match `..` in some shells."""
@@ -50,6 +61,11 @@ class Places:
     writable: tuple[Path, ...] = ()
     """Longhold's own files, such as the plan: writable in every mode."""
     home: Path = field(default_factory=Path.home)
+
+    @cached_property
+    def longhold_home(self) -> Path:
+        """Protected whatever its name is, because it has settings and hooks."""
+        return home().resolve()
 
     @cached_property
     def real_roots(self) -> tuple[Path, ...]:
@@ -182,6 +198,9 @@ def _is_protected(path: Path, places: Places) -> bool:
     root = next((root for root in places.real_roots if path.is_relative_to(root)), None)
     below = path if root is None else path.relative_to(root)
     parts = [part.casefold() for part in below.parts]
-    if (".github", "workflows") in pairwise(parts):
+    if not _PROTECTED_PAIRS.isdisjoint(pairwise(parts)):
+        return True
+    own = places.longhold_home
+    if path.is_relative_to(own) and not (root and root.is_relative_to(own)):
         return True
     return not PROTECTED_NAMES.isdisjoint(parts) or not PROTECTED_FILES.isdisjoint(parts[-1:])

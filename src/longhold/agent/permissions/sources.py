@@ -43,7 +43,9 @@ PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 _WORD = re.compile(r"[\w.+@-]{1,255}")
 _PLAIN = split_words("bash cat date echo false jq node perl printf python python3 ruby sh true")
 """Programs that run at most the file they are given."""
-_RUNNING = split_words("--eval --import --init-file --module --rcfile --require -c -e -i -m -r")
+_RUNNING = re.compile(
+    r"--(?:eval|import|init-file|module|rcfile|require)(?:=.*)?|-\w*[ceimrM].*", re.S
+)
 """Options with which those programs run something else."""
 _BUILD = split_words(
     ".justfile .lefthook.yml .pre-commit-config.yaml BUILD BUILD.bazel CMakeLists.txt Cargo.toml"
@@ -78,6 +80,10 @@ _RUNNERS = split_words(
 _COMPUTED = re.compile(r"([\w.+@-]{1,255}(?:/[\w.+@-]{1,255}){0,30})/[^\s/]{0,255}[*?$\[{]")
 """The directory of a path that a script completes when it runs."""
 _PATH = re.compile(r"[\w.+@-]{1,255}(?:(?:/|::|\.)[\w.+@-]{1,255}){1,30}")
+_MODULE = re.compile(
+    r"(?:\s-[A-Za-z]{0,3}[mM]|\b(?:python[\d.]*|node|deno|bun)\s)\s{0,3}(\w{1,255})"
+)
+"""A module or directory that an interpreter is given."""
 _SCRIPTS = (".Dockerfile", ".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
@@ -138,7 +144,7 @@ def _is_plain(text: str, project: Path) -> bool:
         is_script = is_script and Path(command.name).name not in _WRAPPERS
         if not is_script and command.name not in _PLAIN:
             return False
-        if not is_script and not _RUNNING.isdisjoint(command.arguments):
+        if not is_script and any(map(_RUNNING.fullmatch, command.arguments)):
             return False
     return True
 
@@ -221,7 +227,7 @@ class _Tree:
 
     def cover_named(self, texts: list[str]) -> None:
         for text in texts:
-            for found in _WORD.findall(text):
+            for found in _find_words(text):
                 for word in {found, *found.split(".")}:
                     self.covered.update(self._by_name.get(word, ()))
                     self.covered.update(self._below.get(word, ()))
@@ -247,7 +253,7 @@ class _Tree:
         text, where = _read_text(path), str(path.parent)
         if text is None:
             return {each for many in self._own.values() for each in many}
-        found, words = self._find_oddly_named(text), set(_WORD.findall(text))
+        found, words = self._find_oddly_named(text), _find_words(text)
         for word in words:
             found.update(self._by_full_name.get(word, ()))
             found.update(self._beside.get((where, word), ()))
@@ -257,6 +263,8 @@ class _Tree:
             found |= self._runnable
         for name in set(_COMPUTED.findall(text)):
             found |= self._find_path(tuple(name.split("/")))
+        for name in _MODULE.findall(text):
+            found |= self._find_path((name,)) | self._find_path((name, "__main__"))
         for name in set(_PATH.findall(text)):
             found |= self._find_path(tuple(re.split(r"/|::", name)))
             found |= self._find_path(tuple(re.split(r"/|::|\.", name)))
@@ -288,6 +296,13 @@ class _Tree:
 
 class _TooManyLinksError(Exception):
     pass
+
+
+def _find_words(text: str) -> set[str]:
+    """Find words, also those joined to an option, as in `python3 -Bmserver`."""
+    words = set(_WORD.findall(text))
+    joined = (word for word in words if word.startswith("-") and len(word) > 2)
+    return words | {word[start:] for word in joined for start in range(2, min(len(word), 6))}
 
 
 def _is_runnable(path: Path) -> bool:

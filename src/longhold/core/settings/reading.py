@@ -25,8 +25,9 @@ from longhold.errors import ConfigError, StoreError
 KEY_PARTS = 32
 """Limit for parts of a dotted key. Settings have two, and parsing time is quadratic."""
 
-_PART = r"""\s*+\.\s*+(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?:{_PART}){{{KEY_PARTS}}}")
+_PART = r"""\.\s*+(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+# It begins with a dot, because a search would try leading space again at each character of it.
+_LONG_KEY = re.compile(rf"{_PART}(?:\s*+{_PART}){{{KEY_PARTS - 1}}}")
 
 
 def parse_toml(text: str) -> dict[str, Any]:

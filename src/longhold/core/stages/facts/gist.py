@@ -61,7 +61,9 @@ FRAGMENT_CHARS = 20
 """A shorter sentence has no content by itself."""
 MOST_NAMES = 3
 """A sentence with more names is a list."""
-_TABLE = re.compile(r"^[ \t]*\|[\s|:-]+\|[ \t]*$\n?|^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE)
+_TABLE = re.compile(
+    r"^[ \t]*\|[ \t|:-]+\|[ \t]*$\n?|^[ \t]*\|[ \t]*|(?<![ \t])[ \t]*\|[ \t]*$", re.MULTILINE
+)
 """The rule below the head of a table, and the borders of its rows."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 

@@ -91,9 +91,9 @@ def has_name(text: str) -> bool:
 
 _QUOTED = re.compile(r"\"[^\"\n\\]{3,80}\"|(?<!\w)'[^'\n\\]{3,80}'(?!\w)|`[^`\n\\]{3,80}`")
 _DEFINED = re.compile(
-    r"^[ \t]*(?:(?:export|public|private|protected|static|async|default|pub(?:\([a-z]+\))?|abstract|final)\s+)*"
-    r"(?:func(?:\s*\([^)]*\))?|def|defp|defmodule|class|type|interface|struct|enum|trait|impl|fn|function|module)"
-    r"\s+([A-Za-z_][\w.]*)",
+    r"^[ \t]*(?:(?:export|public|private|protected|static|async|default|pub(?:\([a-z]{1,9}\))?|abstract|final)[ \t]+){0,5}"
+    r"(?:func(?:[ \t]*\([^)\n]{0,200}\))?|def|defp|defmodule|class|type|interface|struct|enum|trait|impl|fn|function|module)"
+    r"[ \t]+([A-Za-z_][\w.]*)",
     re.MULTILINE,
 )
 

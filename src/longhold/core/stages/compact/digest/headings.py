@@ -13,8 +13,8 @@ from typing import TypeAlias
 from longhold.core.messages.text import cut, remove_blank_lines
 
 _NUMBERED = re.compile(
-    r"^[ \t]*(?P<mark>#+[ \t]*\**|\*\*)?[ \t]*(?P<number>[1-9])[.)][ \t]*\**[ \t]*"
-    r"(?P<title>[^\n]*?)[ \t]*[*:]*[ \t]*$",
+    r"^[ \t]*+(?P<mark>#++[ \t]*+\**+|\*\*)?[ \t]*+(?P<number>[1-9])[.)][ \t]*+\**+[ \t]*+"
+    r"(?P<title>[^\n]*)$",
     re.MULTILINE,
 )
 
@@ -55,9 +55,7 @@ class HeadedPart:
 
 def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
     """Split a summary at its headings. The text before the first heading is returned separately."""
-    lines = [
-        (line, naming(int(line["number"]), line["title"])) for line in _NUMBERED.finditer(text)
-    ]
+    lines = [(line, naming(int(line["number"]), _title(line))) for line in _NUMBERED.finditer(text)]
     worded = {line["number"] for line, name in lines if name}
     heads: list[re.Match[str]] = []
     names: set[str] = set()
@@ -74,7 +72,7 @@ def parts(text: str, naming: Naming) -> tuple[str, list[HeadedPart]]:
     found = [
         HeadedPart(
             number=int(head["number"]),
-            title=head["title"],
+            title=_title(head),
             text=text[head.end() : end].strip(),
             whole=text[head.start() : end].strip(),
         )
@@ -106,3 +104,8 @@ def shorten_sections(text: str, chars: int) -> str:
 def _match_title(number: int, title: str) -> str:
     found = _NAMES[number].match(title)
     return found[0].lower() if found else ""
+
+
+def _title(line: re.Match[str]) -> str:
+    """Return a heading's text. The pattern does not strip it, because it would backtrack."""
+    return line["title"].rstrip(" \t*:")
