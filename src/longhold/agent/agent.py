@@ -24,7 +24,7 @@ from longhold.core.log.spending import Budget
 from longhold.core.log.store import Store
 from longhold.core.memory.dream import DreamReport
 from longhold.core.memory.session_memory import MemoryJobs
-from longhold.core.messages import Content, JsonObject, text_of
+from longhold.core.messages import Content, text_of
 from longhold.core.models import open_model
 from longhold.core.models.limits import describe_guess, find_window
 from longhold.core.models.protocol import Model
@@ -35,7 +35,7 @@ from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.background import DRAIN_SECONDS, QUEUED, Background, JobProgress
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.asking import ForkReply, ForkRequest
-from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
+from longhold.core.turn.loop import Loop, LoopEvent, Stopped
 from longhold.errors import ConfigError
 from longhold.session.session import Session
 
@@ -335,21 +335,3 @@ class Agent:
     async def _leave_on_abort(self) -> None:
         await self.abort.wait()
         self.background.cancel(LEFT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopHooks:
-    hooks: HookEvents
-    session: str
-    source: str
-
-    async def __call__(self, text: str, is_active: bool) -> StopVerdict:
-        fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
-        event = "Stop"
-        if self.source != "main":
-            event, kind = "SubagentStop", self.source.partition(":")[2]
-            fields |= {"agent_id": self.session, "agent_type": kind}
-        said = await self.hooks.fire(event, fields)
-        if said.should_stop:
-            return StopVerdict(prevents=said.stop_reason or "a hook ended the turn")
-        return StopVerdict(blocks=(said.reason,) if said.is_blocked else ())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from longhold.agent.agent import Agent, Jobs, StopHooks
+from longhold.agent.agent import Agent, Jobs
 from longhold.agent.framing import Framer, Framing
 from longhold.agent.hooks import Hooks, load_hooks
 from longhold.agent.instructions.gathering import ground
@@ -244,7 +244,7 @@ async def _assemble_agent(plan: Blueprint) -> Agent:
             *((RoomWarning(parts.notices.add),) if plan.is_main else ()),
         ),
         recover=partial(layers.compact.recover, engine),
-        on_stop=StopHooks(hooks=parts.hooks, session=parts.session, source=plan.source),
+        on_stop=partial(parts.hooks.stop, plan.source),
         abort=plan.abort,
         source=plan.source,
     )

@@ -158,11 +158,11 @@ class Framing:
     async def _say_changed_files(self, engine: Engine) -> None:
         told = self.announced.files(engine.frame)
         found = await asyncio.to_thread(load, self.framer.ground, trusted=load_trusted())
-        changes = instruction_changes(told, found)
-        if changes is not None:
-            text = Text(text=changes.text)
-            engine.record(Said(content=(text,), hidden=True, sources=changes.sources))
-            await self.announce(Gathered(parts=changes.parts), "changed")
+        parts, gone = instruction_changes(told, found)
+        if text := render_instructions(parts, "changed", gone=[source.file for source in gone]):
+            all_sources = (*sources(parts), *gone)
+            engine.record(Said(content=(Text(text=text),), hidden=True, sources=all_sources))
+            await self.announce(Gathered(parts=parts), "changed")
 
     async def bring_nearby(self, engine: Engine) -> None:
         """A stage: add the instructions near files that were touched since the last call."""

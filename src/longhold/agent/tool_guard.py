@@ -19,6 +19,7 @@ from longhold.core.tools.protocol import Outcome, Tool
 from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork.asking import Permit
+from longhold.core.turn.loop import StopVerdict
 from longhold.core.turn.round import Allowed, Denied
 
 
@@ -44,6 +45,18 @@ class HookEvents:
         verdict = await self.ask(event, fields)
         self._asides.extend(verdict.context)
         return verdict
+
+    async def stop(self, source: str, text: str, is_active: bool) -> StopVerdict:
+        """Run the hooks at the end of a turn of `source`: `main`, or `agent:<kind>`."""
+        fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
+        event = "Stop"
+        if source != "main":
+            event, kind = "SubagentStop", source.partition(":")[2]
+            fields |= {"agent_id": self.engine.log.header.session, "agent_type": kind}
+        said = await self.fire(event, fields)
+        if said.should_stop:
+            return StopVerdict(prevents=said.stop_reason or "a hook ended the turn")
+        return StopVerdict(blocks=(said.reason,) if said.is_blocked else ())
 
     async def end(self, reason: str) -> None:
         """Run the SessionEnd hooks, even after an abort."""

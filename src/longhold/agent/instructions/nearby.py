@@ -108,14 +108,10 @@ def _escape_path(path: str) -> str:
 GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstructionChanges:
-    text: str
-    sources: tuple[Source, ...]
-    parts: tuple[InstructionPart, ...]
-
-
-def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
+def instruction_changes(
+    told: Mapping[str, Source], now: Gathered
+) -> tuple[tuple[InstructionPart, ...], list[Source]]:
+    """Return the files that differ from the announced ones, and the announced ones that are gone."""
     sources = {part.path: _source_of(part) for part in now.parts}
     known = {file: source.digest or source.measure for file, source in told.items()}  # old logs
     parts = tuple(
@@ -128,13 +124,7 @@ def instruction_changes(told: Mapping[str, Source], now: Gathered) -> Instructio
         for file, source in told.items()
         if source.digest != GONE and Path(file) not in sources and not Path(file).exists()
     ]
-    if not parts and not gone:
-        return None
-    return InstructionChanges(
-        text=render_instructions(parts, "changed", gone=[source.file for source in gone]),
-        sources=(*(sources[part.path] for part in parts), *gone),
-        parts=parts,
-    )
+    return parts, gone
 
 
 @dataclass(slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from longhold.agent.subagents.mailer import AgentDirectory, Mailer, send_tool
 from longhold.agent.subagents.memory_scopes import OwnMemory, open_scope
 from longhold.agent.subagents.names import MAIN
 from longhold.agent.subagents.running import Order, ToolReach, Worker
-from longhold.agent.subagents.supervisor import Slots, Supervisor
+from longhold.agent.subagents.supervisor import Supervisor
 from longhold.agent.subagents.tasks import TaskList, prompt_text, task_tools
 from longhold.agent.subagents.worker import AgentWorker, ChildBudget, ForkWorker
 from longhold.agent.subagents.worktree import sweep
@@ -119,7 +119,7 @@ class SubagentContext:
     session: str
     directory: Path
     definitions: Definitions
-    slots: Slots
+    slots: asyncio.Semaphore
     tasks: TaskList
     base: tuple[Tool, ...]
     ask: AskUser | None
@@ -408,7 +408,7 @@ async def equip_main(
         session=parts.session,
         directory=directory,
         definitions=await asyncio.to_thread(_definitions, parts),
-        slots=Slots(settings.at_once),
+        slots=asyncio.Semaphore(settings.at_once),
         tasks=TaskList(directory / "tasks.jsonl"),
         base=tools,
         ask=ask,

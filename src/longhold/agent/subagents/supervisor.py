@@ -191,23 +191,6 @@ Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
 
 
-@dataclass(slots=True)
-class Slots:
-    limit: int
-    taken: int = 0
-
-    def take(self) -> None:
-        if self.taken >= self.limit:
-            raise StoreError(
-                f"{self.taken} agents are at work, as many as may be at once; wait for one to end, "
-                "or do it yourself"
-            )
-        self.taken += 1
-
-    def give_back(self) -> None:
-        self.taken -= 1
-
-
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
     engine: Engine
@@ -216,7 +199,8 @@ class Supervisor:
     root: Path
     scratch: Path
     fire: Fire
-    slots: Slots
+    slots: asyncio.Semaphore
+    """One for each agent that may run at once, over all levels of a session."""
     tasks: TaskList
     tell: Callable[[str], None]
     depth: int = 0
@@ -292,13 +276,18 @@ class Supervisor:
         )
 
     async def _launch(self, order: Order, call: str, worktree: str) -> RunningAgent:
-        self.slots.take()
+        if self.slots.locked():
+            raise StoreError(
+                f"{self.limits.at_once} agents are at work, as many as may be at once; wait for one "
+                "to end, or do it yourself"
+            )
+        await self.slots.acquire()
         try:
             if worktree:
                 order = replace(order, tree=await asyncio.to_thread(self._tree, order, worktree))
             one = await self._make(order)
         except BaseException:
-            self.slots.give_back()
+            self.slots.release()
             if order.tree is not None:
                 await asyncio.to_thread(finish, order.tree)
             raise
@@ -342,7 +331,7 @@ class Supervisor:
 
     def _record_end(self, one: RunningAgent, done: Finish) -> Finish:
         id = one.order.id
-        self.slots.give_back()
+        self.slots.release()
         self.running.pop(id, None)
         if one.order.is_teammate:
             self._release_tasks(one.order.called)

@@ -9,9 +9,8 @@ import difflib
 import os
 import stat
 import struct
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -100,8 +99,7 @@ class ReadInput(Input, frozen=True, kw_only=True):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePage:
+class FilePage(NamedTuple):
     text: str
     lines: range
 
@@ -185,11 +183,11 @@ def _text(path: Path, content: bytes) -> str:
 def page_of_text(text: str, first: int, limit: int, tool_context: ToolContext) -> FilePage:
     """Number as many lines as fit the budget, at least one, and add how to continue."""
     if not text:
-        return FilePage(text="[The file is empty.]", lines=range(1, 1))
+        return FilePage("[The file is empty.]", range(1, 1))
     every = text.removesuffix("\n").split("\n")
     if first > len(every):
         said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
-        return FilePage(text=said, lines=range(first, first))
+        return FilePage(said, range(first, first))
     chosen = enumerate(every[first - 1 : first - 1 + limit], start=first)
     shown = [f"{number:>6}\t{_shorten(line)}" for number, line in chosen]
     count = tool_context.count_tokens
