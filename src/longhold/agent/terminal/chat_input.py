@@ -267,9 +267,6 @@ class ChatInput:
 
     # keys
 
-    def is_choosing(self) -> bool:
-        return self.choice is not None
-
     def has_suggestion(self) -> bool:
         is_free = self.asking is None and self.choice is None
         return bool(self.suggestion) and not self.buffer.text and is_free
@@ -352,9 +349,6 @@ class ChatInput:
     def take_suggestion(self) -> None:
         self.buffer.insert_text(self.suggestion)
         self.suggestion = ""
-
-    def is_selecting(self) -> bool:
-        return self.buffer.complete_state is not None
 
     def complete(self) -> None:
         """Complete without waiting for the menu. A repeated request keeps a single candidate."""

@@ -22,7 +22,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, FilterOrBool
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.input import create_input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
@@ -78,54 +78,38 @@ def _part(
 
 def _key_bindings(target: ChatInput) -> KeyBindings:
     keys = KeyBindings()
-    choosing = Condition(target.is_choosing)
+    choosing = Condition(lambda: target.choice is not None)
+    suggesting = Condition(target.has_suggestion)
+    selecting = Condition(lambda: target.buffer.complete_state is not None)
 
-    def bind(*names: str, do: str, when: FilterOrBool = True, eager: FilterOrBool = False) -> None:
-        act = getattr(target, do)
-        keys.add(*names, filter=when, eager=eager)(lambda _event: act())
+    def bind(
+        *names: str,
+        do: Callable[[], object],
+        when: FilterOrBool = True,
+        eager: FilterOrBool = False,
+    ) -> None:
+        keys.add(*names, filter=when, eager=eager)(lambda _event: do())
 
-    bind("enter", do="submit")
-    bind("c-c", do="cancel")
-    bind("<sigint>", do="cancel")
-    bind("escape", do="interrupt", eager=choosing)
-    bind("escape", "escape", do="go_back", when=~choosing)
-    bind("c-d", do="end")
-    bind("c-o", do="open_last")
-    bind("tab", do="take_suggestion", when=Condition(target.has_suggestion))
-    bind("tab", do="complete", when=~Condition(target.has_suggestion))
-    bind("s-tab", do="switch_mode", when=~Condition(target.is_selecting))
-    bind("up", do="edit_queue", when=Condition(target.can_edit_queue))
+    bind("enter", do=target.submit)
+    bind("c-c", do=target.cancel)
+    bind("<sigint>", do=target.cancel)
+    bind("escape", do=target.interrupt, eager=choosing)
+    bind("escape", "escape", do=target.go_back, when=~choosing)
+    bind("c-d", do=target.end)
+    bind("c-o", do=target.open_last)
+    bind("tab", do=target.take_suggestion, when=suggesting)
+    bind("tab", do=target.complete, when=~suggesting)
+    bind("s-tab", do=target.switch_mode, when=~selecting)
+    bind("up", do=target.edit_queue, when=Condition(target.can_edit_queue))
+    for names in (("escape", "enter"), ("c-j",)):
+        bind(*names, do=partial(target.buffer.insert_text, "\n"), when=~choosing)
+    for name, step in (("up", -1), ("c-p", -1), ("down", 1), ("c-n", 1)):
+        bind(name, do=partial(target.move_choice, step), when=choosing)
     for key in "yavnr":
-        keys.add(key, filter=Condition(partial(target.can_answer, key)))(
-            lambda event: target.answer(event.data)
-        )
-    _bind_editing(keys, target, choosing)
+        bind(key, do=partial(target.answer, key), when=Condition(partial(target.can_answer, key)))
+    keys.add("c-z")(lambda event: event.app.suspend_to_background())
+    keys.add(Keys.BracketedPaste)(lambda event: target.paste(event.data))
     return keys
-
-
-def _bind_editing(keys: KeyBindings, target: ChatInput, choosing: Condition) -> None:
-    @keys.add("escape", "enter", filter=~choosing)
-    @keys.add("c-j", filter=~choosing)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
-
-    @keys.add(Keys.BracketedPaste)
-    def _(event: KeyPressEvent) -> None:
-        target.paste(event.data)
-
-    @keys.add("up", filter=choosing)
-    @keys.add("c-p", filter=choosing)
-    def _(event: KeyPressEvent) -> None:
-        target.move_choice(-1)
-
-    @keys.add("down", filter=choosing)
-    @keys.add("c-n", filter=choosing)
-    def _(event: KeyPressEvent) -> None:
-        target.move_choice(1)
 
 
 T = TypeVar("T")

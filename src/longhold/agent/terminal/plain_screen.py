@@ -18,6 +18,11 @@ import click
 from longhold.agent.terminal.screen import AGAIN, LeaveKey, Tone
 from longhold.core.messages.text import clean_document, clean_text
 
+if TYPE_CHECKING:
+    from longhold.agent.permissions import Question
+    from longhold.core.turn.loop import LoopEvent
+    from longhold.core.turn.status import Status
+
 try:
     import readline
 except ImportError:  # without line editing
@@ -26,31 +31,6 @@ try:
     import termios
 except ImportError:  # Windows restores its terminal itself
     termios = None  # type: ignore[assignment]
-
-
-class LineInput:
-    def __init__(self) -> None:
-        self._coming: concurrent.futures.Future[str] | None = None
-        self._turn = asyncio.Lock()
-
-    def half_typed(self) -> str:
-        if self._coming is None or readline is None or not sys.stdin.isatty():
-            return ""
-        return readline.get_line_buffer()
-
-    async def read(self, prompt: str) -> str:
-        """Show the prompt and wait for a line. Raise `EOFError` at the end of input."""
-        prompt = clean_document(prompt)
-        async with self._turn:
-            coming = self._coming
-            if coming is None:
-                coming = self._coming = concurrent.futures.Future()
-                threading.Thread(target=_read, args=(prompt, coming), daemon=True).start()
-            else:
-                print(prompt, end="", flush=True)  # noqa: T201 - the waiting thread printed another
-            line = await asyncio.shield(asyncio.wrap_future(coming))
-            self._coming = None
-            return line
 
 
 def _read(prompt: str, coming: "concurrent.futures.Future[str]") -> None:
@@ -66,11 +46,6 @@ def _keep_terminal() -> None:
     found = termios.tcgetattr(sys.stdin)
     atexit.register(termios.tcsetattr, sys.stdin, termios.TCSANOW, found)
 
-
-if TYPE_CHECKING:
-    from longhold.agent.permissions import Question
-    from longhold.core.turn.loop import LoopEvent
-    from longhold.core.turn.status import Status
 
 T = TypeVar("T")
 SHOWN_LINES = 60
@@ -90,7 +65,8 @@ class PlainScreen:
     shows_suggestions = False
 
     def __init__(self, show: "Callable[[LoopEvent], None]") -> None:
-        self._typed = LineInput()
+        self._coming: concurrent.futures.Future[str] | None = None
+        self._turn = asyncio.Lock()
         self._show = show
         self._status: Callable[[], Status] | None = None
         self._leaving = LeaveKey()
@@ -140,10 +116,21 @@ class PlainScreen:
         return is_cut
 
     async def words(self) -> str:
-        return await self._typed.read("\n> ")
+        return await self.answer("\n> ")
 
     async def answer(self, question: str, keys: str = "") -> str:
-        return await self._typed.read(question)
+        """Show the question and wait for a line. Raise `EOFError` at the end of input."""
+        question = clean_document(question)
+        async with self._turn:
+            coming = self._coming
+            if coming is None:
+                coming = self._coming = concurrent.futures.Future()
+                threading.Thread(target=_read, args=(question, coming), daemon=True).start()
+            else:
+                print(question, end="", flush=True)  # noqa: T201 - the waiting thread printed another
+            line = await asyncio.shield(asyncio.wrap_future(coming))
+            self._coming = None
+            return line
 
     async def secret(self, question: str) -> str:
         return await asyncio.to_thread(getpass.getpass, question)
@@ -151,11 +138,13 @@ class PlainScreen:
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
         for number, row in enumerate(rows, 1):
             self.say(f"{number:>4}  {row}")
-        text = (await self._typed.read(f"{title} (a number, or nothing): ")).strip()
+        text = (await self.answer(f"{title} (a number, or nothing): ")).strip()
         return int(text) - 1 if text.isdecimal() and 0 < int(text) <= len(rows) else None
 
     def half_typed(self) -> str:
-        return self._typed.half_typed()
+        if self._coming is None or readline is None or not sys.stdin.isatty():
+            return ""
+        return readline.get_line_buffer()
 
     def draft(self, text: str) -> None:
         self.say(f"You had said: {text}", "dim")

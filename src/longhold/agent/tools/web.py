@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from typing import Annotated
 from urllib.parse import urljoin, urlsplit
 
@@ -62,33 +62,28 @@ class _Unfollowed(urllib.request.HTTPRedirectHandler):
 
 
 def _fetch(address: str, limit_bytes: int) -> Fetched:
+    """Load a page. The caller gives up after `FETCH_SECONDS`, so the thread must end too."""
     request = urllib.request.Request(address, headers=_HEADERS)
-    opener = urllib.request.build_opener(_Unfollowed)
+    body, end = bytearray(), time.monotonic() + FETCH_SECONDS
     try:
-        with opener.open(request, timeout=FETCH_SECONDS) as answer:
-            return _read(answer.status, answer, limit_bytes)
-    except urllib.error.HTTPError as answer:
+        try:
+            answer = urllib.request.build_opener(_Unfollowed).open(request, timeout=FETCH_SECONDS)
+        except urllib.error.HTTPError as error:
+            answer = error
         with answer:
-            return _read(answer.code, answer, limit_bytes)
+            while len(body) <= limit_bytes and time.monotonic() < end:
+                if not (piece := answer.read1(CHUNK_BYTES)):
+                    break
+                body += piece
     except (OSError, HTTPException, ValueError) as error:
         raise NotFetched(str(getattr(error, "reason", error))) from None
-
-
-def _read(status: int, answer: HTTPResponse | urllib.error.HTTPError, limit_bytes: int) -> Fetched:
-    """Read a body. The caller gives up after `FETCH_SECONDS`, so the thread must end too."""
-    body, end = bytearray(), time.monotonic() + FETCH_SECONDS
-    while len(body) <= limit_bytes and time.monotonic() < end:
-        piece = answer.read1(CHUNK_BYTES)
-        if not piece:
-            break
-        body += piece
-    headers = answer.headers
+    is_redirect = 300 <= answer.status < 400
     return Fetched(
-        status=status,
-        media_type=headers.get("content-type", ""),
+        status=answer.status,
+        media_type=answer.headers.get("content-type", ""),
         body=bytes(body[:limit_bytes]),
         is_cut=len(body) > limit_bytes,
-        location=headers.get("location", "") if 300 <= status < 400 else "",
+        location=answer.headers.get("location", "") if is_redirect else "",
     )
 
 
