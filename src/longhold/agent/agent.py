@@ -1,8 +1,4 @@
-"""An agent: a session with its own loop, which runs until the user's task is done.
-
-`build_agent` assembles it, and no attribute is assigned afterwards. A program with its own loop
-uses `Session` with the same layers.
-"""
+"""An agent: a session with its own loop, which runs until the user's task is done."""
 
 import asyncio
 import re

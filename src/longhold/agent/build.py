@@ -1,7 +1,4 @@
-"""Builds an agent from settings, permissions, hooks, MCP servers and a log.
-
-`build_agent` finds these for a directory; `assemble` builds the main agent and sub-agents alike.
-"""
+"""Builds the main agent for a directory, and sub-agents alike."""
 
 import os
 import time

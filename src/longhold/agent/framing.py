@@ -1,7 +1,4 @@
-"""An agent's frame and instructions: built at session start, rebuilt after a compaction.
-
-In between, changes are sent as messages, so that the prompt stays cached.
-"""
+"""An agent's frame and instructions. Between frames, changes are sent as messages."""
 
 import asyncio
 import time

@@ -1,7 +1,4 @@
-"""The parts of an agent, and the blueprint from which `build` assembles one.
-
-Sub-agents share their parent's `AgentParts`: its models, at most its permissions, and its budget.
-"""
+"""The parts of an agent, which its sub-agents share, and the blueprint to assemble one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,4 @@
-"""Checks every tool call: hooks and permissions before it, hooks after it.
-
-Forks and background work use it too.
-"""
+"""Hooks and permissions around every tool call, also of forks and background work."""
 
 import asyncio
 from collections.abc import Mapping

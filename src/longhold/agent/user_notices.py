@@ -1,7 +1,4 @@
-"""Lines for the user about setup, hooks and layers.
-
-A listener receives each line immediately. Without one, lines are kept until taken.
-"""
+"""Lines for the user. A listener gets each immediately; without one they are kept."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The Agent and AgentStop tools, with which a model starts and stops agents.
-
-The description lists the agents. It is in the cached prefix, so a session keeps it on resume.
-"""
+"""The Agent and AgentStop tools. A session keeps their cached description on resume."""
 
 import secrets
 from typing import Annotated, Literal

@@ -1,8 +1,4 @@
-"""Equips the main agent with sub-agents. A sub-agent has at most its parent's permissions.
-
-A sub-agent has its own log, a subset of the parent's tools, and the parent's user and budget. A
-fork continues the parent's conversation.
-"""
+"""Equips agents with sub-agents, which have at most their parent's permissions."""
 
 import asyncio
 from collections.abc import Callable, Sequence

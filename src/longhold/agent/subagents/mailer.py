@@ -1,7 +1,4 @@
-"""Routes and sends messages between agents and sessions.
-
-A message counts as sent once it is in the recipient's mailbox.
-"""
+"""Routes and sends messages between agents and sessions. Sent means in the mailbox."""
 
 import asyncio
 import secrets

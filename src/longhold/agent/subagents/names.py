@@ -1,7 +1,4 @@
-"""Names of agents, teams and worktrees. Ids of agents and requests have the same form.
-
-A name becomes a file name, a branch and a mail sender, so it must be safe as each of them.
-"""
+"""Names of agents and worktrees. They become file names, branches and mail senders."""
 
 import re
 

@@ -1,8 +1,4 @@
-"""Runs one agent: it works, waits for mail, stops and cleans up.
-
-The factory makes a `Worker` from an `Order`. It always ends with a `Finish`, and errors never end
-its parent.
-"""
+"""Runs one agent to its `Finish`: it works, waits for mail, stops and cleans up."""
 
 import asyncio
 import re

@@ -1,8 +1,4 @@
-"""Shared tasks with owners and dependencies, and the tools for them.
-
-In the ledger, the latest line with an id counts. Changes are decided under the lock, so two agents
-never claim the same task.
-"""
+"""Shared tasks with owners and dependencies. Changes are decided under a lock."""
 
 import asyncio
 import time

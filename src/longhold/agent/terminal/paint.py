@@ -1,7 +1,4 @@
-"""Renders Markdown, diffs and tones for the terminal. Only this module uses rich.
-
-Text is cleaned first, so that only Longhold's escape sequences reach the terminal.
-"""
+"""Renders cleaned Markdown, diffs and tones for the terminal. Only this module uses rich."""
 
 import difflib
 import io

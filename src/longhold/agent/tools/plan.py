@@ -1,8 +1,4 @@
-"""The EnterPlan, ExitPlan and TodoWrite tools. Each session has one plan file.
-
-The permissions allow no other change while planning, and the user must approve ExitPlan. A fork
-cannot plan, because it has no user to ask.
-"""
+"""The EnterPlan, ExitPlan and TodoWrite tools. A fork cannot plan: it has no user to ask."""
 
 import re
 from collections import Counter

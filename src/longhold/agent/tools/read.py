@@ -1,7 +1,4 @@
-"""The Read tool: numbered lines of a text file, or an image.
-
-Results are never spilled, because reading the spilled file would be another Read.
-"""
+"""The Read tool. Its results are never spilled, because reading the file would be a Read."""
 
 import asyncio
 import base64

@@ -1,7 +1,4 @@
-"""The WebFetch tool: reads a web page as text.
-
-Redirects to another host are reported, not followed, because permissions decide about hosts.
-"""
+"""The WebFetch tool. It follows no redirect to a host that permissions have not seen."""
 
 import asyncio
 import codecs
