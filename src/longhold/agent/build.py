@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -75,14 +74,9 @@ from longhold.session.session import Session
 CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
 
 
-class Fitted(NamedTuple):
-    settings: Settings
-    tools: tuple[Tool, ...]
-    windows: dict[str, int]
-    said: tuple[str, ...] = ()
-
-
-async def _fit_window(models: Models, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
+async def _fit_window(
+    models: Models, settings: Settings, tools: tuple[Tool, ...]
+) -> tuple[Settings, tuple[Tool, ...], dict[str, int], tuple[str, ...]]:
     """Find the windows of the models, and adapt the session to the first model's window.
 
     A window below `prompt.full_tokens` has no space for agents, memory and most tools.
@@ -94,7 +88,7 @@ async def _fit_window(models: Models, settings: Settings, tools: tuple[Tool, ...
         settings = replace(settings, window=window)
     limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
     if limit >= full:
-        return Fitted(settings, tools, windows, said)
+        return settings, tools, windows, said
     small = (
         f"a window of {limit:,} tokens is small: this session has no agents, no memory and only"
         f" the core tools (prompt.full_tokens is {full:,})"
@@ -105,7 +99,7 @@ async def _fit_window(models: Models, settings: Settings, tools: tuple[Tool, ...
         memory=replace(settings.memory, on=False),
     )
     core = tuple(tool for tool in tools if tool.name in CORE)
-    return Fitted(plain, core, windows, (*said, small))
+    return plain, core, windows, (*said, small)
 
 
 async def _find_windows(
@@ -275,12 +269,7 @@ def _parts(plan: Blueprint) -> AgentParts:
     nearby = Nearby(ground=place, trusted=load_trusted())
     known: dict[str, Tool] = {}
     guard = ToolGuard(
-        gate=plan.gate,
-        hooks=hooks,
-        engine=engine,
-        tool_context=context,
-        nearby=nearby,
-        known=known,
+        gate=plan.gate, hooks=hooks, engine=engine, tool_context=context, nearby=nearby, known=known
     )
     toolbox = Toolbox(
         tools=known,

@@ -339,10 +339,7 @@ class ToolSearchInput(Input, frozen=True, kw_only=True):
 
 class McpTools:
     def __init__(
-        self,
-        servers: Iterable[McpServer],
-        *,
-        can_refer: Callable[[str], bool] = lambda name: False,
+        self, servers: Iterable[McpServer], *, can_refer: Callable[[str], bool] = lambda name: False
     ) -> None:
         """`can_refer` returns whether requests carry a tool's deferred definition."""
         self._links = {server.name: McpLink(server) for server in servers}

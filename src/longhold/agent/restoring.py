@@ -339,11 +339,7 @@ class CompactionEvents:
 
 
 def compaction_hooks(
-    parts: AgentParts,
-    framing: Framing,
-    agents: Callable[[], Iterable[str]],
-    *,
-    is_autonomous: bool,
+    parts: AgentParts, framing: Framing, agents: Callable[[], Iterable[str]], *, is_autonomous: bool
 ) -> CompactionHooks:
     engine, notices = parts.engine, parts.notices
     may_read = partial(parts.guard.may_read, READ)

@@ -316,10 +316,7 @@ class AgentFactory:
         if theirs is not None:
             names = [one for one in tools_for(definition, theirs.names) if order.reach.keeps(one)]
             kept = definition.servers
-            mcp.share(
-                theirs,
-                [one for one in names if kept is None or one.split("__")[1] in kept],
-            )
+            mcp.share(theirs, [one for one in names if kept is None or one.split("__")[1] in kept])
         return mcp if mcp.names else None
 
     async def _fork(self, order: Order) -> ForkWorker:

@@ -15,11 +15,7 @@ from longhold.agent.subagents.definition import Definition
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.log.entries import Said
 from longhold.core.memory.inbox import ConsentedMemories
-from longhold.core.memory.memory import (
-    BUSY_SECONDS,
-    LOOP_SECONDS,
-    NoSuchMemory,
-)
+from longhold.core.memory.memory import BUSY_SECONDS, LOOP_SECONDS, NoSuchMemory
 from longhold.core.memory.memory_tool import MemoryPlace, ViewedMemories, memory_tool
 from longhold.core.memory.paths import team_directory
 from longhold.core.memory.provenance import Provenance

@@ -233,9 +233,7 @@ class _TaskAccess:
 
     async def create(self, given: TaskCreateInput, _context: ToolContext) -> Outcome:
         change = TaskChange(
-            description=given.description,
-            active_form=given.activeForm,
-            waits_for=given.blockedBy,
+            description=given.description, active_form=given.activeForm, waits_for=given.blockedBy
         )
         task = await _try(lambda: self.tasks.create(given.subject, self.me, change=change))
         return Outcome(content=f"Task {task.id} was added.", note=_note(task))
