@@ -199,10 +199,10 @@ async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
         [spawned] = entries(agent, Spawned)
         child = agent.supervisor.log_of(spawned.agent).load().entries
         assert any("no tool 'Agent'" in str(entry) for entry in child)
-        agent.supervisor.slots.taken = 1
+        await agent.supervisor.slots.acquire()
         await told(agent)
         assert "as many as may be at once" in text_of(entries(agent, Ran)[-1].content)
-        agent.supervisor.slots.taken = 0
+        agent.supervisor.slots.release()
 
 
 async def test_news_can_be_waited_for_and_is_not_taken_by_looking(opened):
