@@ -31,6 +31,11 @@ _STRONG = re.compile(
     r"|\bthe (?:best|right|simplest|cleanest) (?:approach|way|option)|\bI(?:'d| would)? (?:recommend|suggest)",
     re.IGNORECASE,
 )
+_STRONG_HINTS = (
+    *("cause", "turns out", "found", "decid", "go with", "instead of", "issue", "problem", "bug"),
+    *("reason", "fix", "solution", "mismatch", "culprit", "difference", "recommend", "decision"),
+    *("approach", "way", "option", "suggest"),
+)
 _QUOTE = re.compile(r"\"[^\"]*\"")
 _EXPLAINS = re.compile(
     r"(?:because|since|so|this|that|it|which|therefore|the (?:reason|fix|cause)|when|but)\b",
@@ -80,6 +85,9 @@ def only_announces(text: str) -> bool:
 
 def is_strong(sentence: str) -> bool:
     """True if a sentence names a cause or a decision, outside of its quotes."""
+    lower = sentence.lower()
+    if not any(hint in lower for hint in _STRONG_HINTS):  # ten times as fast as the pattern
+        return False
     return bool(_STRONG.search(_QUOTE.sub("", sentence)))
 
 
