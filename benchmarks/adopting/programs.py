@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from adopting.provider import LOCAL, TOOLS, WINDOW
-from longhold import Session
+from longhold import Session, Tool
 
 MODEL = "claude-sonnet-4-6"
 SYSTEM = "You are the billing clerk of a firm. " + "Follow the rules of the house. " * 80
 KINDS = {"lookup": "read", "fetch_page": "fetch", "write_row": "write"}
 SCHEMA = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 DEFINITIONS = [
-    {"name": name, "description": f"{name} a row", "input_schema": SCHEMA}
-    | {"longhold": {"kind": KINDS[name]}}
+    Tool({"name": name, "description": f"{name} a row", "input_schema": SCHEMA}, kind=KINDS[name])
     for name in TOOLS
 ]
 LONG_TURN = "33."

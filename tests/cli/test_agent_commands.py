@@ -415,11 +415,3 @@ def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
     assert done.returncode == 1
     assert findings["home"]["fix"].startswith("chmod 700")
     assert findings["python"]["state"] == "ok"
-
-
-@pytest.mark.parametrize(("is_on", "state"), [("true", "ok"), ("false", "broken")])
-def test_doctor_sends_a_request_through_a_gateway(tmp_path, is_on, state):
-    done = longhold("doctor", "--json", cwd=tmp_path, env={"LONGHOLD_GATEWAY_ON": is_on})
-    [found] = [one for one in json.loads(done.stdout) if one["name"] == "gateway"]
-    assert found["state"] == state, found
-    assert not [file for file in home().rglob("*") if file.is_file()]

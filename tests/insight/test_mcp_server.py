@@ -10,7 +10,6 @@ import pytest
 from lazy import LazyModule, needs
 from longhold import Session
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import home
@@ -87,19 +86,6 @@ async def test_by_default_nothing_can_be_changed(session, project):
         assert failed
     with MemoryStore(place) as store:
         assert "deploys.md" in store.versions()
-
-
-async def test_what_a_client_writes_is_proposed(session, project):
-    async with asked("--write") as call:
-        assert not call.tools["memory"].annotations.read_only_hint
-        _, failed = await call(
-            "memory", command="create", path="/memories/deploys.md", file_text=MEMORY
-        )
-        assert not failed
-    with MemoryStore(memory_directory(home(), project)) as store:
-        assert list(store.versions()) == []
-        [one] = Inbox(store).waiting()
-        assert "On Fridays never." in one.text and one.is_outside
 
 
 async def test_a_project_without_a_session_says_so_and_the_server_goes_on(project):

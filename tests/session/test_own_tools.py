@@ -104,18 +104,8 @@ async def test_history_stays_among_the_tools_of_a_followed_list(tmp_path):
     [
         Tool(LOOKUP, kind="fetch"),
         Tool(LOOKUP, clearable=True),
-        LOOKUP | {"longhold": {"kind": "fetch"}},
-        {
-            "type": "function",
-            "function": {
-                "name": "lookup",
-                "description": "looks up",
-                "parameters": {"type": "object"},
-                "longhold": {"clearable": True},
-            },
-        },
     ],
-    ids=["kind", "clearable", "field", "chat field"],
+    ids=["kind", "clearable"],
 )
 async def test_old_results_of_a_declared_tool_are_cleared(tmp_path, tool):
     settings = Settings(window=WindowSettings(limit_tokens=32_000), notes=NotesSettings(on=False))

@@ -57,10 +57,8 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         """Follow each thread in a session of its name, or of `id` for calls without a thread.
 
-        `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
-        `client`, Longhold writes notes and summaries from the log, without a model. With `trims`,
-        messages behind a summary leave the graph's state, and with it the checkpoints. The log
-        keeps them.
+        With `trims`, messages behind a summary leave the graph's state, and with it the
+        checkpoints. The log keeps them. `options`: see `AdapterOptions`.
         """
         super().__init__()
         self._trims = trims

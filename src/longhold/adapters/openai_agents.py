@@ -36,11 +36,7 @@ class LongholdHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
     def __init__(self, id: str, **options: Unpack[AdapterOptions]) -> None:
-        """Follow a conversation in the session `id`. Objects with the same id share it.
-
-        `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
-        `client`, Longhold writes notes and summaries from the log, without a model.
-        """
+        """Follow a conversation in the session `id`. `options`: see `AdapterOptions`."""
         self._sessions = Sessions("responses", id, options)
 
     def run_config(self, **options: Any) -> RunConfig:
@@ -63,12 +59,15 @@ class LongholdHooks(RunHooks[Any]):
             )  # fmt: skip
             return _read_answer(response, agent)
 
+        agent = data.agent  # plain if its requests are only its own model, tools and settings
+        is_more = agent.handoffs or agent.mcp_servers or agent.output_type
+        is_plain = isinstance(agent.model, Model) and not is_more
         request = await session.follow(
             data.model_data.input,
             system=data.model_data.instructions or "",
             tools=map(self._sessions.declare, tools),
             abandons=True,
-            send=send if _is_plain(data.agent) else None,
+            send=send if is_plain else None,
         )
         return ModelInputData(
             input=request.kwargs["input"], instructions=request.kwargs.get("instructions")
@@ -114,13 +113,6 @@ class LongholdHooks(RunHooks[Any]):
 def _model_of(agent: Agent[Any]) -> str:
     model = agent.model or get_default_model()
     return model if isinstance(model, str) else str(getattr(model, "model", ""))
-
-
-def _is_plain(agent: Agent[Any]) -> bool:
-    """True if an agent's requests consist only of its own model, tools and settings."""
-    return isinstance(agent.model, Model) and not (
-        agent.handoffs or agent.mcp_servers or agent.output_type
-    )
 
 
 def _read_answer(response: ModelResponse, agent: Agent[Any]) -> JsonObject:

@@ -58,11 +58,7 @@ class LongholdCapability(AbstractCapability[Any]):
         open_sessions: int = OPEN_SESSIONS,
         **options: Unpack[AdapterOptions],
     ) -> None:
-        """Follow each conversation in a session with its id, or all runs in `conversation`.
-
-        `options` are `hold`, `wait_seconds`, `kinds`, and those of `Session.open`. Without a
-        `client`, Longhold writes notes and summaries from the log, without a model.
-        """
+        """Follow each conversation in a session with its id, or all runs in `conversation`."""
         self._conversation = conversation
         self._sessions = Sessions("anthropic", conversation, options, open_sessions)
 

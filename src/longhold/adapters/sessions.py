@@ -23,7 +23,7 @@ from longhold.core.tools.protocol import Tool
 from longhold.errors import InvalidArgument, SessionBusy
 from longhold.session.options import OpenOptions
 from longhold.session.session import Session
-from longhold.session.tool_definitions import FIELD, Kind
+from longhold.session.tool_definitions import DeclaredTool, Kind, ToolLike
 
 OPEN_SESSIONS = 100
 """Each open session has a file descriptor and holds its view in memory."""
@@ -35,7 +35,8 @@ _Result = TypeVar("_Result")
 
 
 class AdapterOptions(OpenOptions, total=False):
-    """The options of every adapter: its own three, and those of a session."""
+    """The options of every adapter, and those of `Session.open`. Without a `client`, Longhold
+    writes notes and summaries from the log, without a model."""
 
     hold: Hold
     """When a log is released for other processes: after each call, after each turn (the default),
@@ -89,9 +90,9 @@ class Sessions:
         async with self.use(id) as session:
             return await session.run_tool({"id": "", "name": name, "input": given})
 
-    def declare(self, tool: JsonObject) -> JsonObject:
+    def declare(self, tool: JsonObject) -> ToolLike:
         name = tool.get("name") or tool.get("function", {}).get("name")
-        return tool | {FIELD: {"kind": self._kinds[name]}} if name in self._kinds else tool
+        return DeclaredTool(tool, self._kinds[name]) if name in self._kinds else tool
 
     @asynccontextmanager
     async def use(self, id: str | None, model: str = "") -> AsyncIterator[Session]:

@@ -8,7 +8,7 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import report
-from longhold.cli.target import CommandTarget, open_target
+from longhold.cli.target import open_target
 from longhold.core.log.unique_answers import MAIN
 from longhold.core.messages.text import ago, dollars, percent, pluralize, tokens
 from longhold.core.messages.usage import Tally
@@ -34,10 +34,7 @@ def command(target: str, is_all: bool, as_json: bool) -> None:
     and causes of cold calls, each cold call, the cost with an ideal cache and without a cache, and
     when the cache expires. Includes forks.
     """
-    report(as_json, *_describe(open_target(target), is_all))
-
-
-def _describe(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str]]:
+    opened = open_target(target)
     calls = explain_calls(opened.view.history)
     last = last_of_conversation(calls)
     left = expires_at(last) - time.time() if last else 0.0
@@ -47,7 +44,7 @@ def _describe(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str
         "total": totals(calls) | {"hit_share": sum_calls(calls).hit_share},
         "seconds_to_expiry": max(0.0, round(left, 1)),
     }
-    return document, _lines(opened.name, calls, is_all)
+    report(as_json, document, _lines(opened.name, calls, is_all))
 
 
 def _lines(name: str, calls: list[CallReport], is_all: bool) -> Iterator[str]:

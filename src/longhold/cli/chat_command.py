@@ -53,7 +53,10 @@ async def _choose_model(
     if row in (KEY_CLAUDE, KEY_OPENAI):
         return await _with_key(screen, chosen, is_claude=row == KEY_CLAUDE, error=error)
     if row == SERVER:
-        return await _with_server(screen, chosen)
+        address = await screen.answer("Address, such as http://127.0.0.1:8080/v1: ")
+        name = await screen.answer("Name of the model there: ")
+        set_value(home() / "settings.toml", "model.base_url", address.strip())
+        return _remember(chosen, name.strip())
     if row == OFFLINE:
         set_value(home() / "settings.toml", "model.offline", "true")
         return replace(chosen, offline=True, model="", base_url="")
@@ -76,13 +79,6 @@ async def _with_key(
     if is_claude:
         return chosen
     return _remember(chosen, next(name for name in known_models() if name.startswith("gpt-")))
-
-
-async def _with_server(screen: Screen, chosen: AgentOptions) -> AgentOptions:
-    address = (await screen.answer("Address, such as http://127.0.0.1:8080/v1: ")).strip()
-    name = (await screen.answer("Name of the model there: ")).strip()
-    set_value(home() / "settings.toml", "model.base_url", address)
-    return _remember(chosen, name)
 
 
 def _remember(chosen: AgentOptions, name: str) -> AgentOptions:

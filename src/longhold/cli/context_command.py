@@ -33,10 +33,7 @@ def command(target: str, model: str | None, as_json: bool) -> None:
     last one that the provider reported, plus an estimate of later messages. The window is the one
     that the transcript proves, or else the model's.
     """
-    report(as_json, *_describe(open_target(target), model))
-
-
-def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
+    opened = open_target(target)
     view, gauge = replay(opened.history, calibrate())
     window = session_window(opened.format, view, load_settings(Path.cwd()), model or "")
     context = describe(view, gauge, window)
@@ -49,7 +46,7 @@ def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterato
         "damage": opened.damage,
         "imported": opened.imported,
     }
-    return document, lines(opened, context)
+    report(as_json, document, lines(opened, context))
 
 
 def lines(target: CommandTarget, context: Context) -> Iterator[str]:

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -166,7 +166,7 @@ class DemoLines:
 
 def _last_screen(found: JsonObject) -> list[str]:
     runs = (found, found["filled"])
-    layers, notes, inside = found["layers"], found["notes"], found["look_inside"]
+    layers, notes = found["layers"], found["notes"]
     spilled, made = layers["spilled_bytes"], layers["compacted"]
     rows = {
         "tokens": [tokens(one["tokens"]) for one in runs],
@@ -191,35 +191,23 @@ def _last_screen(found: JsonObject) -> list[str]:
         *(f"{name:<22} {own:>14}   {other}" for name, (own, other) in rows.items()),
         "",
         "All of it was simulated; nothing was spent or sent.",
-        *([f"This session, turn by turn: {inside}"] if inside else []),
         "The cost of your own sessions, and how to lower it: longhold report",
     ]
 
 
-@click.command(epilog="Example: longhold demo --keep /tmp/demo")
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the repository and its sessions in this new directory.",
-)
+@click.command(epilog="Example: longhold demo")
 @options.as_json
-def command(keep: Path | None, as_json: bool) -> None:
+def command(as_json: bool) -> None:
     """Watch the agent fix a small repository, offline.
 
-    Needs no key and no network, and removes its files unless --keep names a directory.
+    Needs no key and no network, and removes its files.
     """
-    if keep is not None and keep.exists() and any(keep.iterdir()):
-        raise click.UsageError(f"--keep {keep}: choose a directory that is new or empty")
     shown = None if as_json else DemoLines()
-    with ExitStack() as stack:
-        place = keep.resolve() if keep else Path(stack.enter_context(TemporaryDirectory()))
-        found = _run_tasks(place, shown, is_filled=False)
+    with TemporaryDirectory() as place, TemporaryDirectory() as other:
+        found = _run_tasks(Path(place), shown, is_filled=False)
         if shown is not None:
             shown.say("the same once more, letting the window fill and summarising it")
-        filled = Path(stack.enter_context(TemporaryDirectory()))
-        found["filled"] = _run_tasks(filled, shown, is_filled=True)
-    kept = f"LONGHOLD_HOME={shlex.quote(str(place / 'home'))} longhold explain {found['session']}"
-    found["look_inside"] = kept if keep else ""
+        found["filled"] = _run_tasks(Path(other), shown, is_filled=True)
     report(as_json, found, _last_screen(found))
     sys.exit(0 if found["tests_after"] == "passed" else 1)
 
@@ -279,7 +267,6 @@ def _figures(agent: Agent) -> JsonObject:
     from_notes = [entry for entry in compacted if "from the notes" in entry.why]
     seen = "\n".join(text_of(message.content) for message in view.messages())
     return {
-        "session": agent.session.id,
         "tokens": spent.total_tokens,
         "layers": {
             "spilled_bytes": [entry.bytes for entry in _of(Spilled, history) if entry.file],

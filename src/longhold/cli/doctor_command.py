@@ -47,11 +47,10 @@ class Finding:
 def command(as_json: bool) -> None:
     """Check this installation and print how to fix each problem.
 
-    Checks settings, keys, extras, programs, disk, permissions and clients, and sends a request
-    through a gateway to a simulated provider. The exit code is 1 if something is broken. Missing
+    Checks settings, keys, extras, programs, disk, permissions and clients. The exit code is 1 if something is broken. Missing
     optional parts do not affect the exit code.
     """
-    checks = (_disk, _settings, _programs, _extras, _keys, _clients, _gateway)
+    checks = (_disk, _settings, _programs, _extras, _keys, _clients)
     findings = [finding for check in checks for finding in check()]
     report(as_json, findings, (finding.line() for finding in findings))
     if any(finding.state == "broken" for finding in findings):
@@ -80,19 +79,6 @@ def _extras() -> Iterator[Finding]:
         detail = "installed" if found else "not installed"
         fix = install_words(extra)
         yield _finding(f"extra {extra}", found, detail, fix, otherwise="missing")
-
-
-def _gateway() -> Iterator[Finding]:
-    if not is_installed("gateway"):
-        return
-    from longhold.gateway.self_check import why_not_managed
-
-    try:
-        reason = why_not_managed(load_settings())
-    except (LongholdError, OSError) as error:
-        reason = str(error)
-    fix = "`longhold config` has the settings of the gateway"
-    yield _finding("gateway", not reason, reason or "a request was managed", fix)
 
 
 def _clients() -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import msgspec
 
 from longhold.cli import options
 from longhold.cli.output import report
-from longhold.cli.target import CommandTarget, open_target
+from longhold.cli.target import open_target
 from longhold.core.memory.backlog import find_waiting
 from longhold.core.messages.text import clean_line, dollars, percent, pluralize, tokens
 from longhold.core.policy.decide import describe_rule
@@ -26,18 +26,16 @@ def command(target: str, as_json: bool) -> None:
     prints the answers, tool calls, cost, share read from the cache, and every change to what the
     model sees, with the tokens that the change saved.
     """
-    report(as_json, *_describe(open_target(target)))
-
-
-def _describe(opened: CommandTarget) -> tuple[object, Iterator[str]]:
+    opened = open_target(target)
     turns = explain(opened.history)
     document = [msgspec.to_builtins(turn) | {"spent": turn.spent.to_json()} for turn in turns]
-    return document, chain(
+    lines = chain(
         (f"{opened.name}  ({opened.format})",),
         (line for turn in turns for line in _lines(turn)),
         (one.line for one in (find_waiting(home(), opened.name),) if one is not None),
         opened.problem_lines(),
     )
+    report(as_json, document, lines)
 
 
 def _lines(turn: ExplainedTurn) -> list[str]:

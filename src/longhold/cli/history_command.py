@@ -10,13 +10,12 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import json_out, print_marked, progress_bar, report, say, text_out
-from longhold.cli.target import NEWEST, CommandTarget, find_path, open_target
+from longhold.cli.target import NEWEST, find_path, open_target
 from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import ViewChange
 from longhold.core.log.stores import default_store
 from longhold.core.messages import block_to_wire
 from longhold.core.messages.text import clean_document, clean_text, pluralize
-from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.pages import find_matches
 from longhold.core.tools.history.question import parse_question
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
@@ -56,7 +55,7 @@ def command(
         _search_all(targets, query, agent=agent or "", skip=skip, as_json=as_json)
         return
     opened = open_target(targets[0] if targets else NEWEST)
-    history = _history(opened)
+    history = opened.open_history()
     try:
         if id is not None:
             _show(history.open(id, lines=lines), as_json)
@@ -121,18 +120,6 @@ def _print_sessions(found: FoundSessions, query: str) -> None:
             print_marked(session.hit.snippet, find_matches(session.hit.snippet, question))
         more = f"{pluralize(session.records, 'record')}: " if session.records > 1 else ""
         say(f"  {more}longhold history {shlex.quote(session.path)} {shlex.quote(query)}")
-
-
-def _history(target: CommandTarget) -> History:
-    """Open the history of a target, without creating a directory for its index."""
-    directory = target.directory
-    return History(
-        lambda: target.history,
-        directory=directory if directory is not None and directory.is_dir() else None,
-        results=target.results,
-        session=target.name,
-        shows=lambda n: is_shown(target.view, n),
-    )
 
 
 def _show(opened: OpenedRecord, as_json: bool) -> None:

@@ -11,8 +11,7 @@ import click
     default="newest",
     help="A session's id or a file; by default this project's newest session, of any agent.",
 )
-@click.option("--write", is_flag=True, help="Let the client change the project's memories.")
-def command(session: str, write: bool) -> None:
+def command(session: str) -> None:
     """Offer a session's history, notes and memories to an MCP client.
 
     The client starts this command itself and talks to it over stdin and stdout. The client can
@@ -20,4 +19,4 @@ def command(session: str, write: bool) -> None:
     """
     from longhold.insight.mcp_server import SessionServer  # needs an extra
 
-    asyncio.run(SessionServer(session, can_write=write).serve())
+    asyncio.run(SessionServer(session).serve())

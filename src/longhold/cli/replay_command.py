@@ -11,7 +11,7 @@ from longhold.core.messages.text import clean_text, dollars, percent, pluralize,
 from longhold.core.request.billing.tokens import is_estimated
 from longhold.core.settings.installation import install_words
 from longhold.errors import TranscriptError
-from longhold.insight.replay.policies import POLICIES, select_policies
+from longhold.insight.replay.policies import select_policies
 from longhold.insight.replay.result import Figures, PolicyFigures, PolicyStanding, standings
 from longhold.insight.replay.run import AS_RECORDED, ReplayOptions, ReplayReport
 from longhold.insight.replay.run import replay as replay_all
@@ -71,11 +71,11 @@ def command(
 
 
 def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
-    yield (AS_RECORDED.replace("_", " "), "the recorded usage", *_cells(done.as_recorded), "")
+    yield (AS_RECORDED.replace("_", " "), *_cells(done.as_recorded), "")
     ours = standings(done.policies).get(OURS)
     for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
         ahead = ", ".join(ours.list_losses(name)) if ours else ""
-        yield (name.replace("_", " "), POLICIES[name].label, *_cells(one), ahead)
+        yield (name.replace("_", " "), *_cells(one), ahead)
 
 
 def _cells(one: Figures) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _lines(done: ReplayReport) -> Iterator[str]:
         yield f"{'policy':<28}" + "".join(
             f"{head:>{width}}" for head, width in zip(HEADS, WIDTHS, strict=True)
         )
-        for name, _, *cells in rows(done):
+        for name, *cells in rows(done):
             yield f"{name:<28}" + "".join(
                 f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)
             )

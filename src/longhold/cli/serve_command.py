@@ -13,7 +13,6 @@ from longhold.cli.output import report
 from longhold.cli.report_command import fresh_index
 from longhold.cli.target import open_target
 from longhold.core.settings import Settings, load_settings
-from longhold.core.tools.history.history import History
 from longhold.insight.pages.followed import FollowedSessions, ListedSession, ReadSession
 from longhold.insight.pages.html import SessionRow
 from longhold.insight.pages.tables import sanitise
@@ -85,10 +84,5 @@ def _row_of(file: SessionFile, known: SessionSummary) -> SessionRow:
 
 def read_session(one: ListedSession, settings: Settings) -> ReadSession:
     opened = open_target(str(one.path))
-    directory = opened.directory
-    records = History(
-        lambda: opened.history,
-        directory=directory if directory is not None and directory.is_dir() else None,
-        session=opened.name,
-    )
-    return ReadSession(data=page_data(opened, settings, id=one.row.id), records=records)
+    data = page_data(opened, settings, id=one.row.id)
+    return ReadSession(data=data, records=opened.open_history())

@@ -144,12 +144,26 @@ def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
 
 
 def _list(store: Store, directory: Path | None, as_json: bool) -> None:
-    sessions, everywhere = store.sessions(directory), directory is None
+    everywhere = directory is None
+    found = list_own(store, store.sessions(directory)) + _list_foreign(directory)
+    found.sort(key=lambda fields: -(clamp_time(fields["last_at"]) or fields["modified"]))
+    lines = [session_line(fields, everywhere) for fields in found]
+    where = "" if everywhere else " in this project; --all lists every project's"
+    report(as_json, found, lines or [f"No sessions{where}."])
+
+
+def list_own(store: Store, sessions: Sequence[StoredSession]) -> list[dict[str, Any]]:
+    """Describe sessions of Longhold. For those in a database the index of files has no figures."""
     paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
-    facts = session_facts(list(paths.values())) if paths else {}
-    found = [
+    facts: dict[str, SessionSummary] = {}
+    if paths:
+        with open_index() as index:
+            index.refresh(find_sessions(paths.values()))
+            facts = summarise(index, list(paths.values()))
+    known = {id: index_path(Path(os.path.realpath(path))) for id, path in paths.items()}
+    return [
         {
-            **asdict(session_summary(paths.get(session.id), facts)),
+            **asdict(facts.get(known.get(session.id, ""), SessionSummary(agent=OURS))),
             "id": session.id,
             "title": store.title(session),
             "modified": session.modified,
@@ -160,11 +174,6 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
         }
         for session in sessions
     ]
-    found += _list_foreign(directory)
-    found.sort(key=lambda fields: -(clamp_time(fields["last_at"]) or fields["modified"]))
-    lines = [_line(fields, everywhere) for fields in found]
-    where = "" if everywhere else " in this project; --all lists every project's"
-    report(as_json, found, lines or [f"No sessions{where}."])
 
 
 def _list_foreign(directory: Path | None) -> list[dict[str, Any]]:
@@ -189,20 +198,7 @@ def _list_foreign(directory: Path | None) -> list[dict[str, Any]]:
     ]
 
 
-def session_summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
-    """Describe a session from the index of files. Sessions in a database are not in this index."""
-    if path is None:
-        return SessionSummary(agent=OURS)
-    return facts.get(index_path(Path(os.path.realpath(path))), SessionSummary())
-
-
-def session_facts(paths: list[Path]) -> dict[str, SessionSummary]:
-    with open_index() as index:
-        index.refresh(find_sessions(paths))
-        return summarise(index, paths)
-
-
-def _line(fields: dict[str, Any], everywhere: bool) -> str:
+def session_line(fields: dict[str, Any], everywhere: bool = False) -> str:
     """Describe a session in one line of the terminal. Other agents' ids are shortened."""
     at = datetime.fromtimestamp(clamp_time(fields["last_at"]) or fields["modified"])
     cost = dollars(fields["usd"]) if fields["calls"] else ""

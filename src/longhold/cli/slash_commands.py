@@ -9,7 +9,6 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
@@ -24,18 +23,16 @@ from longhold.cli import cli
 from longhold.cli.chat_command import KEY_CLAUDE, KEY_OPENAI, ask_key
 from longhold.cli.context_command import lines as context_lines
 from longhold.cli.cost_command import bill_lines
-from longhold.cli.sessions_command import session_facts, session_summary
+from longhold.cli.sessions_command import list_own, session_line
 from longhold.cli.slash_table import SLASH
 from longhold.cli.target import OURS, CommandTarget
-from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import Said
 from longhold.core.log.spending import ASIDE
-from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
 from longhold.core.log.titles import NOTHING_SAID
 from longhold.core.memory.memory import Memory
 from longhold.core.messages import text_of
-from longhold.core.messages.text import clean_line, clean_text, dollars, tokens
+from longhold.core.messages.text import clean_line, clean_text, tokens
 from longhold.core.models import open_model
 from longhold.core.models.capabilities import is_simulated, known_models
 from longhold.core.policy.threshold import window_at_cost
@@ -333,20 +330,9 @@ async def resume(context: SlashContext, rest: str) -> SessionMove | None:
     if not found:
         context.screen.say("This project has no other session; `longhold sessions --all` has more.")
         return None
-    picked = await context.screen.choose("Resume which session?", _session_rows(store, found))
+    rows = list(map(session_line, list_own(store, found)))
+    picked = await context.screen.choose("Resume which session?", rows)
     return None if picked is None else SessionMove(resume=found[picked].id, mode=mode)
-
-
-def _session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
-    paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
-    facts = session_facts(list(paths.values())) if paths else {}
-    rows = []
-    for session in sessions:
-        known = session_summary(paths.get(session.id), facts)
-        at = datetime.fromtimestamp(clamp_time(known.last_at) or session.modified)
-        cost = dollars(known.usd) if known.calls else ""
-        rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {clean_line(store.title(session))}")
-    return rows
 
 
 BESIDE = (

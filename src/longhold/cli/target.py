@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from longhold.cli.output import reading
 from longhold.core.log import Damage, Header, load
@@ -21,6 +22,9 @@ from longhold.insight.session_files import OURS as OURS
 from longhold.insight.session_index import NAME as INDEX_NAME
 from longhold.insight.session_index import open_index
 from longhold.insight.transcripts.formats import is_log, open_transcript
+
+if TYPE_CHECKING:
+    from longhold.core.tools.history.history import History
 
 NEWEST = "newest"
 """The most recently written session of this project, by any agent."""
@@ -47,6 +51,19 @@ class CommandTarget:
     def imported(self) -> Imported | None:
         last = [entry for entry in self.history[-3:] if isinstance(entry, Imported)]
         return last[-1] if last else None
+
+    def open_history(self) -> "History":
+        """Open the history to search in, without creating a directory for its index."""
+        from longhold.core.tools.history.history import History, is_shown
+
+        directory = self.directory
+        return History(
+            lambda: self.history,
+            directory=directory if directory is not None and directory.is_dir() else None,
+            results=self.results,
+            session=self.name,
+            shows=lambda n: is_shown(self.view, n),
+        )
 
     def damage_lines(self) -> Iterator[str]:
         for damage in self.damage:

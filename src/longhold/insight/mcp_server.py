@@ -1,7 +1,7 @@
 """An MCP server for a session's history, its notes and the project's memories.
 
 The session may be running, so each request first reads new log entries. `newest` is resolved per
-request, so a client can start before the session. Memories are read-only without `--write`.
+request, so a client can start before the session. Nothing can be changed through it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from longhold.core.log import load_header
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.stores import default_store
 from longhold.core.memory.inbox import ConsentedMemories
-from longhold.core.memory.memory_tool import MemoryInput, memory_tool
+from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.paths import find_memories
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
@@ -111,9 +111,8 @@ class WatchedSession:
 
 
 class SessionServer:
-    def __init__(self, session: str = "newest", *, can_write: bool = False) -> None:
+    def __init__(self, session: str = "newest") -> None:
         self._name = session
-        self._can_write = can_write
         self._watched: WatchedSession | None = None
         self._lock = asyncio.Lock()
         self._tools = {tool.name: tool for tool in self._made()}
@@ -137,9 +136,7 @@ class SessionServer:
                 description=tool.description,
                 input_schema=tool.input_schema,
                 annotations=ToolAnnotations(
-                    read_only_hint=tool.name != MEMORY or not self._can_write,
-                    destructive_hint=False,
-                    open_world_hint=False,
+                    read_only_hint=True, destructive_hint=False, open_world_hint=False
                 ),
             )
             for tool in self._tools.values()
@@ -186,13 +183,13 @@ class SessionServer:
             description="Shows the session's notes: task, state, files, commands and mistakes,"
             " made from the log or written by its model or a person.",
         )
-        reads = "Shows the project's memories: `view` /memories or a file in it, `search` by words."
         yield make_tool(
             MEMORY,
-            MemoryInput if self._can_write else ReadMemoryInput,
+            ReadMemoryInput,
             lambda given, _: self._memory(given),
             kind="other",
-            description="" if self._can_write else reads,
+            description="Shows the project's memories: `view` /memories or a file in it, `search` by"
+            " words.",
         )
 
     def _session(self) -> WatchedSession:
@@ -227,7 +224,7 @@ class SessionServer:
         directory = (await asyncio.to_thread(self._session)).directory if named else Path.cwd()
         settings, shared = load_settings(directory), default_store().shared(directory)
         commits, place = find_memories(shared, home(), directory, settings)
-        if commits is None and not place.is_dir() and not self._can_write:
+        if commits is None and not place.is_dir():
             return Outcome(content="The project has no memories yet.")
         with MemoryStore(place, settings.memory, commits=commits) as store:
             store.adopt()

@@ -90,8 +90,10 @@ def newest_session(directory: Path) -> Path | None:
     store = default_store()
     ours = store.sessions(directory, limit=1)
     least = ours[0].modified if ours else 0.0
-    recent = sorted(_find_modified(least), reverse=True)[:LOOKED_AT]
-    for _, path in recent:
+    theirs = (root for agent, roots in agent_roots().items() if agent != OURS for root in roots)
+    files = (file for root in theirs for file in _transcripts(root) if file.modified > least)
+    recent = sorted(((file.modified, file.path) for file in files), reverse=True)
+    for _, path in recent[:LOOKED_AT]:
         with suppress(LongholdError), open_transcript(path) as transcript:
             if transcript.directory in here:
                 return path
@@ -107,13 +109,6 @@ def find_by_id(id: str) -> list[Path]:
     found = [(path, [path.stem, *_UUID.findall(path.stem)]) for path in files]
     exact = [path for path, ids in found if id in ids]
     return exact or [path for path, ids in found if any(each.startswith(id) for each in ids)]
-
-
-def _find_modified(least: float) -> Iterator[tuple[float, Path]]:
-    for agent, roots in agent_roots().items():
-        for file in (file for root in roots if agent != OURS for file in _transcripts(root)):
-            if file.modified > least:
-                yield file.modified, file.path
 
 
 def _transcripts(root: Path) -> Iterator[SessionFile]:

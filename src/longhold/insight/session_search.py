@@ -185,7 +185,10 @@ class SessionWords(Index):
         terms, allowed = self.search(question)
         terms += self._search_exact(question.text.replace('"', "").split())
         if question.kinds:
-            allowed = self._select_kinds(question.kinds, terms, allowed)
+            known = self._records(
+                allowed or {row >> PASSAGE_BITS for term in terms for row in term.rows}
+            )
+            allowed = {n for n, one in known.items() if not question.kinds.isdisjoint(one.kinds)}
         spans = [span for span in self._spans() if is_wanted(span)]
         firsts = [span.first for span in spans]
         spoken = {n for (n,) in self._connection.execute(_SPOKEN_RECORDS)}
@@ -223,13 +226,6 @@ class SessionWords(Index):
             for text, factor in (*names, *pairs)
             if (rows := self.find_text(text))
         ]
-
-    def _select_kinds(
-        self, kinds: frozenset[str], terms: Sequence[TermRows], allowed: set[int] | None
-    ) -> set[int]:
-        numbers = allowed or {row >> PASSAGE_BITS for term in terms for row in term.rows}
-        found = self._records(numbers)
-        return {number for number, record in found.items() if not kinds.isdisjoint(record.kinds)}
 
     def _records(self, numbers: Iterable[int]) -> dict[int, SearchedRecord]:
         query = "SELECT records.* FROM json_each(?) JOIN records ON number = value"

@@ -1,7 +1,6 @@
 """A program's tools: their definitions in any dialect, with traits declared in place.
 
-    Tool({"name": "lookup", …}, kind="fetch")                    around a definition
-    {"name": "lookup", …, "longhold": {"kind": "fetch"}}         or inside it, never sent
+    Tool({"name": "lookup", …}, kind="fetch")
 
 The kind decides whether old results may be cleared and how long a result may be. Undeclared traits
 follow from the tool's name. Results of an unknown tool are never cleared.
@@ -14,12 +13,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from longhold.core.log.entries import ToolTraits
-from longhold.core.messages import Json, JsonObject
+from longhold.core.messages import JsonObject
 from longhold.core.tools.describe import Described, describe_kind, description_of
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import MessageLike, as_list, to_plain_object
-
-FIELD = "longhold"
 
 Kind: TypeAlias = Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"]
 
@@ -54,35 +51,19 @@ def read_tools(tools: Iterable[object]) -> DeclaredTools:
     for i, tool in enumerate(as_list(tools, "tools", "tool definitions")):
         where = f"tools[{i}]"
         given = tool if isinstance(tool, DeclaredTool) else None
-        raw = to_plain_object(given.definition if given else tool, where)
-        inside = _take_declared(raw, where)
-        definition = _definition(raw, where)
+        definition = _definition(to_plain_object(given.definition if given else tool, where), where)
         name = str(definition.get("name") or definition.get("type") or "")
         if any(name == other.get("name") for other in definitions):
             raise InvalidArgument(where, f"a second tool is called {name!r}; rename one of them")
         definitions.append(definition)
-        found = _traits(given, inside, where)
-        if found != ToolTraits():
+        if given is not None and (found := _traits(given, where)) != ToolTraits():
             traits[name] = found
     return DeclaredTools(tuple(definitions), traits)
 
 
-def _take_declared(raw: JsonObject, where: str) -> JsonObject:
-    function = raw.get("function")
-    holder = function if isinstance(function, dict) and FIELD in function else raw
-    declared: Json = holder.pop(FIELD, {})
-    if not isinstance(declared, dict):
-        raise InvalidArgument(f"{where}.{FIELD}", "give an object such as {'kind': 'fetch'}")
-    return declared
-
-
-def _traits(given: DeclaredTool | None, inside: JsonObject, where: str) -> ToolTraits:
-    names = ToolTraits.__struct_fields__
-    said = {name: getattr(given, name) for name in names} if given else {}
-    wanted = inside | {key: value for key, value in said.items() if value not in (None, "")}
-    if unknown := ", ".join(sorted(wanted.keys() - set(names))):
-        known = ", ".join(names)
-        raise InvalidArgument(where, f"{unknown} is not a field of a tool; choose from {known}")
+def _traits(given: DeclaredTool, where: str) -> ToolTraits:
+    said = {name: getattr(given, name) for name in ToolTraits.__struct_fields__}
+    wanted = {name: value for name, value in said.items() if value not in (None, "")}
     try:
         return msgspec.convert(wanted, ToolTraits)
     except msgspec.ValidationError as error:

@@ -210,7 +210,8 @@ class _MessageReader:
                 for span in self.catalogue.find_covered(entry):
                     self._left.update((n, entry) for n in span)
         read = ((entry, record_of(entry)) for entry in history)
-        found = [(entry, record) for entry, record in read if record and _says_something(record)]
+        # A piece of an answer may contain only usage.
+        found = [(e, one) for e, one in read if one and (one.text or one.kind != "answer")]
         limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
         row = partial(self._message_row, limit=min(limit, MESSAGE_CHARS))
         return [row(entry, record) for entry, record in found]
@@ -238,11 +239,6 @@ class _MessageReader:
         blocks = entry.content if isinstance(entry, Replied) else ()
         uses = (block.id for block in blocks if isinstance(block, ToolUse))
         return next(map(self.catalogue.calls.get, uses), None)
-
-
-def _says_something(record: Record) -> bool:
-    """Return False for a piece of an answer that contains only usage."""
-    return bool(record.text) or record.kind != "answer"
 
 
 def _size(text: str) -> int:

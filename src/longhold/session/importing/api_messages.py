@@ -1,8 +1,7 @@
 """Message lists of the Messages API and of chat completions: a request, or a bare list.
 
 Leading system messages become the frame, later ones hidden messages. Chat completions have no place
-for thinking, error flags of results, images in results and files that are not base64. These are left
-out and counted.
+for thinking, error flags, images in results and files that are not base64. These are counted.
 """
 
 import re
