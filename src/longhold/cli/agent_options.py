@@ -41,22 +41,6 @@ class AgentOptions:
     offline: bool
     resume: str
     mode: Mode | None
-    system: Path | None
-
-    def system_prompt(self) -> str:
-        """Read the user's own system prompt. A resumed session keeps its original prompt."""
-        file = self.system
-        if file is None:
-            return ""
-        if self.resume:
-            raise click.UsageError("--system works only for new sessions; others keep their prompt")
-        try:
-            text = file.read_text(encoding="utf-8-sig").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"--system {file}: {error}") from error
-        if not text:
-            raise click.UsageError(f"--system {file}: it is empty")
-        return text
 
     @asynccontextmanager
     async def running(
@@ -74,7 +58,7 @@ class AgentOptions:
             raise click.UsageError("--offline asks no model: leave out --model and --base-url")
         from longhold.core.models import open_model
 
-        system, settings = self.system_prompt(), load_settings(Path.cwd())
+        settings = load_settings(Path.cwd())
         name, address = self.model or settings.model.name, self.base_url or settings.model.base_url
         if self.offline:
             if listener is not None:
@@ -90,7 +74,6 @@ class AgentOptions:
             resume=self.resume,
             mode=self.mode,
             ask=ask,
-            system=system,
             source=source,
             listener=listener,
         ) as agent:
@@ -103,11 +86,6 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--offline", is_flag=True, help="Follow a fixed plan instead of asking a model.")
     @click.option("--resume", metavar="ID", default="", help="Resume a session, or `newest`.")
     @click.option("--mode", type=click.Choice(get_args(Mode)), help="The permission mode of tools.")
-    @click.option(
-        "--system",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="A file that replaces the whole system prompt of a new session.",
-    )
     @wraps(command)
     def with_options(**given: Any) -> None:
         chosen = AgentOptions(
@@ -136,7 +114,6 @@ async def running_agent(
     resume: str = "",
     mode: Mode | None = None,
     ask: "AskUser | None" = None,
-    system: str = "",
     source: str = "run",
     listener: Callable[[str], None] | None = show_notice,
 ) -> "AsyncIterator[Agent]":
@@ -158,7 +135,6 @@ async def running_agent(
         ask=ask,
         settings=settings,
         fallback=open_model(fallback) if fallback else None,
-        system=system,
         source=source,
     )
     agent.notices.listen(listener)

@@ -111,7 +111,6 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
     async def open_session(move: SessionMove, ask: "AskUser") -> "AsyncIterator[Agent]":
         nonlocal chosen
         there = replace(chosen, resume=move.resume, mode=move.mode or chosen.mode)
-        there = replace(there, system=None if move.resume else chosen.system)
         async with AsyncExitStack() as stack:
             try:
                 agent = await stack.enter_async_context(_open_agent(there, screen, ask))
