@@ -25,8 +25,7 @@ from longhold.session.options import OpenOptions
 from longhold.session.session import Session
 from longhold.session.tool_definitions import DeclaredTool, Kind, ToolLike
 
-OPEN_SESSIONS = 100
-"""Each open session has a file descriptor and holds its view in memory."""
+OPEN_SESSIONS = 100  # each open session has a file descriptor and holds its view in memory
 WAIT_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 0.01
 

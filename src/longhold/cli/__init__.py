@@ -79,8 +79,7 @@ READING = (
 )
 """Commands that also work on Windows: they read sessions and start no other program."""
 
-MARKS = (".git", "AGENTS.md", "CLAUDE.md")
-"""Files that mark a directory as the root of a project."""
+MARKS = (".git", "AGENTS.md", "CLAUDE.md")  # files that mark a directory as the root of a project
 
 
 class LazyGroup(click.Group):

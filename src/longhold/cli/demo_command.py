@@ -54,14 +54,10 @@ from longhold.core.turn.loop import Stopped
 
 T = TypeVar("T")
 
-WINDOW_TOKENS = 32_000
-"""Small, so that the window fills."""
-DAYS, DAY_LINES = 12, 40
-"""Short files, enough of them that old results are cleared."""
-WEEKS, WEEK_LINES = 6, 150
-"""Long files, which fill the window although old results are cleared."""
-TABLE_ROWS = 160
-"""Lines printed by the tests: more than the limit for one result in this window."""
+WINDOW_TOKENS = 32_000  # small, so that the window fills
+DAYS, DAY_LINES = 12, 40  # short files, enough of them that old results are cleared
+WEEKS, WEEK_LINES = 6, 150  # long files, which fill the window although old results are cleared
+TABLE_ROWS = 160  # lines printed by the tests: more than the limit for one result in this window
 TEST_WORDS = (sys.executable, "-m", "unittest")
 
 WARES = "anchor beam cleat davit fender halyard keel ladder mast oar pulley rudder sail"

@@ -42,8 +42,7 @@ from longhold.core.settings import home, load_settings
 SHOWN_COMMITS = 20
 FOUND = 10
 
-NUMBER_DIGITS = 18
-"""Fits a database's integer; no store has that many commits."""
+NUMBER_DIGITS = 18  # fits a database's integer; no store has that many commits
 MOST = 10**NUMBER_DIGITS - 1
 
 

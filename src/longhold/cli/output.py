@@ -21,8 +21,7 @@ from longhold.core.messages.usage import Tally
 if TYPE_CHECKING:
     from longhold.insight.transcripts.formats import Progress
 
-PROGRESS_FLOOR_BYTES = 8 << 20
-"""Smaller files are read before a progress bar would be noticed."""
+PROGRESS_FLOOR_BYTES = 8 << 20  # smaller files are read before a progress bar would be noticed
 
 
 _UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")

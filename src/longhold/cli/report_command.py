@@ -39,12 +39,10 @@ from longhold.insight.report import (
 from longhold.insight.session_files import ID_CHARS, SessionFile, default_roots, find_sessions
 from longhold.insight.session_index import SessionIndex, open_index
 
-RECENT_DAYS = 30
-"""Days covered by default. Without a path, older sessions need --since."""
+RECENT_DAYS = 30  # days covered by default. Without a path, older sessions need --since.
 SHOWN = {"day": 14, "project": 8, "model": 8, "agent": 6, "source": 6, "session": 10}
 """Rows per table in the overview. --by prints one table in full."""
-NUMBERS_WIDTH = 39
-"""Columns for the figures of a row. The name takes the rest of the line."""
+NUMBERS_WIDTH = 39  # columns for the figures of a row. The name takes the rest of the line.
 LEAST_NAME, MOST_WIDTH = 20, 110
 DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 

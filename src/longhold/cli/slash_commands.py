@@ -50,8 +50,7 @@ from longhold.insight.cost import bill
 from longhold.insight.transcripts.formats import FORMATS
 
 NAME_WORDS, NAME_CHARS = 6, 40
-LARGE_SHARE = 0.25
-"""`/context` gives advice about categories that fill this share of the window."""
+LARGE_SHARE = 0.25  # `/context` gives advice about categories that fill this share of the window
 _ADVICE = {
     "tool results": "/compact summarises what was read and run; old results are cleared when it pays",
     "user messages": "long pastes fit better in a file that the model reads in part",

@@ -26,8 +26,7 @@ from longhold.insight.transcripts.formats import is_log, open_transcript
 if TYPE_CHECKING:
     from longhold.core.tools.history.history import History
 
-NEWEST = "newest"
-"""The most recently written session of this project, by any agent."""
+NEWEST = "newest"  # the most recently written session of this project, by any agent
 
 
 @dataclass(frozen=True, kw_only=True)

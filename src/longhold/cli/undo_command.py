@@ -19,8 +19,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.undo import redo, undo
 from longhold.core.view.gauge import replay
 
-HANDOVER_SECONDS = 10.0
-"""A gateway releases a log once the current call is answered."""
+HANDOVER_SECONDS = 10.0  # a gateway releases a log once the current call is answered
 
 
 @click.command(epilog="Example: longhold undo newest")

@@ -36,8 +36,7 @@ def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     sys.exit(wrapped.exit_code)
 
 
-LEAST_USD = 0.005
-"""Smaller amounts would be printed as $0.00."""
+LEAST_USD = 0.005  # smaller amounts would be printed as $0.00
 
 
 def _saved_line(stats: JsonObject) -> str:

@@ -169,8 +169,7 @@ def _describe_unknown(between: Sequence[AnyEntry]) -> CacheBroke:
     return CacheBroke(cause="provider", detail=detail)
 
 
-COLD_RATIO = 0.5
-"""A call that read less than this share of the readable tokens is cold."""
+COLD_RATIO = 0.5  # a call that read less than this share of the readable tokens is cold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

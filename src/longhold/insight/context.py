@@ -31,10 +31,8 @@ UNSEEN_FRAME = "system prompt and tools, estimated from the first calls"
 """Tokens that the provider counted and that the log does not contain."""
 UNSEEN = "not in the transcript, according to the last usage"
 """Tokens counted since then that estimation error does not explain."""
-ROUNDING_TOKENS = 50
-"""Smaller remainders are rounding errors."""
-MOST_SCALE = 1.5
-"""Maximum factor for scaling estimates to the provider's count; the rest is unseen."""
+ROUNDING_TOKENS = 50  # smaller remainders are rounding errors
+MOST_SCALE = 1.5  # maximum factor for scaling estimates to the provider's count; the rest is unseen
 
 _SPOKEN = {
     "said": "user messages",

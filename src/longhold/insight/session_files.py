@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
 
 OURS = "longhold"
-ID_CHARS = 8
-"""Characters of another agent's session id that lists show; every command accepts them."""
-LEAST_ID_CHARS = 4
-"""A shorter beginning of an id could be any word."""
+ID_CHARS = 8  # characters of another agent's session id that lists show; every command accepts them
+LEAST_ID_CHARS = 4  # a shorter beginning of an id could be any word
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LOOKED_AT = 200
 
@@ -147,13 +145,10 @@ def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFil
 
 Job = TypeVar("Job")
 
-ALONE_BYTES = 24 << 20
-"""Smaller amounts are read faster than another process starts."""
-AHEAD = 3
-"""Jobs submitted per process: enough to keep it busy, and few enough to limit memory."""
+ALONE_BYTES = 24 << 20  # smaller amounts are read faster than another process starts
+AHEAD = 3  # jobs submitted per process: enough to keep it busy, and few enough to limit memory
 
-Advance = Callable[[int], None]
-"""Called with the bytes read since the last call."""
+Advance = Callable[[int], None]  # called with the bytes read since the last call
 
 
 def processes_for(files: Sequence[SessionFile]) -> int:

@@ -33,10 +33,8 @@ BUSY_SECONDS = 30.0
 
 SUMMED = (*Tally.__struct_fields__, "hour_usd")
 """Columns that are summed over all calls except copies, so that a report reads few rows."""
-SLOT_SECONDS = 900
-"""Calls are summed by quarters of an hour, which add up to days in any time zone."""
-LONG_SECONDS = 3_600
-"""Idle time that outlasts every cache lifetime a user can choose."""
+SLOT_SECONDS = 900  # calls are summed by quarters of an hour, which add up to days in any time zone
+LONG_SECONDS = 3_600  # idle time that outlasts every cache lifetime a user can choose
 
 _CALL = tuple(name for name in SessionCall.__struct_fields__ if name != "tally")
 _COLUMNS = (*_CALL, *Tally.__struct_fields__)

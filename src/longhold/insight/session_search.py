@@ -50,12 +50,10 @@ if TYPE_CHECKING:
 
 ALL = "all sessions, second form"
 """Name of the index, in place of a session's id. An index with another name is rebuilt."""
-ELSEWHERE = 0.3
-"""Factor for the weight of a word that is in the session but not in the passage."""
+ELSEWHERE = 0.3  # factor for the weight of a word that is in the session but not in the passage
 OFTEN = 0.1
 """Share of a word's weight that is added, times the logarithm of the passages that contain it."""
-EXACT = 2.0
-"""Factor for an identifier found as it was written, because its parts are common words."""
+EXACT = 2.0  # factor for an identifier found as it was written, because its parts are common words
 SPOKEN = 1.5
 """Factor for a passage of the user's own words, because people remember those of a session."""
 

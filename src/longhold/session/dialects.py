@@ -31,8 +31,7 @@ from longhold.core.wire.messages import SYSTEM_ROLES, Speaker, speaker_of
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import check_block, check_content
 
-KEY_BYTES = 12
-"""Long enough that no two messages of one conversation collide."""
+KEY_BYTES = 12  # long enough that no two messages of one conversation collide
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

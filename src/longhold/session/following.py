@@ -40,8 +40,7 @@ class FollowedList:
 
     def __init__(self, history: Iterable[AnyEntry] = ()) -> None:
         self.keys: list[str] = []
-        self.ends: list[int] = []
-        """The last entry that each message produced."""
+        self.ends: list[int] = []  # the last entry that each message produced
         self._seen: list[object] = []
         """Copies of the leading messages that were seen in this process."""
         for entry in history:

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from longhold.core.memory.session_memory import MemoryJobs
 
 Differences = dict[str, dict[str, Json]]
-PLUGINS = "plugins"
-"""The settings that no log has a say in, because they choose code that runs."""
+PLUGINS = "plugins"  # the settings that no log has a say in, because they choose code that runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

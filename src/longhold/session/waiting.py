@@ -48,8 +48,7 @@ class PendingRequest:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._asker: asyncio.Task[object] | None = None
-        self._asked = 0
-        """The entry of the request; 0 if there is none."""
+        self._asked = 0  # the entry of the request; 0 if there is none
 
     def begin(self) -> None:
         asked = self._engine.view.asked

@@ -24,16 +24,12 @@ from longhold.insight.session_files import find_sessions
 from longhold.insight.session_index import open_index
 from longhold.insight.timeline import follow_context
 
-PRICED_TOKENS = 100_000
-"""Nearly every prompt has the same price per token as a prompt of this size."""
+PRICED_TOKENS = 100_000  # nearly every prompt has the same price per token as a prompt of this size
 REFRESHED_BYTES = 16 << 20
 """Reading a longer session again takes a second, so the last report is used."""
-KEPT_CHARS = 6_000
-"""About 1,500 tokens per compaction: less than 1 % of a 200K window."""
-JUST_NOW = 8
-"""A compaction within this many entries of the end is the current one."""
-WORDS_CHARS, NAMES = 400, 60
-"""Maximum characters per user message, and maximum number of names."""
+KEPT_CHARS = 6_000  # about 1,500 tokens per compaction: less than 1 % of a 200K window
+JUST_NOW = 8  # a compaction within this many entries of the end is the current one
+WORDS_CHARS, NAMES = 400, 60  # maximum characters per user message, and maximum number of names
 KEEP = "Later work refers to what follows, so the summary must keep it word for word."
 LOST = (
     "Kept by Longhold from before the compaction, because the summary does not say it. It is a"

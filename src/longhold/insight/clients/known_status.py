@@ -20,8 +20,7 @@ from longhold.core.turn.status import Status
 FOLDER = "statusline"
 KEPT_SECONDS = 600.0
 """After this time everything is read again, because new calls may have had avoidable costs."""
-TAIL_BYTES = 512 << 10
-"""Bytes read from the end of a transcript for the last answer."""
+TAIL_BYTES = 512 << 10  # bytes read from the end of a transcript for the last answer
 
 _Fields = Mapping[str, Any]
 _early: list[bytes] = []

@@ -16,15 +16,13 @@ from longhold.insight.pages.html import SessionRow
 from longhold.insight.pages.session_data import SessionData
 from longhold.insight.pages.tables import changes, sanitise
 
-OPEN_SESSIONS = 6
-"""Sessions kept in memory. A 10 MB session takes about 60 MB."""
+OPEN_SESSIONS = 6  # sessions kept in memory. A 10 MB session takes about 60 MB.
 HEAD = (
     *("title", "model", "last_at", "entries", "totals"),
     *("avoidable_usd", "estimated_usd", "hit_share", "categories"),
 )
 """Fields that change with every call, in addition to the tables."""
-WHOLE_CHARS = 8 << 20
-"""Limit for one text, because browsers do not show more."""
+WHOLE_CHARS = 8 << 20  # limit for one text, because browsers do not show more
 FOLLOW_SHARE = 0.2
 """Share of one core for re-reading growing sessions. The list of sessions gets the same share."""
 

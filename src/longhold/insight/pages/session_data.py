@@ -22,13 +22,10 @@ from longhold.insight.read_session import sum_session
 from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
 
 LINE_CHARS = 600
-LOST_NAMES = 300
-"""Names listed as lost by one compaction. Further names are only counted."""
+LOST_NAMES = 300  # names listed as lost by one compaction. Further names are only counted.
 USD_DIGITS, TIME_DIGITS = 6, 1
-MESSAGE_CHARS = 20_000
-"""Limit for one message. `longhold serve` shows the rest."""
-SUMMARY_CHARS = 60_000
-"""Limit for a summary: the longest have about 15,000 tokens."""
+MESSAGE_CHARS = 20_000  # limit for one message. `longhold serve` shows the rest.
+SUMMARY_CHARS = 60_000  # limit for a summary: the longest have about 15,000 tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 from longhold.core.messages.secrets import mask_secrets
 
-SECRET_CHARS = 4_096
-"""Characters read beyond a cut, so that a secret across the cut is recognised."""
+SECRET_CHARS = 4_096  # characters read beyond a cut, so that a secret across the cut is recognised
 
 _STEERING = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)"

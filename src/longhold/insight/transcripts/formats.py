@@ -27,8 +27,7 @@ SNIFF_BYTES = 64 << 10
 SNIFF_LINE_BYTES = 32 << 20
 """A session may begin with a pasted image or log. Few pastes reach a tenth of this."""
 
-ORIGIN_LINES = 50
-"""Records at the start that are searched for the session's id and directory."""
+ORIGIN_LINES = 50  # records at the start that are searched for the session's id and directory
 
 LINE_BYTES = 128 << 20
 """Limit for one record or a one-line document: ten times the largest that we have seen."""
@@ -38,8 +37,7 @@ twentieth; a file that compresses to a thousandth was crafted."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
-Progress = Callable[[int], None]
-"""Called with the bytes read so far."""
+Progress = Callable[[int], None]  # called with the bytes read so far
 
 
 class Format(Protocol):

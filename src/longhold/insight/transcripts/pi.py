@@ -129,8 +129,7 @@ def _path(held: dict[str, _Record], last: str | None, account: ImportAccount) ->
 NAME = "pi"
 _APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses"}
 
-TREE_VERSION = 2
-"""From this version on, entries have ids and parents."""
+TREE_VERSION = 2  # from this version on, entries have ids and parents
 
 IMAGE_FIELDS = frozenset({"type", "data", "mimeType"})
 THINKING_FIELDS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})

@@ -14,12 +14,10 @@ from longhold.session.importing.transcript_writer import ImportAccount
 
 Numbered = Iterator[tuple[int, JsonObject]]
 
-MOST_LEVELS = 200
-"""Deeper JSON would overflow the stack. Real records have ten levels."""
+MOST_LEVELS = 200  # deeper JSON would overflow the stack. Real records have ten levels.
 
 
-LARGEST_COUNT = 2**53
-"""Larger numbers are not counts, and some JSON decoders do not support them."""
+LARGEST_COUNT = 2**53  # larger numbers are not counts, and some JSON decoders do not support them
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

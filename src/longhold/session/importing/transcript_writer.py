@@ -36,8 +36,7 @@ from longhold.core.messages.usage import has_odd_counts
 from longhold.core.view.block_roles import to_answer, to_spoken
 from longhold.core.wire.messages import split_results
 
-NAME_CHARS = 200
-"""Maximum length of a model's or tool's name. No provider accepts longer ones."""
+NAME_CHARS = 200  # maximum length of a model's or tool's name. No provider accepts longer ones.
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 

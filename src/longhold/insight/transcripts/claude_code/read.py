@@ -216,14 +216,12 @@ def _is_marked(record: JsonObject, tool: str) -> bool:
 CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
 """Placeholder for a cleared result, because the format does not record the original one."""
 
-SYNTHETIC = "<synthetic>"
-"""The model name on error messages that no model wrote."""
+SYNTHETIC = "<synthetic>"  # the model name on error messages that no model wrote
 
 UNASKED = "No response requested."
 """The client's text for a turn that ends without a request. It is not an error."""
 
-SNIFFED_LINES = 50
-"""Lines at the start that may be unreadable before the format is rejected."""
+SNIFFED_LINES = 50  # lines at the start that may be unreadable before the format is rejected
 
 _SPOKEN = ("user", "assistant", "attachment")
 _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
@@ -255,8 +253,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
 class _Reader:
     def __init__(self, writer: TranscriptWriter) -> None:
         self._writer = writer
-        self._place: dict[str, int] = {}
-        """By record uuid: the last entry written after reading it."""
+        self._place: dict[str, int] = {}  # by record uuid: the last entry written after reading it
         self._copies: dict[str, int] = {}
         self._asked_under: set[str] = set()
         self._standing = Standing()
@@ -268,8 +265,7 @@ class _Reader:
         self._waiting: list[str] = []
         self._boundary: JsonObject | None = None
         self._titles: list[tuple[str, str]] = []
-        self._is_chained = False
-        """True if records name their parents. Hand-made files may not."""
+        self._is_chained = False  # true if records name their parents. Hand-made files may not.
         self._is_main = False
         """True once the main conversation has begun. Until then the file may be a sub-agent's."""
 
