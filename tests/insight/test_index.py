@@ -15,7 +15,12 @@ from longhold.core.messages import Text, Usage
 from longhold.core.settings import home
 from longhold.errors import StoreError
 from longhold.insight.report import make_report
-from longhold.insight.session_files import default_roots, find_sessions
+from longhold.insight.session_files import (
+    default_roots,
+    each_in_processes,
+    find_sessions,
+    worker_processes,
+)
 from longhold.insight.session_index import NAME, open_index
 
 DAY = 86_400.0
@@ -270,3 +275,20 @@ def test_an_import_takes_nothing_from_its_original(tmp_path):
     assert found.total.calls == 1
     _, found = totals(tmp_path, *default_roots())
     assert found.total.calls == 1
+
+
+SHADOWED = ("multiprocessing", "pickle", "threading", "signal", "struct", "longhold", "msgspec")
+
+
+def test_no_worker_imports_a_module_of_the_current_directory(tmp_path, monkeypatch):
+    """Python starts workers with `-c`, which looks there first."""
+    for name in SHADOWED:
+        mark = tmp_path / f"{name}.ran"
+        (tmp_path / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert dict(each_in_processes(str.encode, ["a", "b"], 2)) == {"a": b"a", "b": b"b"}
+    with worker_processes() as pool:
+        assert pool.submit(abs, -1).result() == 1
+    assert list(tmp_path.glob("*.ran")) == []
+    assert "PYTHONSAFEPATH" not in os.environ

@@ -8,7 +8,7 @@ import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -27,7 +27,7 @@ from longhold.insight.transcripts.claude_code.agents import agent_files, session
 from longhold.insight.transcripts.formats import open_transcript
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 
 OURS = "longhold"
@@ -148,11 +148,35 @@ Job = TypeVar("Job")
 ALONE_BYTES = 24 << 20  # smaller amounts are read faster than another process starts
 AHEAD = 3  # jobs submitted per process: enough to keep it busy, and few enough to limit memory
 
+SAFE_PATH = "PYTHONSAFEPATH"
 Advance = Callable[[int], None]  # called with the bytes read since the last call
 
 
 def processes_for(files: Sequence[SessionFile]) -> int:
     return 1 if sum(file.bytes for file in files) < ALONE_BYTES else os.cpu_count() or 1
+
+
+@contextmanager
+def worker_processes(count: int | None = None) -> Iterator["ProcessPoolExecutor"]:
+    """Yield a pool of processes that import nothing from the current directory.
+
+    They are spawned, because a fork of a process with threads can deadlock. Python spawns them with
+    `-c`, which would import the modules of a cloned repository before the standard library's.
+    """
+    # Imported here because loading multiprocessing takes longer than a search.
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"  # as long as the pool lives, because it starts processes late
+    try:
+        with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+            yield pool
+    finally:
+        if before is None:
+            os.environ.pop(SAFE_PATH, None)
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 def each_in_processes(
@@ -162,13 +186,11 @@ def each_in_processes(
     if processes < 2:
         yield from ((job, work(job)) for job in jobs)
         return
-    # Imported here because loading multiprocessing takes longer than a search.
-    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-    from multiprocessing import get_context
+    from concurrent.futures import FIRST_COMPLETED, wait
 
     waiting = iter(jobs)
     running: dict[Future[bytes], Job] = {}
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with worker_processes(processes) as pool:
         while True:
             for job in islice(waiting, AHEAD * processes - len(running)):
                 running[pool.submit(work, job)] = job

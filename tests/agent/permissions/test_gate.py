@@ -48,6 +48,13 @@ async def test_always_adds_the_suggested_rule(tools, places):
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("name", ["src/**", "a*", "b?"])
+async def test_always_suggests_no_rule_for_a_name_with_wildcards(tools, places, name):
+    ask, asked = asker("always", "once")
+    await Gate(rules=Rules(), ask=ask).check(tools["Write"], {"file_path": name}, places)
+    assert [question.suggestion for question in asked] == [None]
+
+
 @pytest.mark.parametrize(
     ("asked_first", "attack"),
     [

@@ -288,3 +288,8 @@ def test_too_many_files_behind_links_are_never_trusted(tmp_path, project, monkey
     (project / ".longhold" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
     trust(read_sections("hooks", project, at=tmp_path)[0], at=tmp_path)
     assert not load_hooks(project, at=tmp_path).hooks
+
+
+def test_a_word_that_is_too_long_for_a_name_is_no_file(tmp_path, project):
+    assert vouched(project, f"echo {'a' * 5_000}", tmp_path)
+    assert vouched(project, f"{'a/' * 3_000}b", tmp_path)

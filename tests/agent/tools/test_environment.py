@@ -129,3 +129,8 @@ async def test_a_program_of_the_project_is_not_ours(tmp_path, monkeypatch):
     )
     await Hooks(hooks=(hook,)).fire("SessionStart", {}, given)
     assert not ran.exists(), ran.read_text()
+
+
+def test_commands_do_not_get_the_stores_password():
+    given = {"LONGHOLD_STORE": "x", "OTEL_EXPORTER_OTLP_HEADERS": "x", "LONGHOLD_HOME": "/h"}
+    assert shell_variables(given) == {"LONGHOLD_HOME": "/h"}

@@ -209,3 +209,24 @@ def test_what_is_no_element_is_skipped_in_time(unit):
 
 def test_an_unclosed_script_does_not_swallow_what_follows_its_parent():
     assert extract_text("<form><select><option>x</form><p>text</p>") == "text"
+
+
+async def test_slow_headers_keep_no_thread_that_the_process_waits_for(monkeypatch):
+    monkeypatch.setattr(web, "FETCH_SECONDS", 0.3)
+    ended, before = asyncio.Event(), set(threading.enumerate())
+
+    async def drip(_reader, writer):
+        with contextlib.suppress(ConnectionError):
+            for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 80:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        writer.close()
+        ended.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        with pytest.raises(NotFetched):
+            await fetch(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        begun = set(threading.enumerate()) - before
+        assert [thread.name for thread in begun if not thread.daemon] == []
+        await ended.wait()

@@ -151,7 +151,8 @@ def _suggest_rule(call: ToolCall) -> Rule | None:
         case "read" | "search" | "write":
             path = call.paths[0].path if call.paths else None
             tool = "Edit" if call.kind == "write" else "Read"
-            return Rule(tool=tool, content=str(path)) if path else None
+            is_plain = path is not None and not set("*?") & set(str(path))
+            return Rule(tool=tool, content=str(path)) if is_plain else None
         case "ask" | "other":
             return Rule(tool=call.tool)
 

@@ -36,7 +36,7 @@ LINKED_FILES = 50_000
 """A project whose links lead to more files than this cannot be trusted."""
 LINKS_DEEP = 3
 """How many links to directories one path may contain. Two links can lead to each other."""
-TEXT_BYTES = 4 << 20
+TEXT_BYTES = 1 << 20
 """A longer file is not searched for names, so all files of the project are covered with it."""
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
@@ -140,7 +140,7 @@ def _is_plain(text: str, project: Path) -> bool:
             return False
         if any(one.operator.startswith("<") for one in command.redirects):
             return False
-        is_script = "/" in command.name and (project / command.name).is_file()
+        is_script = "/" in command.name and _is_file(project / command.name)
         is_script = is_script and Path(command.name).name not in _WRAPPERS
         if not is_script and command.name not in _PLAIN:
             return False
@@ -220,10 +220,8 @@ class _Tree:
     def cover_paths(self, texts: Iterable[str]) -> None:
         for text in texts:
             for command in read_script(text).commands:
-                found = (
-                    self.project / word.text for word in command.words if "\0" not in word.text
-                )
-                self.covered.update(path for path in found if path.is_file())
+                found = (self.project / word.text for word in command.words)
+                self.covered.update(path for path in found if _is_file(path))
 
     def cover_named(self, texts: list[str]) -> None:
         for text in texts:
@@ -296,6 +294,13 @@ class _Tree:
 
 class _TooManyLinksError(Exception):
     pass
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long for the disk, or a null character
+        return False
 
 
 def _find_words(text: str) -> set[str]:

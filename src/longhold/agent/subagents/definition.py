@@ -19,7 +19,7 @@ from longhold.agent.permissions.rules import MODES
 from longhold.agent.permissions.sources import SettingsSection, as_section
 from longhold.agent.subagents.names import check_agent_name
 from longhold.core.messages import JsonObject
-from longhold.core.messages.text import one_line
+from longhold.core.messages.text import escape_frames, one_line
 from longhold.core.settings import home
 from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
@@ -228,7 +228,7 @@ def load_definitions(project: Path | None) -> Definitions:
 
 
 def listing(definitions: Iterable[Definition]) -> str:
-    return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
+    return "\n".join(f"- {one.name}: {escape_frames(one.description)}" for one in definitions)
 
 
 def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:

@@ -3,10 +3,14 @@
 import asyncio
 import codecs
 import re
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from html.parser import HTMLParser
 from http.client import HTTPException
 from typing import Annotated
@@ -46,9 +50,24 @@ class Fetched:
 async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
     try:
         async with asyncio.timeout(FETCH_SECONDS):
-            return await asyncio.to_thread(_fetch, address, limit_bytes)
+            return await _run_detached(partial(_fetch, address, limit_bytes))
     except TimeoutError:
         raise NotFetched(f"no answer in {FETCH_SECONDS:g} s") from None
+
+
+async def _run_detached(work: Callable[[], Fetched]) -> Fetched:
+    """Run in a thread that the process does not wait for: slow headers can hold it for hours."""
+    done: Future[Fetched] = Future()
+
+    def run() -> None:
+        done.set_running_or_notify_cancel()  # so that a result after the deadline is no error
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 class _Unfollowed(urllib.request.HTTPRedirectHandler):

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Self
 
 from longhold.core.memory.memory import KINDS, Memory, MemoryKind
-from longhold.core.messages.text import clean_text, one_line, shorten
+from longhold.core.messages.text import clean_text, escape_frames, one_line, shorten
 
 TITLE_CHARS = 40
 
@@ -74,4 +74,4 @@ def _note_unlisted(count: int) -> str:
 
 
 def _flatten(text: str) -> str:
-    return clean_text(one_line(text)).replace("[", " ").replace("]", " ")
+    return escape_frames(clean_text(one_line(text))).replace("[", " ").replace("]", " ")

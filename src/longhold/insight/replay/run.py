@@ -1,9 +1,8 @@
 """Replays many recordings under many policies on all cores."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field, fields
-from multiprocessing import get_context
 from pathlib import Path
 
 from msgspec import structs
@@ -27,6 +26,7 @@ from longhold.insight.replay.result import (
     total,
 )
 from longhold.insight.replay.session_replay import play_session
+from longhold.insight.session_files import worker_processes
 from longhold.insight.transcripts.formats import decode_path
 
 AS_RECORDED = "as_recorded"
@@ -168,8 +168,7 @@ def replay(
     names = [policy.name for policy in policies]
     if len(files) == 1:
         return _summarise_files([replay_file(files[0], names, options)], names)
-    # Spawned, because a fork of a process with threads can deadlock.
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with worker_processes() as pool:
         running = {
             pool.submit(replay_file, path, names, options): path.stat().st_size for path in files
         }
