@@ -19,8 +19,7 @@ from pathlib import Path
 from harness import make_parser, print_result
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
-from longhold.core.memory.index import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES
-from longhold.core.memory.memory import Memory
+from longhold.core.memory.memory import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, Memory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import DreamSettings
 

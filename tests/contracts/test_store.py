@@ -8,7 +8,7 @@ import pytest
 
 from longhold.core.log import Header
 from longhold.core.log.entries import Failed, Ran, Replied, Said, Titled
-from longhold.core.log.handover import open_when_free
+from longhold.core.log.syncing import open_when_free
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.usage import Tally
 from longhold.errors import LogLocked, SessionExists, SessionNotFound, StoreError

@@ -7,7 +7,7 @@ import pytest
 
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Compacted, Ran, Replied
-from longhold.core.log.unique_answers import answers_of
+from longhold.core.log.spending import answers_of
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.openai import OpenAIModel

@@ -10,8 +10,7 @@ import pytest
 from funds import fund
 from longhold.core.log.entries import CacheBroke, Failed, Forked, Recalled, Remembered
 from longhold.core.log.spending import FileLedger
-from longhold.core.memory.backlog import Backlog
-from longhold.core.memory.budget import learning_directory
+from longhold.core.memory.backlog import Backlog, learning_directory
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.paths import memory_directory

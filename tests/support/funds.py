@@ -1,7 +1,7 @@
 """Past spending of a project, which gives its memory a budget."""
 
 from longhold.core.log.spending import FileLedger
-from longhold.core.memory.budget import learning_directory
+from longhold.core.memory.backlog import learning_directory
 from longhold.core.memory.paths import memory_directory
 from longhold.core.messages.usage import Tally
 from longhold.core.settings import home

@@ -9,7 +9,7 @@ import click
 from longhold.cli import options
 from longhold.cli.output import report
 from longhold.cli.target import open_target
-from longhold.core.log.unique_answers import MAIN
+from longhold.core.log.spending import MAIN
 from longhold.core.messages.text import ago, dollars, percent, pluralize, tokens
 from longhold.core.messages.usage import Tally
 from longhold.insight.calls import (

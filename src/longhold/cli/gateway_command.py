@@ -9,7 +9,7 @@ import click
 from longhold.cli import options as shared
 from longhold.cli.output import report
 from longhold.cli.serve_command import list_sessions, read_session
-from longhold.core.log.handover import GATEWAY
+from longhold.core.log.syncing import GATEWAY
 from longhold.core.settings import home, load_settings
 from longhold.core.settings.private_files import keep_secret
 from longhold.errors import ConfigError

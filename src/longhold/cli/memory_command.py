@@ -20,8 +20,7 @@ from longhold.agent.subagents.memory_scopes import (
 from longhold.cli import options
 from longhold.cli.output import report, say
 from longhold.core.log.stores import default_store
-from longhold.core.memory.backlog import Backlog
-from longhold.core.memory.budget import MemoryBudget, learning_directory
+from longhold.core.memory.backlog import Backlog, MemoryBudget, learning_directory
 from longhold.core.memory.commits import Commit, MemoryChange
 from longhold.core.memory.dream import dream
 from longhold.core.memory.dreaming import DreamLock

@@ -11,8 +11,8 @@ from longhold.cli.output import report
 from longhold.cli.target import calibrate
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import AnyEntry
-from longhold.core.log.handover import GATEWAY, open_when_free
 from longhold.core.log.stores import default_store
+from longhold.core.log.syncing import GATEWAY, open_when_free
 from longhold.core.messages.text import clean_text, tokens
 from longhold.core.settings import load_settings
 from longhold.core.turn.engine import Engine

@@ -16,9 +16,9 @@ from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
 
-from longhold.core.log.handover import GATEWAY, open_when_free
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
+from longhold.core.log.syncing import GATEWAY, open_when_free
 from longhold.core.messages import JsonObject
 from longhold.core.settings import ClearSettings, Settings, load_settings
 from longhold.core.turn.engine import Engine

@@ -20,8 +20,7 @@ from longhold.core.log.entries import (
     Replied,
     Said,
 )
-from longhold.core.log.spending import price
-from longhold.core.log.unique_answers import MAIN, UniqueAnswer, answers_of, day_of
+from longhold.core.log.spending import MAIN, UniqueAnswer, answers_of, day_of, price
 from longhold.core.messages import JsonObject, Usage, is_thought, text_of
 from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import canonical_name, capabilities

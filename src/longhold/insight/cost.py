@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from longhold.core.log.entries import AnyEntry, Compacted, Forked, Said
-from longhold.core.log.spending import is_own, price
-from longhold.core.log.unique_answers import MAIN, UniqueAnswer, answers_of, day_of
+from longhold.core.log.spending import MAIN, UniqueAnswer, answers_of, day_of, is_own, price
 from longhold.core.messages import JsonObject
 from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import Cost, cost, usage_cost

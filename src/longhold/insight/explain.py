@@ -27,8 +27,7 @@ from longhold.core.log.entries import (
     Withheld,
 )
 from longhold.core.log.entry_lines import describe_entry, kind_of
-from longhold.core.log.spending import price
-from longhold.core.log.unique_answers import UniqueAnswer, all_answers
+from longhold.core.log.spending import UniqueAnswer, all_answers, price
 from longhold.core.messages import ToolUse
 from longhold.core.messages.usage import Tally
 from longhold.core.view import View

@@ -18,7 +18,7 @@ from longhold.core.log.entries import (
     Switched,
     Titled,
 )
-from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_calls
+from longhold.core.log.spending import MAIN, UniqueAnswer, day_of, paid_calls
 from longhold.core.messages import Text, is_thought, text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line

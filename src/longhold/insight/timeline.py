@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from longhold.core.log.entries import AnyEntry, Compacted
-from longhold.core.log.unique_answers import answers_of
+from longhold.core.log.spending import answers_of
 from longhold.core.messages import Message, Text, ToolResult, ToolUse, text_of
 from longhold.core.messages.text import one_line
 from longhold.core.stages.compact.compose import recent_names

@@ -1,7 +1,7 @@
 """The answers of a history: each counts once, despite parts and copies."""
 
 from longhold.core.log.entries import Forked, Replied, Said
-from longhold.core.log.unique_answers import answers_of, usage_of
+from longhold.core.log.spending import answers_of, usage_of
 from longhold.core.messages import Text, Usage
 from longhold.insight.calls import explain_calls, totals
 from longhold.insight.cost import bill

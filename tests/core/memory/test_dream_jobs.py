@@ -16,7 +16,7 @@ from longhold.agent.build import build_agent
 from longhold.core.log.entries import Dreamt, Failed, Forked, Ran, Replied, Said
 from longhold.core.log.spending import FileLedger
 from longhold.core.log.store import FileStore
-from longhold.core.memory.budget import learning_directory
+from longhold.core.memory.backlog import learning_directory
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dreaming import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.core.memory import index
-from longhold.core.memory.index import IndexLine, index_line, make_index
+from longhold.core.memory import memory as index
+from longhold.core.memory.memory import IndexLine, index_line, make_index
 
 LISTED = st.lists(
     st.builds(

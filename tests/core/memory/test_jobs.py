@@ -14,7 +14,7 @@ from funds import fund
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Failed, Forked, Recalled, Remembered, Said
 from longhold.core.log.spending import FileLedger
-from longhold.core.memory.budget import learning_directory
+from longhold.core.memory.backlog import learning_directory
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.memory import Memory

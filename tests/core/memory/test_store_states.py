@@ -13,11 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from longhold.core.memory import index
+from longhold.core.memory import memory as index
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.index import INDEX_LINE_CHARS
-from longhold.core.memory.memory import MemoryConflict, NoSuchMemory
+from longhold.core.memory.memory import INDEX_LINE_CHARS, MemoryConflict, NoSuchMemory
 from longhold.core.memory.store import MemoryStore
 
 FILES = st.sampled_from([f"m{n}.md" for n in range(12)] + ["ops/x.md", "ops/y.md"])

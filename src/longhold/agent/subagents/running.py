@@ -12,7 +12,7 @@ from longhold.agent.subagents.definition import Definition
 from longhold.agent.subagents.worktree import KeptWorktree, Worktree, finish
 from longhold.core.log.entries import AnyEntry, Replied
 from longhold.core.log.protocol import AgentLog
-from longhold.core.log.unique_answers import usage_of
+from longhold.core.log.spending import usage_of
 from longhold.core.messages import ToolUse, Usage, text_of
 from longhold.core.messages.text import clean_text, one_line, shorten
 from longhold.core.tools.describe import description_of

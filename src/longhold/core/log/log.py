@@ -16,14 +16,14 @@ from typing import Self
 
 import msgspec
 
-from longhold.core.log import handover, outbox
+from longhold.core.log import outbox
 from longhold.core.log.entries import AnyEntry, add_measure
 from longhold.core.log.protocol import AgentLog, Closing, StoredMail
 from longhold.core.log.queued_job import QueuedJobs
 from longhold.core.log.reading import VERSION, Header, Loaded, load, load_header
 from longhold.core.log.results import Results
 from longhold.core.log.shared import FileRecords, SharedRecords
-from longhold.core.log.syncing import FileSync, open_for_writing, release
+from longhold.core.log.syncing import FileSync, is_wanted, open_for_writing, release
 from longhold.core.messages import Json
 from longhold.core.settings.private_files import (
     explain_errors,
@@ -104,7 +104,7 @@ class Log(Closing):
 
     @property
     def is_wanted(self) -> bool:
-        return handover.is_wanted(self.path)
+        return is_wanted(self.path)
 
     def append(self, entry: AnyEntry) -> AnyEntry:
         numbered, line = as_written(entry, self._next)

@@ -1,4 +1,8 @@
-"""Track spending by purpose, and enforce budgets.
+"""The answers of a history, each counted once, their spending by purpose, and budgets.
+
+An answer may come in parts, and an imported log may repeat its beginning after a session was
+resumed as a copy. Entries with the same `response_id` are one answer unless a request is between
+them, because servers repeat ids. The last usage counts.
 
 A session's spending is in its log. A day's spending is in a ledger in the home directory that all
 sessions write to. Once a limit is reached, a run ends before its next call.
@@ -10,21 +14,98 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Protocol, Self
 
 import msgspec
 
-from longhold.core.log.cursor import LogCursor
+from longhold.core.log.cursor import LogCursor, clamp_time
 from longhold.core.log.entries import AnyEntry, Asked, Failed, Forked, Replied, Withheld
-from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_calls
-from longhold.core.messages import Usage
+from longhold.core.messages import Content, Usage
+from longhold.core.messages.measure import Measure
 from longhold.core.messages.text import dollars, exact_dollars
 from longhold.core.messages.usage import Tally
 from longhold.core.models.prices import price_call
 from longhold.core.settings import BudgetSettings, home
 from longhold.core.settings.private_files import PRIVATE_FILE, private_directory
 from longhold.errors import BudgetSpent, StoreError
+
+MAIN = "main"
+
+
+@dataclass(slots=True, kw_only=True)
+class UniqueAnswer:
+    first: Replied
+    model: str
+    content: Content
+    usage: Usage
+    stop_reason: str
+    measure: Measure
+
+    @property
+    def n(self) -> int:
+        return self.first.n
+
+    @property
+    def response_id(self) -> str:
+        return self.first.response_id
+
+    @property
+    def at(self) -> float:
+        return self.first.at
+
+    def add(self, piece: Replied) -> None:
+        self.model = self.model or piece.model
+        self.content += piece.content
+        self.usage = piece.usage or self.usage
+        self.stop_reason = piece.stop_reason or self.stop_reason
+        self.measure = self.measure + piece.measure
+
+
+def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
+    """Return every answer by the index of its first part."""
+    found: dict[int, UniqueAnswer] = {}
+    known: dict[str, UniqueAnswer] = {}
+    for at, entry in enumerate(history):
+        if isinstance(entry, Asked):
+            known.clear()
+        if not isinstance(entry, Replied):
+            continue
+        if entry.response_id in known:
+            known[entry.response_id].add(entry)
+            continue
+        found[at] = UniqueAnswer(
+            first=entry,
+            model=entry.model,
+            content=entry.content,
+            usage=entry.usage or Usage(),
+            stop_reason=entry.stop_reason,
+            measure=entry.measure,
+        )
+        if entry.response_id:
+            known[entry.response_id] = found[at]
+    return found
+
+
+def answers_of(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
+    return {at: answer for at, answer in all_answers(history).items() if answer.usage.total_tokens}
+
+
+def paid_calls(entries: Iterable[AnyEntry]) -> list[UniqueAnswer | Forked]:
+    history = list(entries)
+    forks = (entry for entry in history if isinstance(entry, Forked))
+    return [*answers_of(history).values(), *forks]
+
+
+def usage_of(entries: Iterable[AnyEntry]) -> Usage | None:
+    calls = paid_calls(entries)
+    return sum((call.usage for call in calls), Usage()) if calls else None
+
+
+def day_of(at: float) -> date | None:
+    at = clamp_time(at)
+    return datetime.fromtimestamp(at, UTC).date() if at else None
 
 
 def price(call: UniqueAnswer | Forked) -> Tally:
@@ -158,7 +239,7 @@ SAVING = (COMPACT, "notes")
 
 
 LEARNING = ("memory", "dream", "recall")
-"""Layers with a separate budget, see `core.memory.budget`."""
+"""Layers with a separate budget, see `MemoryBudget`."""
 ASIDE = "aside"
 """A side question of the user."""
 

@@ -12,8 +12,14 @@ from pathlib import Path
 
 from longhold.core.log.entries import Said
 from longhold.core.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
-from longhold.core.memory.index import IndexLine, make_index
-from longhold.core.memory.memory import Memory, MemoryRefused, NoSuchMemory, parse
+from longhold.core.memory.memory import (
+    IndexLine,
+    Memory,
+    MemoryRefused,
+    NoSuchMemory,
+    make_index,
+    parse,
+)
 from longhold.core.memory.memory_tool import NO_REASON
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore, RemovedByUser

@@ -22,8 +22,7 @@ from longhold.core.log.entries import Dreamt, Failed
 from longhold.core.log.log import AGENTS
 from longhold.core.log.reading import load
 from longhold.core.log.shared import MemoryBackend, SharedRecords
-from longhold.core.memory.backlog import is_users, line_of
-from longhold.core.memory.budget import DREAM, MemoryBudget
+from longhold.core.memory.backlog import DREAM, MemoryBudget, is_users, line_of
 from longhold.core.memory.dream import Dreamer, DreamReport, dream, dream_with
 from longhold.core.memory.inbox import must_ask
 from longhold.core.memory.memory import MemoryRefused

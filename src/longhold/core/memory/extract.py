@@ -20,8 +20,8 @@ from longhold.core.memory.backlog import MESSAGE_CHARS, UnreadWords, drop_repeat
 from longhold.core.memory.branch import Branch, MemoryRules, list_removed_lines
 from longhold.core.memory.checkout import CheckoutStep, no_step
 from longhold.core.memory.inbox import ConsentedMemories, KeptMemory, Origin, must_ask
-from longhold.core.memory.index import IndexLine
 from longhold.core.memory.memory import (
+    IndexLine,
     MemoryConflict,
     retry_while_busy,
     stamp,

@@ -1,20 +1,22 @@
-"""One memory: a Markdown file with front matter.
+"""One memory: a Markdown file with front matter. The index has a short line for each memory.
 
 Parsing is lenient: a memory without front matter is named after its file. `evidence` lists sessions
-and messages. `sources` lists mentioned repository files, with hashes.
+and messages. `sources` lists mentioned repository files, with hashes. In the index, the most used
+memories come first. Superseded and further memories are only searchable.
 """
 
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, Self, TypeAlias, TypeVar, get_args
 
-from longhold.core.messages.text import one_line
+from longhold.core.messages.text import clean_text, escape_frames, one_line, shorten
 from longhold.core.settings.front_matter import FieldValue, parse_memory, render_memory
 from longhold.errors import LongholdError, StoreError
 
@@ -169,3 +171,68 @@ async def retry_while_busy(work: Callable[[], T]) -> T:
             if time.monotonic() >= end:
                 raise
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+TITLE_CHARS = 40
+
+INDEX_LINES = 200
+"""Limited because the index is in every session's prompt."""
+INDEX_LINE_CHARS = 150
+INDEX_BYTES = 25_000
+"""About 6,000 tokens, 3 % of a 200K window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexLine:
+    file: str
+    name: str
+    description: str
+    type: MemoryKind
+    modified: float
+    uses: int = 0
+    superseded_by: str = ""
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        return cls(
+            file=memory.file,
+            name=memory.name,
+            description=memory.description,
+            type=memory.type,
+            modified=memory.modified,
+            superseded_by=memory.superseded_by,
+        )
+
+
+def make_index(rows: Iterable[IndexLine]) -> str:
+    """Write the index within the limits. A last line counts the memories that did not fit."""
+    current = [one for one in rows if not one.superseded_by]
+    current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
+    room = _count_fitting(current)
+    kept = sorted(current[:room], key=lambda one: KINDS.index(one.type))
+    lines = [index_line(one) for one in kept]
+    if room < len(current):
+        lines.append(_note_unlisted(len(current) - room))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def index_line(one: IndexLine) -> str:
+    title = shorten(_flatten(one.name), TITLE_CHARS)
+    line = f"- [{title}]({one.file}): {_flatten(one.description)}"
+    return line if len(line) < INDEX_LINE_CHARS else line[: INDEX_LINE_CHARS - 2].rstrip() + "…"
+
+
+def _count_fitting(current: list[IndexLine]) -> int:
+    sizes = [len(index_line(one).encode()) + 1 for one in current]
+    if len(current) <= INDEX_LINES and sum(sizes) <= INDEX_BYTES:
+        return len(current)
+    left = INDEX_BYTES - len(_note_unlisted(len(current)).encode()) - 1
+    return bisect_right(list(accumulate(sizes[: INDEX_LINES - 1])), left)
+
+
+def _note_unlisted(count: int) -> str:
+    return f"({count} more are not listed here; the memory tool's `search` finds them)"
+
+
+def _flatten(text: str) -> str:
+    return escape_frames(clean_text(one_line(text))).replace("[", " ").replace("]", " ")

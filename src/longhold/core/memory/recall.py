@@ -17,8 +17,7 @@ from typing import TypeAlias
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry, Framed, Recalled, Said, Section
 from longhold.core.log.spending import make_failure
-from longhold.core.memory.index import IndexLine
-from longhold.core.memory.memory import Memory, MemoryBusy, NoSuchMemory, stamp
+from longhold.core.memory.memory import IndexLine, Memory, MemoryBusy, NoSuchMemory, stamp
 from longhold.core.memory.memory_tool import Shown
 from longhold.core.memory.provenance import changed_sources
 from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore

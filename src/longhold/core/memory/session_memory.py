@@ -19,15 +19,19 @@ from longhold.core.log.entries import AnyEntry, Failed, Remembered, Said
 from longhold.core.log.shared import MemoryBackend
 from longhold.core.log.spending import OwnSpending
 from longhold.core.memory.backlog import (
+    DREAM,
+    EXTRACT,
+    RECALL,
     WORDS_CHARS,
     Backlog,
     BacklogBusy,
+    MemoryBudget,
     WaitingSession,
     is_users,
+    learning_directory,
     read_words,
     search_prefix,
 )
-from longhold.core.memory.budget import DREAM, EXTRACT, RECALL, MemoryBudget, learning_directory
 from longhold.core.memory.dreaming import DreamJobs, Unasked
 from longhold.core.memory.extract import Extraction, ExtractionCursor, line, read_extracted_cursor
 from longhold.core.memory.inbox import ConsentedMemories, Inbox

@@ -22,13 +22,14 @@ from longhold.core.memory.commits import (
     MemoryChange,
     Replica,
 )
-from longhold.core.memory.index import IndexLine, make_index
 from longhold.core.memory.memory import (
     BUSY_SECONDS,
+    IndexLine,
     Memory,
     MemoryBusy,
     MemoryRefused,
     NoSuchMemory,
+    make_index,
     parse,
 )
 from longhold.core.memory.paths import INDEX, check_new_name, check_place

@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from longhold.core.memory.checkout import markdown_below
-from longhold.core.memory.index import IndexLine, make_index
 from longhold.core.memory.memory import (
+    IndexLine,
     Memory,
     MemoryConflict,
     MemoryKind,
     MemoryRefused,
     NoSuchMemory,
+    make_index,
     parse,
 )
 from longhold.core.memory.paths import INDEX, check_memory_name, check_place

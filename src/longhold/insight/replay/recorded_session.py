@@ -16,7 +16,7 @@ from pathlib import Path
 
 from longhold.core.log import load
 from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Ran, Replied, Said, Snipped
-from longhold.core.log.unique_answers import UniqueAnswer, answers_of
+from longhold.core.log.spending import UniqueAnswer, answers_of
 from longhold.core.messages import Message, ToolResult, ToolUse, message_to_wire, text_of
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities

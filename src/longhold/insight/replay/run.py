@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from longhold.core.log.unique_answers import UniqueAnswer
+from longhold.core.log.spending import UniqueAnswer
 from longhold.core.messages import JsonObject
 from longhold.core.messages.usage import Tally
 from longhold.core.models.capabilities import capabilities

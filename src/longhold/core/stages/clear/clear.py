@@ -20,7 +20,7 @@ from longhold.core.log.entries import (
     Switched,
     Undone,
 )
-from longhold.core.log.unique_answers import day_of
+from longhold.core.log.spending import day_of
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import price_call, prices
 from longhold.core.policy.candidates import Batch, Candidate, Candidates, weight

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from longhold.core.log.entries import Forked
-from longhold.core.log.unique_answers import answers_of
+from longhold.core.log.spending import answers_of
 from longhold.core.messages import Json, JsonObject, content_from_wire
 from longhold.core.messages.measure import measure_content
 from longhold.errors import LongholdError
