@@ -34,18 +34,13 @@ from longhold.core.messages.text import clean_line, exact_dollars, list_some, pl
 
 FOCUS_CHARS = 200
 
-
 CLEARED_SHOWN = 4
-
 
 CALL_CHARS = 60
 
-
 _FORKED_BY = {"stopped": "an answer that was stopped", "branch": "another branch"}
 
-
 _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
-
 
 _REMEMBERED_BY = {"agent": "the agent", "extraction": "a background job", "person": "a person"}
 

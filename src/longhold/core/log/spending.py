@@ -237,7 +237,6 @@ COMPACT = "compact"
 SAVING = (COMPACT, "notes")
 """Layers whose calls save other calls. All other layers together may use half of the share."""
 
-
 LEARNING = ("memory", "dream", "recall")
 """Layers with a separate budget, see `MemoryBudget`."""
 ASIDE = "aside"

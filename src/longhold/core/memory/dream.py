@@ -17,13 +17,7 @@ from string import Template
 
 from longhold.core.memory.branch import Branch, MemoryRules, list_dangling, list_removed_lines
 from longhold.core.memory.commits import Commit, MemoryChange
-from longhold.core.memory.memory import (
-    MemoryBusy,
-    MemoryRefused,
-    parse,
-    retry_while_busy,
-    stamp,
-)
+from longhold.core.memory.memory import MemoryBusy, MemoryRefused, parse, retry_while_busy, stamp
 from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore
@@ -153,11 +147,7 @@ class DreamReport:
 
 
 def dream(
-    store: MemoryStore,
-    settings: DreamSettings,
-    *,
-    repository: Path,
-    is_trial: bool = False,
+    store: MemoryStore, settings: DreamSettings, *, repository: Path, is_trial: bool = False
 ) -> DreamReport:
     """Reorganise memories in one commit. A trial only reports its plan."""
     rules = MemoryRules(settings=settings, repository=repository)
@@ -250,11 +240,7 @@ def _dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> 
 
 
 def tidy_branch(
-    branch: Branch,
-    rules: MemoryRules,
-    *,
-    usage: Usage | None = None,
-    cut_short: str = "",
+    branch: Branch, rules: MemoryRules, *, usage: Usage | None = None, cut_short: str = ""
 ) -> DreamReport:
     """Tidy a branch, possibly after a model, and drop forbidden changes."""
     dropped = _leave_out(branch, rules, cut_short)

@@ -168,7 +168,6 @@ ASKED_FIRST = (
     " dream.by = 'engine' Longhold makes only the safe changes"
 )
 
-
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
 """Makes a permit for background work that also allows reading these directories."""
 
@@ -176,7 +175,6 @@ MOST_LOGS = 20
 
 SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
 """Files whose mtime is the time of the last session count, run without a model, or failure."""
-
 
 RETRY_MINUTES = 60.0
 """Delay after a failed or killed dream."""
@@ -374,11 +372,7 @@ class DreamJobs:
         return is_wanted and not must_ask(engine.settings.memory, is_outside=False)
 
     async def _dream_by_model(
-        self,
-        since: float,
-        *,
-        max_usd: float | None = None,
-        is_trial: bool = False,
+        self, since: float, *, max_usd: float | None = None, is_trial: bool = False
     ) -> DreamReport:
         engine = self.engine
         assert self.ask is not None, "a dream with a model has a model"
@@ -424,12 +418,7 @@ class DreamJobs:
         with MemoryStore(
             self.place, settings.memory, commits=self.commits, clock=self.clock
         ) as store:
-            return dream(
-                store,
-                settings.dream,
-                repository=self.repository,
-                is_trial=is_trial,
-            )
+            return dream(store, settings.dream, repository=self.repository, is_trial=is_trial)
 
     def _lock(self) -> DreamLock:
         return DreamLock(self.place, clock=self.clock)

@@ -20,12 +20,7 @@ from longhold.core.memory.backlog import MESSAGE_CHARS, UnreadWords, drop_repeat
 from longhold.core.memory.branch import Branch, MemoryRules, list_removed_lines
 from longhold.core.memory.checkout import CheckoutStep, no_step
 from longhold.core.memory.inbox import ConsentedMemories, KeptMemory, Origin, must_ask
-from longhold.core.memory.memory import (
-    IndexLine,
-    MemoryConflict,
-    retry_while_busy,
-    stamp,
-)
+from longhold.core.memory.memory import IndexLine, MemoryConflict, retry_while_busy, stamp
 from longhold.core.memory.memory_tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import LISTED_MEMORIES, SEARCHED, MemoryStore
@@ -255,10 +250,7 @@ class Extraction:
         if must_ask(store.limits, is_outside=outside):  # then only the user may remove memories
             changes = [change for change in changes if change.text is not None]
         memories = ConsentedMemories(
-            open=self.open,
-            by="extraction",
-            provenance=lambda: origin,
-            is_outside=lambda: outside,
+            open=self.open, by="extraction", provenance=lambda: origin, is_outside=lambda: outside
         )
         return await retry_while_busy(partial(memories.keep, changes, why=why)), reply.usage
 

@@ -19,7 +19,6 @@ NO_REMOVAL = (
     "only the user may remove or rename memories here; tell them which, `{command} forget` does it"
 )
 
-
 ProposalState: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
 
 

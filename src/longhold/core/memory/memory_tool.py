@@ -97,11 +97,7 @@ def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
         return Outcome(content=said, note=said.partition("\n")[0])
 
     return make_tool(
-        MEMORY,
-        MemoryInput,
-        run,
-        kind="other",
-        is_read_only=lambda given: given.command in READS,
+        MEMORY, MemoryInput, run, kind="other", is_read_only=lambda given: given.command in READS
     )
 
 

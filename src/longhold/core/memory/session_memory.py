@@ -35,11 +35,7 @@ from longhold.core.memory.backlog import (
 from longhold.core.memory.dreaming import DreamJobs, Unasked
 from longhold.core.memory.extract import Extraction, ExtractionCursor, line, read_extracted_cursor
 from longhold.core.memory.inbox import ConsentedMemories, Inbox
-from longhold.core.memory.memory import (
-    LOOP_SECONDS,
-    MemoryBusy,
-    retry_while_busy,
-)
+from longhold.core.memory.memory import LOOP_SECONDS, MemoryBusy, retry_while_busy
 from longhold.core.memory.memory_tool import (
     MemoryPlace,
     Shown,
@@ -286,19 +282,14 @@ class MemoryJobs:
 
     def _recall(self) -> Recall:
         return Recall(
-            self.store.store(),
-            repository=self._repository,
-            team=self.store.team,
-            clock=self.clock,
+            self.store.store(), repository=self._repository, team=self.store.team, clock=self.clock
         )
 
     def _find_shown(self) -> Shown:
         engine = self.engine
         window = engine.fullness().window.limit_tokens
         return self._viewed.follow(engine.view.history).find_shown(
-            engine.view,
-            engine.log.header.session,
-            scale_tokens(RECALL_SESSION_BYTES, window),
+            engine.view, engine.log.header.session, scale_tokens(RECALL_SESSION_BYTES, window)
         )
 
     def after_turn(self, engine: Engine) -> None:

@@ -48,7 +48,6 @@ FILE_BYTES = 65_536
 LISTED_MEMORIES = 200
 """Number of newest descriptions from which a model chooses."""
 
-
 SHARED = "shared with the team"
 """The reason for removing a memory that moved to the repository."""
 SEARCHED = "searched:"

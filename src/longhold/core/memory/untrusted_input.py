@@ -11,15 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from longhold.core.log.cursor import LogCursor
-from longhold.core.log.entries import (
-    AnyEntry,
-    Configured,
-    Imported,
-    Ran,
-    Replied,
-    Said,
-    ToolTraits,
-)
+from longhold.core.log.entries import AnyEntry, Configured, Imported, Ran, Replied, Said, ToolTraits
 from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import ToolUse
 from longhold.core.tools.describe import KNOWN, UNKNOWN, Described, describe_kind
@@ -53,7 +45,6 @@ _NETWORK = re.compile(
     r"urlopen|urllib|urlretrieve|requests\b|httpx|aiohttp|http\.client|socket|fetch\(|https?://"
     r"|open-uri|Net::|LWP|IO::Socket|fsockopen|curl_"
 )
-
 
 OWN = split_words(
     "Agent AgentStop CallTool SendMessage TaskClaim TaskCreate TaskGet TaskList TaskUpdate ToolSearch"

@@ -4,6 +4,8 @@ Later sources win: defaults, `settings.toml` in the home directory, `.longhold/s
 project, environment variables (`LONGHOLD_GROUP_KEY`). Unknown names and invalid values raise
 `ConfigError`. Token budgets assume a 200K window and shrink with it; see `view.window`.
 """
+# mypy: implicit-reexport
+# ruff: noqa: F401
 
 from longhold.core.settings.agent import (
     AgentsSettings,
@@ -36,36 +38,3 @@ from longhold.core.settings.history import (
     SpillSettings,
 )
 from longhold.core.settings.reading import Settings, home, load_settings, show_settings
-
-__all__ = [
-    "AgentsSettings",
-    "BudgetSettings",
-    "CacheSettings",
-    "ClearSettings",
-    "CollapseSettings",
-    "CompactSettings",
-    "CostSettings",
-    "DreamSettings",
-    "GatewaySettings",
-    "GaugeSettings",
-    "InstructionsSettings",
-    "LogSettings",
-    "LoopSettings",
-    "MemorySettings",
-    "Mode",
-    "ModelSettings",
-    "NotesSettings",
-    "PageSettings",
-    "PluginsSettings",
-    "PromptSettings",
-    "Settings",
-    "ShellSettings",
-    "SpillSettings",
-    "StoreSettings",
-    "TelemetrySettings",
-    "TerminalSettings",
-    "WindowSettings",
-    "home",
-    "load_settings",
-    "show_settings",
-]

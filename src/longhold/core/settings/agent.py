@@ -202,9 +202,7 @@ class GatewaySettings:
         33_554_432, "largest request body; the Messages API refuses longer ones", low=1_024
     )
     body_seconds: float = personal(
-        60.0,
-        "longest time a client may take to send the head of its request, or its body",
-        low=0.1,
+        60.0, "longest time a client may take to send the head of its request, or its body", low=0.1
     )
     read_seconds: float = personal(
         900.0, "longest wait for the provider's next byte; the official SDKs wait less", low=1.0

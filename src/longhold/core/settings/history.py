@@ -112,9 +112,7 @@ class SpillSettings:
         low=1_000,
     )
     message_chars: int = setting(
-        200_000,
-        "limit for all results of one message: a quarter of a 200K window",
-        low=1_000,
+        200_000, "limit for all results of one message: a quarter of a 200K window", low=1_000
     )
     tools: str = setting(
         "",
@@ -127,10 +125,7 @@ class SpillSettings:
         low=1 << 20,
     )
     retention_days: int = personal(
-        30,
-        "stored results older than this are removed; 0 keeps all",
-        low=0,
-        high=36_500,
+        30, "stored results older than this are removed; 0 keeps all", low=0, high=36_500
     )
 
 

@@ -37,7 +37,6 @@ EXTRAS = {
 }
 """The extras of `pyproject.toml`, with the modules that each must provide."""
 
-
 LOG = logging.getLogger(NAME)
 ChosenKind = Literal["stages", "summarisers", "memories", "policies"]
 """Kinds of plug-ins of which a session uses only those that `plugins.use` names."""

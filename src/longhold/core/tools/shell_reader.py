@@ -100,7 +100,6 @@ _SWALLOWED = re.compile(r"[^\x00-\x7f][\\|]")
 """In some locales (GBK, Big5), bash reads the second byte as the end of a letter."""
 _SHELLS = split_words("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
 
-
 _TOO_LONG = Script(commands=(), doubts=frozenset({"too long"}))
 
 

@@ -196,7 +196,6 @@ _connect = partial(
     sqlite3.connect, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
 )
 
-
 INDEX_TRIES = 3
 """Tries: the existing index, a new file, then memory. After that only the texts are scanned."""
 

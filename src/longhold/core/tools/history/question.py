@@ -78,7 +78,6 @@ KINDS = (
     *("edit", "command", "read", "search", "fetch", "ask"),
 )
 
-
 _HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error", "error": "error"}
 """Words that hint at the kind of record that answers the question."""
 HINTED = 2.0

@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from psycopg import Connection
-from psycopg.types.string import (
-    ByteaBinaryLoader,
-    ByteaLoader,
-    BytesBinaryDumper,
-)
+from psycopg.types.string import ByteaBinaryLoader, ByteaLoader, BytesBinaryDumper
 
 from longhold.core.settings.installation import explain_missing
 from longhold.errors import ConfigError, StoreError

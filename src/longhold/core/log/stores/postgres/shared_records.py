@@ -57,7 +57,6 @@ _IS_OURS = """
 SELECT 1 FROM longhold.commits WHERE tenant = %s AND project = %s AND n = %s AND body = %s
 """
 
-
 _SEND = """
 WITH found AS (
     SELECT key FROM longhold.sessions WHERE tenant = %(tenant)s AND id = %(id)s
@@ -109,8 +108,7 @@ class PostgresCommits:
 
     def after(self, number: int) -> list[tuple[int, bytes]]:
         rows = self._database.run(
-            lambda connection: select(connection, _COMMITS, (*self._project, number)),
-            retries=False,
+            lambda connection: select(connection, _COMMITS, (*self._project, number)), retries=False
         )
         return [(n, bytes(body)) for n, body in rows]
 
@@ -145,8 +143,7 @@ class PostgresRecords:
 
     def read(self, name: str) -> bytes:
         rows = self._database.rows(
-            "SELECT body FROM longhold.shared WHERE tenant = %s AND name = %s",
-            (self._tenant, name),
+            "SELECT body FROM longhold.shared WHERE tenant = %s AND name = %s", (self._tenant, name)
         )
         return bytes(rows[0][0]) if rows else b""
 

@@ -228,8 +228,7 @@ class PostgresStore:
         def insert(connection: Connection[Any]) -> Lease:
             self._holder.begin(connection)
             row = connection.execute(
-                _CREATE,
-                (*self._columns(id, header), header.created, self._holder.id),
+                _CREATE, (*self._columns(id, header), header.created, self._holder.id)
             ).fetchone()
             return Lease(key=row[0] if row else 0, fence=1, session=id)
 
@@ -477,11 +476,7 @@ class PostgresStore:
 
     def shared(self, directory: Path) -> SharedRecords:
         return PostgresRecords(
-            self._database,
-            self.tenant,
-            self._holder,
-            directory=directory,
-            scratch=self._scratch,
+            self._database, self.tenant, self._holder, directory=directory, scratch=self._scratch
         )
 
     def body(self, key: int, name: str) -> bytes | None:
