@@ -26,6 +26,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.messages.text import clean_text, dollars, pluralize, shorten
 from longhold.core.models.capabilities import canonical_name
 from longhold.core.settings import SpillSettings, home, load_settings
+from longhold.core.settings.private_files import sweep
 from longhold.core.settings.project import project_root
 from longhold.errors import LogLocked
 from longhold.insight.report import SessionSummary, summarise
@@ -97,7 +98,7 @@ def command(
         removed = _remove(store, list_expired(store, settings.log.retention_days), yes, archive)
         swept = 0
         if isinstance(store, FileStore):
-            store.sweep()
+            sweep(store.root)  # what killed imports left
             swept = _sweep_results(store, settings.spill)
         _report_removed(removed, swept, as_json)
     else:

@@ -263,16 +263,6 @@ def test_a_log_that_cannot_be_listed_says_why_when_asked_for(store, tmp_path):
         store.find("b")
 
 
-def test_what_killed_imports_left_is_swept_after_a_day(store, tmp_path):
-    store.create(directory=tmp_path, session="a").close()
-    left = store.find("a").path.with_name("x.partial")
-    left.write_text("half")
-    assert store.sweep() == []
-    os.utime(left, (0, 0))
-    assert store.sweep() == [left]
-    assert not left.exists()
-
-
 def test_a_branch_takes_along_what_lies_beside_its_session(store, tmp_path):
     store.create(directory=tmp_path, session="a").close()
     beside = store.find("a").directory / "agents"

@@ -4,7 +4,6 @@ An id is unique in a store and looked up exactly. Only commands for people accep
 `Store` is the interface for other backends.
 """
 
-import math
 import os
 import re
 import shutil
@@ -33,8 +32,6 @@ from longhold.core.settings.private_files import private_directory, write_privat
 from longhold.core.settings.project import project_root, slug
 from longhold.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
 
-PARTIAL_SECONDS = 86_400
-"""A partial import untouched for a day belongs to a dead process."""
 _ID = re.compile(r"\w[\w.-]*")
 LONGEST_ID = 200
 """In bytes. With its suffix the id must fit a file name of 255 bytes."""
@@ -208,7 +205,6 @@ class FileStore:
         *,
         agent: str = "",
     ) -> str:
-        self.sweep()
         path = (
             self._agent_path(agent) if agent else self._path(Path(header.directory), header.session)
         )
@@ -361,19 +357,6 @@ class FileStore:
         remove_indexes(self.root)
         return count
 
-    def sweep(self, *, now: float | None = None) -> list[Path]:
-        """Remove partial files of killed imports, and return their paths."""
-        oldest = (now or earliest_now()) - PARTIAL_SECONDS
-        left = [
-            path
-            for project in self._projects()
-            for path in project.glob("*.partial")
-            if _read_mtime(path) < oldest
-        ]
-        for path in left:
-            path.unlink(missing_ok=True)
-        return left
-
     def _path(self, directory: Path, id: str) -> Path:
         return self._project(directory) / f"{check_id(id)}.jsonl"
 
@@ -420,13 +403,6 @@ def _read_session(path: Path) -> Iterator[FoundSession]:
     yield FoundSession(
         id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
     )
-
-
-def _read_mtime(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return math.inf
 
 
 def is_id(id: str) -> bool:

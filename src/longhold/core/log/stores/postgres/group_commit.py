@@ -95,18 +95,10 @@ class Lease:
         changes, self.waiting = self.waiting or QueuedChanges(), None
         return changes
 
-    def confirm(self, changes: QueuedChanges, *, has_reports: bool) -> None:
-        self.has_reports = self.has_reports or has_reports
-        if self.newest is changes.done:
-            self.newest = None
-
     def fail(self, error: StoreError) -> None:
         """Refuse further writes, because they would leave a gap in the log."""
         self.lost = error
         self.hand_over().done.set_exception(error)
-
-    def reports_taken(self) -> None:
-        self.has_reports = False
 
 
 Batch: TypeAlias = list[tuple[Lease, QueuedChanges]]
@@ -177,7 +169,9 @@ class Writer:
             try:
                 written = self._try(batch)
             except LOST as error:
-                self._drop_connection()
+                if self._connection is not None:
+                    self._connection.close()
+                    self._connection = None
                 if time.monotonic() - began > self._patience_seconds:
                     self._fail(batch, StoreError(f"the store cannot be reached: {error}"))
                     return
@@ -201,10 +195,17 @@ class Writer:
             if has_reports is None:
                 return False
             with self._wake:
-                lease.confirm(changes, has_reports=has_reports)
+                lease.has_reports = lease.has_reports or has_reports
+                if lease.newest is changes.done:
+                    lease.newest = None
             changes.done.set_result(None)
             return True
-        self._fail([(lease, changes)], _takeover_error(lease.session))
+        error = (
+            f"another process became the writer of session {lease.session} while this one was "
+            "silent. Uncommitted entries of this process are lost; resume the session to continue "
+            "from the log"
+        )
+        self._fail([(lease, changes)], LeaseLost(error))
         return True
 
     def _fail(self, batch: Batch, error: StoreError) -> None:
@@ -216,7 +217,8 @@ class Writer:
             changes.done.set_exception(error)
 
     def _try(self, batch: Batch) -> dict[int, bool | None]:
-        connection, found = self._find_connection(), dict[int, bool | None]()
+        connection = self._connection = self._connection or self._connect()
+        found = dict[int, bool | None]()
         if not any(changes.bodies for _, changes in batch):  # most: one statement commits itself
             found = _append(connection, batch)
             batch = [one for one in batch if one[0].key not in found]
@@ -236,23 +238,6 @@ class Writer:
                     else:
                         found |= _verdict(connection, lease, changes)
         return found
-
-    def _find_connection(self) -> Connection[Any]:
-        if self._connection is None:
-            self._connection = self._connect()
-        return self._connection
-
-    def _drop_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def _takeover_error(session: str) -> LeaseLost:
-    return LeaseLost(
-        f"another process became the writer of session {session} while this one was silent. "
-        "Uncommitted entries of this process are lost; resume the session to continue from the log"
-    )
 
 
 def _lock_ours(connection: Connection[Any], batch: Batch) -> set[int]:

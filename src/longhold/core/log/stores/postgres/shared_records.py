@@ -91,11 +91,7 @@ class PostgresLedger:
             "HAVING count(*) > 0",
             (self._tenant,),
         )
-        return _read_sums(rows[0]) if rows else Tally()
-
-
-def _read_sums(sums: Iterable[Any]) -> Tally:
-    return msgspec.convert(dict(zip(_FIELDS, sums, strict=True)), Tally)
+        return msgspec.convert(dict(zip(_FIELDS, rows[0], strict=True)), Tally) if rows else Tally()
 
 
 class PostgresCommits:
