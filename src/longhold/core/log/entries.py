@@ -507,42 +507,12 @@ class Ended(Entry, frozen=True, kw_only=True, tag="ended"):
     usage: Usage | None = None
 
 
-AnyEntry: TypeAlias = (
-    Said
-    | Replied
-    | Began
-    | Ran
-    | Spilled
-    | Snipped
-    | Cleared
-    | Collapsed
-    | Compacted
-    | Restored
-    | Pinned
-    | Rewound
-    | Undone
-    | Redone
-    | Framed
-    | Switched
-    | Asked
-    | CacheBroke
-    | Failed
-    | Withheld
-    | Titled
-    | Configured
-    | Followed
-    | Imported
-    | Swept
-    | Dropped
-    | Forked
-    | Noted
-    | Remembered
-    | Recalled
-    | Dreamt
-    | Directed
-    | Spawned
-    | Ended
-)
+_Content: TypeAlias = Said | Replied | Began | Ran | Framed | Switched | Asked | CacheBroke
+_Shown: TypeAlias = Spilled | Snipped | Cleared | Collapsed | Compacted | Restored | Pinned
+_Changed: TypeAlias = _Shown | Rewound | Undone | Redone
+_Reported: TypeAlias = Failed | Withheld | Noted | Remembered | Recalled | Dreamt | Forked
+_Kept: TypeAlias = Titled | Imported | Configured | Followed | Swept | Dropped | Directed
+AnyEntry: TypeAlias = _Content | _Changed | _Reported | _Kept | Spawned | Ended
 
 
 def add_measure(entry: AnyEntry) -> AnyEntry:

@@ -56,7 +56,10 @@ def take(
 ) -> list[AnyEntry]:
     taken: list[AnyEntry] = []
     for path in _list_waiting(directory):
-        entry = _read(path)
+        try:
+            entry = decode_report(path.read_bytes())
+        except OSError:
+            entry = None
         if entry is None:
             with contextlib.suppress(OSError):
                 path.replace(path.with_suffix(UNREADABLE))
@@ -74,13 +77,6 @@ def _list_waiting(directory: Path) -> Iterable[Path]:
     except OSError:
         return ()
     return [directory / NAME / name for name in sorted(names) if name.endswith(".json")]
-
-
-def _read(path: Path) -> AnyEntry | None:
-    try:
-        return decode_report(path.read_bytes())
-    except OSError:
-        return None
 
 
 def decode_report(data: bytes) -> AnyEntry | None:

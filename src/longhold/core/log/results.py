@@ -5,7 +5,6 @@ created exclusively, only in the session's directory and without following symli
 untrusted.
 """
 
-import errno
 import hashlib
 import os
 import re
@@ -36,12 +35,6 @@ DAY_SECONDS = 86_400
 _DIRECTORY_FLAGS = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")
 _READ_FLAGS = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK")  # so that a pipe does not block
 _CREATE_FLAGS = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
-_REASONS = {
-    errno.ELOOP: "it is a link, and links are not followed",
-    errno.ENOTDIR: "its directory is a link or a file",
-    errno.EEXIST: "another file is in the way",
-    errno.ENOENT: "the file no longer exists",
-}
 
 Blocks: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
 
@@ -127,7 +120,7 @@ class Results:
             with self._open_body(makes=True) as place:
                 _put(place, body.file.name, body.data, syncs=is_only_copy)
         except OSError as error:
-            raise self._error(body.file.name, error) from error
+            raise StoreError(f"{body.file}: {error.strerror or error}") from error
 
     def read(self, name: str) -> ResultContent:
         body = self._read(name)
@@ -147,7 +140,7 @@ class Results:
             with self._open_body() as place, open(_open(name, place), "rb") as file:
                 return file.read()
         except OSError as error:
-            raise self._error(name, error) from error
+            raise StoreError(f"{self.place / name}: {error.strerror or error}") from error
 
     def list_stored(self) -> list[StoredBody]:
         found = []
@@ -204,17 +197,6 @@ class Results:
             yield place
         finally:
             os.close(place)
-
-    def _error(self, name: str, error: OSError) -> StoreError:
-        if isinstance(error, StoreError):
-            return StoreError(f"{self.place / name}: {error}")
-        for at in (self.directory, self.place):
-            if at.is_symlink():
-                return StoreError(f"{at}: {_REASONS[errno.ELOOP]}")
-            if at.exists() and not at.is_dir():
-                return StoreError(f"{at} is not a directory; rename or remove it")
-        reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
-        return StoreError(f"{self.place / name}: {reason}")
 
 
 def plan_sweep(

@@ -183,15 +183,15 @@ class Commit:
     undoes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tombstone:
     file: str
     version: str
     reason: str
-    evidence: tuple[str, ...]
     by: CommitAuthor
     at: float
     commit: int
+    evidence: tuple[str, ...]
 
 
 class CommitHistory:
@@ -239,15 +239,7 @@ class CommitHistory:
             INDEX,
         )
         return [
-            Tombstone(
-                file=file,
-                version=version,
-                reason=reason,
-                evidence=parse(file, text).evidence,
-                by=by,
-                at=at,
-                commit=id,
-            )
+            Tombstone(file, version, reason, by, at, id, parse(file, text).evidence)
             for file, version, reason, by, at, id, text in rows
         ]
 

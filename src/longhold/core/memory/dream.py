@@ -254,7 +254,7 @@ def tidy_branch(
         replaced=replaced,
         most=most_removed(len(branch.base), rules.settings) - len(replaced),
     )
-    for file, (_, reason) in plan.gone.items():
+    for file, reason in plan.gone.items():
         branch.remove(file, reason)
     for file, memory in plan.memories.items():
         if memory != branch.memory(file):

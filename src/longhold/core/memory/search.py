@@ -354,17 +354,13 @@ class MemorySearch:
         significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
         scores = dict(base)
         best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
-        for id, near, share in self._find_close(best, head):
-            scores[near] = scores.get(near, 0.0) + share * base[id]
-            if id in significant:
-                significant.add(near)
+        with suppress(MemoryBusy):
+            for id, near, share in self._adjacency.of(best, head):
+                scores[near] = scores.get(near, 0.0) + share * base[id]
+                if id in significant:
+                    significant.add(near)
         found = {id: scores[id] for id in significant.union(by_words)}
         return self._hits(found, significant, limit)
-
-    def _find_close(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
-        with suppress(MemoryBusy):
-            return self._adjacency.of(ids, head)
-        return []
 
     def _read_question(self, query: str) -> _Asked:
         total: int = self._sql.one("SELECT count(*) FROM tree")[0]

@@ -4,8 +4,6 @@ Names, links and secrets are checked as strictly as in the private store. Memori
 are never written there.
 """
 
-import os
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +18,11 @@ from longhold.core.memory.memory import (
     make_index,
     parse,
 )
-from longhold.core.memory.paths import INDEX, check_memory_name, check_place
+from longhold.core.memory.paths import INDEX, check_place
 from longhold.core.memory.store import FILE_BYTES
 from longhold.core.messages.secrets import find_secrets
-from longhold.core.settings.private_files import Overtaken, open_flags, replace_content
+from longhold.core.settings.private_files import Overtaken, replace_content
+from longhold.core.settings.project import UnusableFile, read_text
 
 PREFIX = "team/"
 """Distinguishes a team memory from a private one of the same name."""
@@ -48,12 +47,11 @@ class TeamMemories:
         if self._has_link() or not self.root.is_dir():
             return []
         found = []
-        above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
         for file, status in markdown_below(self.root):
             try:
-                name = f"{within}/{check_memory_name(file)}"
-                text = _read_unlinked(above, name, FILE_BYTES).decode()
-            except (MemoryRefused, UnicodeDecodeError, OSError):
+                place = check_place(self.root, file)
+                text = read_text(place, FILE_BYTES, within=self.root.resolve())
+            except (MemoryRefused, UnusableFile, OSError):
                 continue
             # Without sources, because checking them would read files that the repository chooses.
             found.append(replace(parse(file, text, at=status.st_mtime), sources={}))
@@ -105,27 +103,3 @@ class TeamMemories:
             replace_content(place, text.encode(), place.stat() if place.exists() else None)
         except Overtaken:
             raise MemoryConflict(f"{place.name} was changed meanwhile; read it again") from None
-
-
-def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
-    """Read a plain file below a directory. A symlink in the path or a longer file is refused."""
-    *directories, last = Path(name).parts
-    place = os.open(above, open_flags("O_RDONLY", "O_DIRECTORY"))
-    try:
-        for part in directories:
-            flags = open_flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW")
-            below = os.open(part, flags, dir_fd=place)
-            os.close(place)
-            place = below
-        # Non-blocking, because opening a pipe in the file's place would wait for a writer.
-        flags = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK")
-        found = os.open(last, flags, dir_fd=place)
-    finally:
-        os.close(place)
-    with os.fdopen(found, "rb") as file:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError(f"{name} is not a plain file")
-        content = file.read(most_bytes + 1)
-    if len(content) > most_bytes:
-        raise OSError(f"{name} has more than {most_bytes:,} bytes")
-    return content

@@ -206,8 +206,8 @@ STALE = "stale"
 @dataclass(slots=True, kw_only=True)
 class TidyPlan:
     memories: dict[str, Memory]
-    gone: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Files to remove, each with the file that replaces it and the reason."""
+    gone: dict[str, str] = field(default_factory=dict)
+    """Files to remove, each with the reason."""
     replaced: dict[str, str] = field(default_factory=dict)
     """Files removed now or earlier, each with the file that replaces it."""
     superseded: dict[str, str] = field(default_factory=dict)
@@ -258,7 +258,7 @@ def _merge_duplicates(plan: TidyPlan, leave: frozenset[str], most: int) -> None:
         older, newer = sorted((a, b), key=lambda memory: (memory.created, memory.file))
         for kept, gone in ((older, newer), (newer, older)):
             if covers(kept, gone):
-                plan.gone[gone.file] = (kept.file, f"{kept.file} contains all of it")
+                plan.gone[gone.file] = f"{kept.file} contains all of it"
                 plan.replaced[gone.file] = kept.file
                 plan.memories[kept.file] = _inherit(kept, gone)
                 del plan.memories[gone.file]

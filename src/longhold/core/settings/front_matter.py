@@ -124,27 +124,11 @@ def _value(parts: list[str], read: Callable[[str], FieldValue]) -> FieldValue:
 def _decode_value(value: str) -> FieldValue:
     if value[:1] in ('"', "[", "{") and len(value) <= JSON_VALUE_CHARS:
         try:
-            return _as_text(json.loads(value))
-        except (ValueError, RecursionError):
+            return msgspec.json.decode(value, type=str | list[str] | dict[str, str])
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             if value.startswith("[") and value.endswith("]"):
                 return [_unquote(item) for item in value[1:-1].split(",") if item.strip()]
     return _unquote(value)
-
-
-def _as_text(value: object) -> FieldValue:
-    match value:
-        case dict():
-            return {
-                _replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()
-            }
-        case list():
-            return [_replace_surrogates(item) for item in value]
-    return _replace_surrogates(value)
-
-
-def _replace_surrogates(value: object) -> str:
-    """Replace lone surrogates, which JSON can express but UTF-8 cannot."""
-    return str(value).encode("utf-8", "replace").decode()
 
 
 def _unquote(value: str) -> str:

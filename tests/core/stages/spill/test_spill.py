@@ -326,7 +326,7 @@ async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path)
     await prepare(engine)
     await prepare(engine)
     (failed,) = entries(engine, Failed)
-    assert "a.txt: the file no longer exists" in failed.error
+    assert "a.txt: No such file or directory" in failed.error
     assert shown(engine).startswith(LINES[:30_000])
     engine.close()
 

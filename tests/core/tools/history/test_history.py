@@ -388,7 +388,7 @@ def test_what_retention_removed_is_no_longer_found_and_said_to_be_gone(engine, h
     engine.record(Swept(files=("tool-results/big.txt",), why="older than 30 days"))
     assert history.search("tailword").total == 0
     opened = history.open("big")
-    assert "the file no longer exists (older than 30 days)" in opened.trouble
+    assert "No such file or directory (older than 30 days)" in opened.trouble
     assert opened.page.text.startswith("head\n")
 
 

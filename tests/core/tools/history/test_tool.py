@@ -169,7 +169,7 @@ async def test_a_body_that_vanished_is_said_to_be_gone(engine, ask):
     outcome = await ask(id="t")
     head = outcome.content.split("\n")[0]
     assert "only the beginning of #2 is left, from the log" in head
-    assert "tool-results/t.txt: the file no longer exists" in head
+    assert "tool-results/t.txt: No such file or directory" in head
 
 
 async def test_a_collapsed_span_is_put_back_by_its_number(ask):
