@@ -183,20 +183,6 @@ def test_no_dream_takes_more_than_its_share(store, write, repository):
     assert len(store.versions()) == 8
 
 
-def test_the_uses_of_all_that_was_merged_add_up(store, write, repository):
-    write(*(memory(f"{name}.md", TUESDAY, at) for at, name in enumerate("abc", 1)))
-    store.count_uses({"a.md": 1, "b.md": 3, "c.md": 5})
-    assert dream(store, SETTINGS, repository=repository).merged.keys() == {"b.md", "c.md"}
-    assert store.uses()["a.md"] == 9
-
-
-def test_uses_go_with_what_was_merged(store, write, repository):
-    write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
-    store.count_uses({"b.md": 3, "a.md": 1})
-    dream(store, SETTINGS, repository=repository)
-    assert store.uses()["a.md"] == 4
-
-
 def test_the_index_is_ordered_by_use(store, write, repository):
     write(memory("a.md", "one"), memory("b.md", "two"))
     store.count_uses({"b.md": 1})

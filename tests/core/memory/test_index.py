@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.memory import memory as index
-from longhold.core.memory.memory import IndexLine, index_line, make_index
+from longhold.core.memory.memory import Memory, index_line, make_index
 
 LISTED = st.lists(
     st.builds(
-        IndexLine,
+        Memory,
         file=st.integers(0, 10_000).map(lambda n: f"m{n}.md"),
         name=st.text(max_size=80),
         description=st.text(max_size=400),
@@ -61,7 +61,7 @@ def test_every_line_leads_to_a_memory_that_holds(listed):
 
 def one(file, **more):
     """Something to list."""
-    return IndexLine(**{"file": file, "name": file, "description": "d", "type": "project", "modified": 1.0, **more})  # fmt: skip
+    return Memory(**{"file": file, "name": file, "description": "d", "type": "project", "modified": 1.0, **more})  # fmt: skip
 
 
 def test_types_come_in_their_order_and_the_most_used_first():

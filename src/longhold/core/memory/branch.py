@@ -13,7 +13,6 @@ from pathlib import Path
 from longhold.core.log.entries import Said
 from longhold.core.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
 from longhold.core.memory.memory import (
-    IndexLine,
     Memory,
     MemoryRefused,
     NoSuchMemory,
@@ -60,7 +59,7 @@ class Branch:
     def read(self, file: str) -> str:
         """Return a file as this branch has it. The index is generated."""
         if file == INDEX:
-            return make_index(map(IndexLine.of, self.memories()))
+            return make_index(self.memories())
         change = self._changes.get(file)
         if change is not None and change.text is not None:
             return change.text
@@ -92,8 +91,7 @@ class Branch:
             self._changes = before
             raise MemoryRefused(f"nothing was changed: {'; '.join(refused)}")
         self.refusals -= 1
-        remarks = self._rules.remarks(self, files) if self._rules else []
-        return f"This is changed, but fix it: {'; '.join(remarks)}." if remarks else ""
+        return ""
 
     def _add(self, changes: Sequence[MemoryChange], why: str = "") -> None:
         for change in changes:
@@ -167,15 +165,6 @@ class MemoryRules:
                     " most of their words (dream.removed_share)"
                 )
         return found | _alike_names(branch)
-
-    def remarks(self, branch: Branch, files: Iterable[str]) -> list[str]:
-        known = frozenset(branch.versions())
-        return [
-            remark
-            for file in files
-            if file in known
-            for remark in list_dangling(branch, file, known, self.repository)
-        ]
 
     def _is_unwanted(self, memory: Memory, removed: Sequence[RemovedByUser]) -> bool:
         """Return whether a memory contains only content that the user removed and did not repeat."""

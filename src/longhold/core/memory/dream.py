@@ -6,9 +6,7 @@ stopped changes nothing.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
@@ -17,7 +15,7 @@ from string import Template
 
 from longhold.core.memory.branch import Branch, MemoryRules, list_dangling, list_removed_lines
 from longhold.core.memory.commits import Commit, MemoryChange
-from longhold.core.memory.memory import MemoryBusy, MemoryRefused, parse, retry_while_busy, stamp
+from longhold.core.memory.memory import MemoryRefused, parse, retry_while_busy, stamp
 from longhold.core.memory.memory_tool import memory_tool
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore
@@ -277,18 +275,4 @@ def merge_branch(branch: Branch, rules: MemoryRules, report: DreamReport) -> Dre
     if wrong := list_unsound(branch, rules.repository):
         raise MemoryRefused(f"nothing was changed: {'; '.join(wrong)}")
     commit = branch.merge(by="dream", why=f"a dream: {report.line}")
-    if commit:
-        with suppress(MemoryBusy):  # counts are not worth waiting for
-            branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))
     return replace(report, commit=commit)
-
-
-def _inherited_uses(uses: Mapping[str, int], merged: Mapping[str, str]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for file in merged:
-        kept = file
-        for _ in merged:
-            kept = merged.get(kept, kept)
-        if kept:
-            counts[kept] += uses.get(file, 0)
-    return counts

@@ -20,7 +20,7 @@ from longhold.core.memory.backlog import MESSAGE_CHARS, UnreadWords, drop_repeat
 from longhold.core.memory.branch import Branch, MemoryRules, list_removed_lines
 from longhold.core.memory.checkout import CheckoutStep, no_step
 from longhold.core.memory.inbox import ConsentedMemories, KeptMemory, Origin, must_ask
-from longhold.core.memory.memory import IndexLine, MemoryConflict, retry_while_busy, stamp
+from longhold.core.memory.memory import Memory, MemoryConflict, retry_while_busy, stamp
 from longhold.core.memory.memory_tool import MemoryPlace, memory_call, memory_tool, usable_tools
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import LISTED_MEMORIES, SEARCHED, MemoryStore
@@ -255,7 +255,7 @@ class Extraction:
         return await retry_while_busy(partial(memories.keep, changes, why=why)), reply.usage
 
 
-def _list_known(store: MemoryStore, said: Sequence[Said]) -> list[IndexLine]:
+def _list_known(store: MemoryStore, said: Sequence[Said]) -> list[Memory]:
     """Return the newest memories and those that share words with the searched messages.
 
     A short prompt is not cached, so listing all memories would cost more with every new memory.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, islice
 from pathlib import PurePosixPath
-from typing import Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from longhold.core.messages.text import clean_text, escape_frames, one_line, shorten
 from longhold.core.settings.front_matter import FieldValue, parse_memory, render_memory
@@ -77,6 +77,8 @@ class Memory:
     supersedes: tuple[str, ...] = ()
     body: str = ""
     more: Mapping[str, FieldValue] = field(default_factory=dict)
+    uses: int = 0
+    """How often it was recalled, if the store was asked for it."""
 
     @property
     def text(self) -> str:
@@ -156,7 +158,6 @@ def _first_line(body: str) -> str:
 
 LOOP_SECONDS = 0.05
 """Pause between attempts: as long as a quick commit, and too short to notice."""
-PAUSE_SECONDS = 0.05
 BUSY_SECONDS = 5.0
 """A commit takes milliseconds, so a longer wait means that something is stuck."""
 
@@ -170,7 +171,7 @@ async def retry_while_busy(work: Callable[[], T]) -> T:
         except MemoryBusy:
             if time.monotonic() >= end:
                 raise
-        await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.sleep(LOOP_SECONDS)
 
 
 TITLE_CHARS = 40
@@ -182,29 +183,7 @@ INDEX_BYTES = 25_000
 """About 6,000 tokens, 3 % of a 200K window."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexLine:
-    file: str
-    name: str
-    description: str
-    type: MemoryKind
-    modified: float
-    uses: int = 0
-    superseded_by: str = ""
-
-    @classmethod
-    def of(cls, memory: Memory) -> Self:
-        return cls(
-            file=memory.file,
-            name=memory.name,
-            description=memory.description,
-            type=memory.type,
-            modified=memory.modified,
-            superseded_by=memory.superseded_by,
-        )
-
-
-def make_index(rows: Iterable[IndexLine]) -> str:
+def make_index(rows: Iterable[Memory]) -> str:
     """Write the index within the limits. A last line counts the memories that did not fit."""
     current = [one for one in rows if not one.superseded_by]
     current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
@@ -216,13 +195,13 @@ def make_index(rows: Iterable[IndexLine]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def index_line(one: IndexLine) -> str:
+def index_line(one: Memory) -> str:
     title = shorten(_flatten(one.name), TITLE_CHARS)
     line = f"- [{title}]({one.file}): {_flatten(one.description)}"
     return line if len(line) < INDEX_LINE_CHARS else line[: INDEX_LINE_CHARS - 2].rstrip() + "…"
 
 
-def _count_fitting(current: list[IndexLine]) -> int:
+def _count_fitting(current: list[Memory]) -> int:
     sizes = [len(index_line(one).encode()) + 1 for one in current]
     if len(current) <= INDEX_LINES and sum(sizes) <= INDEX_BYTES:
         return len(current)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry, Framed, Recalled, Said, Section
 from longhold.core.log.spending import make_failure
-from longhold.core.memory.memory import IndexLine, Memory, MemoryBusy, NoSuchMemory, stamp
+from longhold.core.memory.memory import Memory, MemoryBusy, NoSuchMemory, stamp
 from longhold.core.memory.memory_tool import Shown
 from longhold.core.memory.provenance import changed_sources
 from longhold.core.memory.store import LISTED_MEMORIES, MemoryStore
@@ -121,7 +121,7 @@ class Recall:
     def manifest(self, shown: Shown) -> str:
         """List the newest memories that are not in the view, for a model to choose from."""
         known = [(one.file, one) for one in self.store.list_lines(LISTED_MEMORIES)]
-        known += [(key, IndexLine.of(one)) for key, one in self._team().items()]
+        known += self._team().items()
         return "\n".join(
             f"- [{one.type}] {key} ({stamp(one.modified)}): {one.description}"
             for key, one in known

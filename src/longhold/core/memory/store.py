@@ -24,7 +24,6 @@ from longhold.core.memory.commits import (
 )
 from longhold.core.memory.memory import (
     BUSY_SECONDS,
-    IndexLine,
     Memory,
     MemoryBusy,
     MemoryRefused,
@@ -141,8 +140,8 @@ class MemoryStore:
         rows = self.database.all("SELECT file, text FROM tree JOIN texts USING (sha) ORDER BY file")
         return [parse(file, text) for file, text in rows]
 
-    def list_lines(self, limit: int = -1) -> list[IndexLine]:
-        """Return an index line for each memory, newest first, without reading the texts."""
+    def list_lines(self, limit: int = -1) -> list[Memory]:
+        """Return each memory as the index shows it, newest first, without reading the texts."""
         rows = self.database.all(
             "SELECT t.file, name, description, type, modified, coalesce(count, 0), superseded_by"
             " FROM tree t LEFT JOIN uses u ON u.file = t.file"
@@ -150,7 +149,7 @@ class MemoryStore:
             limit,
         )
         names = ("file", "name", "description", "type", "modified", "uses", "superseded_by")
-        return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
+        return [Memory(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
         return make_index(self.list_lines())
@@ -160,9 +159,6 @@ class MemoryStore:
 
     def find(self, query: str, limit: int) -> dict[str, str]:
         return {hit.file: hit.description for hit in self.search(query, limit)}
-
-    def uses(self) -> dict[str, int]:
-        return dict(self.database.all("SELECT file, count FROM uses"))
 
     def count_uses(self, counts: Mapping[str, int]) -> None:
         """Add to the use counts. The most used memories come first in the index."""

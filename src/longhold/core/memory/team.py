@@ -9,7 +9,6 @@ from pathlib import Path
 
 from longhold.core.memory.checkout import markdown_below
 from longhold.core.memory.memory import (
-    IndexLine,
     Memory,
     MemoryConflict,
     MemoryKind,
@@ -58,7 +57,7 @@ class TeamMemories:
         return sorted(found, key=lambda memory: memory.file)
 
     def index(self) -> str:
-        return make_index(map(IndexLine.of, self.memories()))
+        return make_index(self.memories())
 
     def write(
         self, memory: Memory, *, is_convention: bool = False, expected: str | None = None
