@@ -7,34 +7,32 @@ project, environment variables (`LONGHOLD_GROUP_KEY`). Unknown names and invalid
 # mypy: implicit-reexport
 # ruff: noqa: F401
 
-from longhold.core.settings.agent import (
+from longhold.core.settings.groups import (
     AgentsSettings,
     BudgetSettings,
     CacheSettings,
+    ClearSettings,
+    CollapseSettings,
+    CompactSettings,
     CostSettings,
+    DreamSettings,
     GatewaySettings,
     GaugeSettings,
     InstructionsSettings,
+    LogSettings,
     LoopSettings,
+    MemorySettings,
     Mode,
     ModelSettings,
+    NotesSettings,
+    PageSettings,
     PluginsSettings,
     PromptSettings,
     ShellSettings,
+    SpillSettings,
     StoreSettings,
     TelemetrySettings,
     TerminalSettings,
     WindowSettings,
-)
-from longhold.core.settings.history import (
-    ClearSettings,
-    CollapseSettings,
-    CompactSettings,
-    DreamSettings,
-    LogSettings,
-    MemorySettings,
-    NotesSettings,
-    PageSettings,
-    SpillSettings,
 )
 from longhold.core.settings.reading import Settings, home, load_settings, show_settings

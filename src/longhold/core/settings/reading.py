@@ -15,8 +15,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from longhold.core.settings import agent as general
-from longhold.core.settings import history as layers
+from longhold.core.settings import groups
 from longhold.core.settings.private_files import private_directory, write_private
 from longhold.core.settings.project import UnusableFile, checkout_top, project_root, read_text
 from longhold.core.settings.setting import SettingSpec, Value
@@ -54,31 +53,31 @@ ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    model: general.ModelSettings = field(default_factory=general.ModelSettings)
-    window: general.WindowSettings = field(default_factory=general.WindowSettings)
-    gauge: general.GaugeSettings = field(default_factory=general.GaugeSettings)
-    log: layers.LogSettings = field(default_factory=layers.LogSettings)
-    loop: general.LoopSettings = field(default_factory=general.LoopSettings)
-    shell: general.ShellSettings = field(default_factory=general.ShellSettings)
-    cost: general.CostSettings = field(default_factory=general.CostSettings)
-    budget: general.BudgetSettings = field(default_factory=general.BudgetSettings)
-    prompt: general.PromptSettings = field(default_factory=general.PromptSettings)
-    instructions: general.InstructionsSettings = field(default_factory=general.InstructionsSettings)
-    cache: general.CacheSettings = field(default_factory=general.CacheSettings)
-    spill: layers.SpillSettings = field(default_factory=layers.SpillSettings)
-    clear: layers.ClearSettings = field(default_factory=layers.ClearSettings)
-    collapse: layers.CollapseSettings = field(default_factory=layers.CollapseSettings)
-    compact: layers.CompactSettings = field(default_factory=layers.CompactSettings)
-    notes: layers.NotesSettings = field(default_factory=layers.NotesSettings)
-    memory: layers.MemorySettings = field(default_factory=layers.MemorySettings)
-    dream: layers.DreamSettings = field(default_factory=layers.DreamSettings)
-    agents: general.AgentsSettings = field(default_factory=general.AgentsSettings)
-    page: layers.PageSettings = field(default_factory=layers.PageSettings)
-    gateway: general.GatewaySettings = field(default_factory=general.GatewaySettings)
-    store: general.StoreSettings = field(default_factory=general.StoreSettings)
-    telemetry: general.TelemetrySettings = field(default_factory=general.TelemetrySettings)
-    terminal: general.TerminalSettings = field(default_factory=general.TerminalSettings)
-    plugins: general.PluginsSettings = field(default_factory=general.PluginsSettings)
+    model: groups.ModelSettings = field(default_factory=groups.ModelSettings)
+    window: groups.WindowSettings = field(default_factory=groups.WindowSettings)
+    gauge: groups.GaugeSettings = field(default_factory=groups.GaugeSettings)
+    log: groups.LogSettings = field(default_factory=groups.LogSettings)
+    loop: groups.LoopSettings = field(default_factory=groups.LoopSettings)
+    shell: groups.ShellSettings = field(default_factory=groups.ShellSettings)
+    cost: groups.CostSettings = field(default_factory=groups.CostSettings)
+    budget: groups.BudgetSettings = field(default_factory=groups.BudgetSettings)
+    prompt: groups.PromptSettings = field(default_factory=groups.PromptSettings)
+    instructions: groups.InstructionsSettings = field(default_factory=groups.InstructionsSettings)
+    cache: groups.CacheSettings = field(default_factory=groups.CacheSettings)
+    spill: groups.SpillSettings = field(default_factory=groups.SpillSettings)
+    clear: groups.ClearSettings = field(default_factory=groups.ClearSettings)
+    collapse: groups.CollapseSettings = field(default_factory=groups.CollapseSettings)
+    compact: groups.CompactSettings = field(default_factory=groups.CompactSettings)
+    notes: groups.NotesSettings = field(default_factory=groups.NotesSettings)
+    memory: groups.MemorySettings = field(default_factory=groups.MemorySettings)
+    dream: groups.DreamSettings = field(default_factory=groups.DreamSettings)
+    agents: groups.AgentsSettings = field(default_factory=groups.AgentsSettings)
+    page: groups.PageSettings = field(default_factory=groups.PageSettings)
+    gateway: groups.GatewaySettings = field(default_factory=groups.GatewaySettings)
+    store: groups.StoreSettings = field(default_factory=groups.StoreSettings)
+    telemetry: groups.TelemetrySettings = field(default_factory=groups.TelemetrySettings)
+    terminal: groups.TerminalSettings = field(default_factory=groups.TerminalSettings)
+    plugins: groups.PluginsSettings = field(default_factory=groups.PluginsSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
