@@ -95,6 +95,14 @@ class Lease:
         changes, self.waiting = self.waiting or QueuedChanges(), None
         return changes
 
+    def confirm(self, changes: QueuedChanges, *, has_reports: bool) -> None:
+        self.has_reports = self.has_reports or has_reports
+        if self.newest is changes.done:
+            self.newest = None
+
+    def reports_taken(self) -> None:
+        self.has_reports = False
+
     def fail(self, error: StoreError) -> None:
         """Refuse further writes, because they would leave a gap in the log."""
         self.lost = error
@@ -195,9 +203,7 @@ class Writer:
             if has_reports is None:
                 return False
             with self._wake:
-                lease.has_reports = lease.has_reports or has_reports
-                if lease.newest is changes.done:
-                    lease.newest = None
+                lease.confirm(changes, has_reports=has_reports)
             changes.done.set_result(None)
             return True
         error = (

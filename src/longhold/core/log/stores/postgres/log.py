@@ -100,7 +100,7 @@ class PostgresLog(Closing):
         """Record the waiting reports. Each commit returns whether any wait, to save queries."""
         if not self._lease.has_reports:
             return []
-        self._lease.has_reports = False
+        self._lease.reports_taken()
         waiting = self._beside.reports(self._lease.key)
         found = [decode_report(data) for _, data in waiting]
         taken = [one for report in found if report for one in record_once(report, history, record)]
