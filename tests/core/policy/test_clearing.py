@@ -18,7 +18,13 @@ from longhold.core.policy.clearing import NEVER_CACHED, UNPRICED, ClearingFacts,
 from longhold.core.policy.cost_model import CostModel, Forecast
 from longhold.core.policy.decide import Situation, decide
 from longhold.core.policy.threshold import Fullness
-from longhold.core.settings import ClearSettings, CostSettings, Settings, WindowSettings
+from longhold.core.settings import (
+    ClearSettings,
+    CompactSettings,
+    CostSettings,
+    Settings,
+    WindowSettings,
+)
 from longhold.core.tools.describe import description_of
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round, StandIn
@@ -99,7 +105,9 @@ def moment(**changes):
     return ClearingFacts(
         **known | changes,
         costs=CostModel(listed=prices("claude-opus-5"), forecast=outlook),
-        settings=Settings(cost=CostSettings(need_weight=need_weight)),
+        settings=Settings(
+            cost=CostSettings(need_weight=need_weight), window=WindowSettings(auto_line="")
+        ),
     )
 
 
@@ -206,6 +214,17 @@ def test_a_batch_must_pay():
     assert way(plan_clearing(made, moment(used_tokens=70_000), {}, SETTINGS)) == "paid"
     dear = moment(used_tokens=150_000, cached_tokens=149_000)
     assert plan_clearing(made, dear, {}, SETTINGS) is None
+
+
+def test_nothing_warm_is_cleared_early_if_a_compaction_comes_when_it_pays():
+    made, now = stock(*[4_000] * 12), moment(used_tokens=70_000)
+    by_cost = replace(now, settings=replace(now.settings, window=WindowSettings()))
+    found = judge(made, by_cost, {}, SETTINGS)
+    assert found.step is None and "the threshold by cost" in str(found.lost)
+    off = replace(by_cost.settings, compact=CompactSettings(on=False))
+    assert way(plan_clearing(made, replace(by_cost, settings=off), {}, SETTINGS)) == "paid"
+    uncached = replace(by_cost, cold=NEVER_CACHED, cached_tokens=0)
+    assert way(plan_clearing(made, uncached, {}, SETTINGS)) == "paid"
 
 
 def test_without_a_price_only_space_is_a_reason_to_clear():

@@ -11,6 +11,7 @@ from longhold.core.settings import (
     BudgetSettings,
     CacheSettings,
     ClearSettings,
+    CostSettings,
     GaugeSettings,
     Settings,
     WindowSettings,
@@ -54,7 +55,8 @@ async def test_a_small_window_is_compacted_and_the_engines_calls_are_booked_by_l
 
 async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recording, tmp_path):
     greedy = ClearSettings(keep_results=1, smallest_tokens=0, warm_share=0.0)
-    settings = replace(SMALL, clear=greedy, cost=replace(SMALL.cost, need_weight=0.0))
+    window = replace(SMALL.window, auto_line="")
+    settings = replace(SMALL, clear=greedy, cost=CostSettings(need_weight=0.0), window=window)
     found = await played(recording, settings, tmp_path)
     assert found.cleared and found.needed.total() > 0
     assert found.needed_usd > 0 and found.needed_tokens.total() > 0

@@ -38,7 +38,7 @@ from longhold.core.policy.threshold import Fullness
 from longhold.core.settings import Settings
 from longhold.core.view import View
 from longhold.core.view.items import Round
-from longhold.core.view.window import scale_tokens
+from longhold.core.view.window import COST, scale_tokens
 
 IDLE_LEAST_TOKENS = 2_000
 """Clearing fewer tokens is not worth the lost information, even when it is free."""
@@ -160,6 +160,12 @@ class ClearingFacts:
         """True while clearing cached results would only lose information."""
         share = self.settings.clear.warm_share
         return self.full.used_tokens < share * self.full.window.base_tokens
+
+    @property
+    def is_compacted_by_cost(self) -> bool:
+        """True if a compaction comes when it pays. In replays, clearing before it saved nothing."""
+        window, compact = self.settings.window, self.settings.compact
+        return window.auto_line == COST and window.auto and compact.on and not compact.reactive_only
 
     def is_enough(self, tokens: int, least_tokens: int) -> bool:
         return tokens >= max(1, scale_tokens(least_tokens, self.full.window.limit_tokens))
@@ -320,6 +326,8 @@ def clear_paid(facts: ClearingFacts) -> Clear | str:
         return ""
     if not facts.can_move:
         return BOUND
+    if not facts.cold and facts.is_compacted_by_cost:
+        return "a compaction at the threshold by cost removes more"
     if not facts.cold and facts.is_mostly_empty:
         return "the window is mostly empty"
     if not facts.asks_price:

@@ -136,6 +136,17 @@ async def test_the_model_is_told_what_it_was_and_how_to_have_it_again(reading):
     assert one.shown()["t0"].endswith(f"Read it again, or History #{n} has it.]")
 
 
+async def test_a_name_is_kept_once_and_only_if_it_left_the_view(reading):
+    one = reading()
+    await one.read(2, page=PAGE + "lost_name kept_name")
+    await one.read(10, first=2, page=PAGE + "kept_name")
+    one.now += 300
+    await one.send()
+    [entry] = one.cleared
+    assert entry.texts[0].endswith("It names lost_name.]")
+    assert not any("_name" in text for text in entry.texts[1:])
+
+
 async def test_a_cleared_read_is_forgotten(reading):
     one = reading()
     await one.read(12)

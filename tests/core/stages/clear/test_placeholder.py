@@ -91,3 +91,9 @@ def test_it_names_what_was_in_it_within_a_share_of_its_length():
     assert "names" not in placeholder(cleared("Read", {"file_path": "/a.py"}, short), CAME)
     many = " ".join(f"some_name_{n}" for n in range(500))
     assert placeholder(cleared("Bash", {}, many), CAME).count("some_name_") == NAMES
+
+
+def test_a_name_that_remains_in_view_is_not_repeated():
+    text = "def load_orders():\n    return read_table(PATH)\n" + "# text\n" * 200
+    line = placeholder(cleared("Read", {"file_path": "/a.py"}, text), CAME, shown="read_table()")
+    assert line.endswith("It names load_orders.]")

@@ -44,7 +44,7 @@ from longhold.core.request.server_side import (
     edits_in,
     has_edits,
 )
-from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, InputShortener, placeholder_of
+from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, InputShortener, placeholder_of, read_shown
 from longhold.core.stages.space import Part, drops_thinking, may_move
 from longhold.core.tools.describe import HISTORY, Describe, build_describe, description_of
 from longhold.core.turn.engine import Engine
@@ -365,7 +365,11 @@ class Clearing(Part):
 def make_cleared(engine: Engine, plan: Clear, decision: SpaceDecision | None = None) -> Cleared:
     """Make the entry for a plan, omitting results whose placeholder would not be shorter."""
     history, tool, beside = engine.view.history, _history_tool(engine), plan.describe_beside()
-    made = [(result, *placeholder_of(result, history, tool)) for result in plan.batch.results]
+    shown = read_shown(engine.view, {result.id for result in plan.batch.results})
+    made = []
+    for result in plan.batch.results:
+        made.append((result, *placeholder_of(result, history, tool, shown)))
+        shown += made[-1][1]
     taken = [(one, text, size) for one, text, size in made if weight(size) < one.weight]
     also = f"; also {beside}" if beside and taken else ""
     return Cleared(

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -51,21 +52,24 @@ _PROGRAM = re.compile(
 
 
 def placeholder_of(
-    result: Candidate, history: Sequence[AnyEntry], history_tool: str = ""
+    result: Candidate, history: Sequence[AnyEntry], history_tool: str = "", shown: str = ""
 ) -> tuple[str, Measure]:
     """Return a result's placeholder and its measure. Once sent, it never changes."""
     known = result.result.cleared
     came = time_of(history, result.result.id)
-    text = known.text if known is not None else placeholder(result, came, history_tool)
+    text = known.text if known is not None else placeholder(result, came, history_tool, shown)
     return text, measure_result(text)
 
 
-def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
-    """Describe a cleared result that arrived at `came`, and how to get it again, in one line."""
+def placeholder(cleared: Candidate, came: float, history_tool: str = "", shown: str = "") -> str:
+    """Describe a cleared result that arrived at `came`, and how to get it again, in one line.
+
+    It lists names that `shown`, the text that remains, does not contain.
+    """
     use, kind = cleared.use, cleared.tool.kind
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))
-    names = _list_names(text_of(cleared.result.content))
+    names = _list_names(text_of(cleared.result.content), shown)
     again = _say_again(_AGAIN.get(kind, ""), cleared.result.id, history_tool)
     shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room.{again}"
     return f"{shown}{f' It names {names}.' if names else ''}]"
@@ -76,7 +80,7 @@ def _say_again(hint: str, n: int, history_tool: str) -> str:
     return f" {', or '.join(hints)}." if hints else ""
 
 
-def _list_names(text: str) -> str:
+def _list_names(text: str, shown: str) -> str:
     """List the paths and identifiers of a text: definitions first, then the most frequent."""
     # Imported here because short sessions clear nothing.
     from longhold.core.stages.facts.names import find_defined, find_names
@@ -87,7 +91,7 @@ def _list_names(text: str) -> str:
     defined = find_defined(text)
     found.sort(key=lambda name: (name not in defined, -text.count(name)))
     names, left = [], NAMES_SHARE * len(text)
-    for name in found[:NAMES]:
+    for name in islice((name for name in found if name not in shown), NAMES):
         left -= len(name) + len(", ")
         names += [name] if left >= 0 else []
     return mask_secrets(", ".join(names))
@@ -124,6 +128,18 @@ def _size(cleared: Candidate) -> str:
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
     sizes = [pluralize(len(text_of(content)), "character")]
     return ", ".join([*sizes, pluralize(images, "image")] if images else sizes)
+
+
+def read_shown(view: View, gone: AbstractSet[str]) -> str:
+    """Return the text of a view without the results of these calls."""
+    parts: list[str] = []
+    for item in view.items:
+        parts.append(text_of(item.content))
+        if isinstance(item, Round):
+            parts += [str(use.input) for use in item.tool_uses()]
+            kept = [one for one in item.results if one.tool_use_id not in gone]
+            parts += [text_of(one.block("seen").content) for one in kept]
+    return "\n".join(parts)
 
 
 class InputShortener(NamedTuple):
