@@ -20,7 +20,7 @@ from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.log.syncing import GATEWAY, open_when_free
 from longhold.core.messages import JsonObject
-from longhold.core.settings import ClearSettings, Settings, load_settings
+from longhold.core.settings import ClearSettings, CostSettings, Settings, load_settings
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.undo import undo
 from longhold.core.view.window import COST
@@ -39,6 +39,8 @@ WARM_SHARE = 0.4
 """Replaces `clear.warm_share`. A small session may end before a clearing has paid for itself."""
 KEEP_RESULTS = 2
 """Replaces the default of `clear.keep_results`. Less is rewritten, so a clearing costs less."""
+NEED_WEIGHT = 8.0
+"""Replaces the default of `cost.need_weight`, because clients restore no files after a clearing."""
 HANDOVER_SECONDS = 1.0
 """How long to wait for another process, which releases a log between calls."""
 
@@ -140,7 +142,10 @@ def _adapt_settings(settings: Settings) -> Settings:
         warm_share=WARM_SHARE,
         keep_results=KEEP_RESULTS if keep == ClearSettings().keep_results else keep,
     )
-    return replace(settings, window=window, clear=clear)
+    weight = settings.cost.need_weight
+    if weight == CostSettings().need_weight:
+        weight = NEED_WEIGHT
+    return replace(settings, window=window, clear=clear, cost=CostSettings(need_weight=weight))
 
 
 class Conversations:

@@ -105,7 +105,7 @@ class TelemetrySettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostSettings:
     need_weight: float = setting(
-        8.0, "cost of a missing result, as a multiple of the call that fetches it again", low=0.0
+        4.0, "cost of a missing result, as a multiple of the call that fetches it again", low=0.0
     )
 
 

@@ -144,7 +144,7 @@ BY_WEIGHT = tuple(
         label=f"ours, a missing result counts as {weight} calls",
         changes={"cost": {"need_weight": float(weight)}},
     )
-    for weight in (2, 4, 6, 12)
+    for weight in (2, 6, 8, 12)
 )
 POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, *WITHOUT, *BY_WEIGHT)}
 DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
