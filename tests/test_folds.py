@@ -27,10 +27,10 @@ def test_worktrees_are_one_project_and_a_project_is_in_one_fold():
 
 
 def test_what_fits_one_project_is_reported_on_the_other():
-    one = session("one", "/a", ours_need_2=5.0, ours_need_4=20.0)
-    two = session("two", "/b", ours_need_2=30.0, ours_need_4=8.0)
+    one = session("one", "/a", ours_need_2=5.0, ours_need_6=20.0)
+    two = session("two", "/b", ours_need_2=30.0, ours_need_6=8.0)
     found = choose_by_fold([one, two], 2)
-    assert [fold["chosen"] for fold in found["folds"]] == ["ours_need_4", "ours_need_2"]
+    assert [fold["chosen"] for fold in found["folds"]] == ["ours_need_6", "ours_need_2"]
     assert [fold["in_fold"]["usd"] for fold in found["folds"]] == [8.0, 5.0]
     assert [fold["out_of_fold"]["usd"] for fold in found["folds"]] == [20.0, 30.0]
     assert found["out_of_fold"]["usd"] == 50.0
@@ -39,7 +39,7 @@ def test_what_fits_one_project_is_reported_on_the_other():
 
 
 def test_what_misses_too_much_is_not_chosen():
-    one = session("one", "/a", ours_need_2=5.0, ours_need_4=9.0)
+    one = session("one", "/a", ours_need_2=5.0, ours_need_6=9.0)
     one["regret_usd"]["ours_need_2"] = 2 * MOST_REGRET
     found = choose_by_fold([one, session("two", "/b")], 2)
-    assert found["folds"][1]["chosen"] == "ours_need_4"
+    assert found["folds"][1]["chosen"] == "ours_need_6"
