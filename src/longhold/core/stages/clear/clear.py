@@ -44,7 +44,12 @@ from longhold.core.request.server_side import (
     edits_in,
     has_edits,
 )
-from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT, InputShortener, placeholder_of, read_shown
+from longhold.core.stages.clear.placeholder import (
+    LONGEST_WEIGHT,
+    InputShortener,
+    placeholder_of,
+    read_shown,
+)
 from longhold.core.stages.space import Part, drops_thinking, may_move
 from longhold.core.tools.describe import HISTORY, Describe, build_describe, description_of
 from longhold.core.turn.engine import Engine
