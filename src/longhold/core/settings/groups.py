@@ -380,7 +380,7 @@ class ClearSettings:
         0.5, "share of the threshold below which nothing cached is cleared", low=0.0, high=1.0
     )
     paid: bool = setting(
-        True, "clear cached results when the following calls save more than it costs"
+        True, "clear cached results when later calls save more; not with a threshold by cost"
     )
     stake_share: float = setting(
         1.0, "share of the session's bill a rewrite may cost; 1 for no limit", low=0.0, high=1.0
