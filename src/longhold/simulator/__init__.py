@@ -1,7 +1,4 @@
-"""A local server that speaks the providers' APIs, with a faithful prompt cache.
-
-The server needs the extra `simulator` and is imported on first use; the simulation needs no extra.
-"""
+"""A local server that speaks the providers' APIs, with a faithful prompt cache."""
 
 from typing import TYPE_CHECKING
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from longhold.core.request.billing.api_request import ApiRequest, JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece, PromptTier
 from longhold.core.request.billing.preparation import PreparedPrompt
 from longhold.core.request.billing.thinking import digest
@@ -57,6 +57,8 @@ def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
     for piece in prepared.sent:
         tiers[piece.tier].append(piece)
     request = prepared.request
+    options = (request.tool_choice, request.thinking, request.output_config)
+    more = (request.context_management, sorted(prepared.caller.betas))
     return RequestFingerprint(
         model=(prepared.able.model, request.speed or "standard"),
         tools=b"".join(piece.digest for piece in tiers["tools"]),
@@ -65,7 +67,7 @@ def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
         message_tokens=array("Q", (piece.tokens for piece in tiers["messages"])),
         tools_tokens=sum(piece.tokens for piece in tiers["tools"]),
         system_tokens=sum(piece.tokens for piece in tiers["system"]),
-        others=_others(request, prepared.caller.betas),
+        others=digest(msgspec.json.encode((*options, *more))),
     )
 
 
@@ -91,11 +93,6 @@ def _common_blocks(one: bytes, other: bytes) -> int:
         if one[start : start + DIGEST_BYTES] != other[start : start + DIGEST_BYTES]:
             return start // DIGEST_BYTES
     return min(len(one), len(other)) // DIGEST_BYTES
-
-
-def _others(request: ApiRequest, betas: frozenset[str]) -> bytes:
-    options = (request.tool_choice, request.thinking, request.output_config)
-    return digest(msgspec.json.encode((*options, request.context_management, sorted(betas))))
 
 
 def _reason(kind: str, tokens: int) -> JsonObject:

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longhold.core.request.billing.api_request import ApiRequest, JsonObject
+from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.preparation import PreparedPrompt
 from longhold.core.request.billing.thinking import Signer, digest, link_conversation, seal_thinking
@@ -119,24 +119,14 @@ def _complete_blocks(
 ) -> list[JsonObject]:
     if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
         return list(blocks)
-    links = link_conversation(prepared.sent, signer)
-    named = [
-        {**block, "id": block.get("id") or _tool_id(links.end, index), "type": "tool_use"}
-        if block.get("type") == "tool_use"
-        else _hide_thinking(block, prepared.request)
-        for index, block in enumerate(blocks)
-    ]
+    links, named = link_conversation(prepared.sent, signer), list[JsonObject]()
+    is_hidden = (prepared.request.thinking or {}).get("display") == "omitted"
+    for index, block in enumerate(blocks):
+        if block.get("type") == "tool_use":  # with a reproducible id
+            own = digest(links.end + bytes([index % 256])).hex()[:ID_CHARS]
+            block = {**block, "id": block.get("id") or f"toolu_{own}", "type": "tool_use"}
+        elif is_hidden and block.get("type") == "thinking":
+            block = {**block, "thinking": ""}
+        named.append(block)
     able, workspace = prepared.able, prepared.caller.workspace
     return seal_thinking(named, links, able.model, workspace, signer)
-
-
-def _tool_id(link: bytes, index: int) -> str:
-    """Derive a reproducible id from the conversation. It is unique within a session."""
-    return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
-
-
-def _hide_thinking(block: JsonObject, request: ApiRequest) -> JsonObject:
-    is_hidden = (request.thinking or {}).get("display") == "omitted"
-    if is_hidden and block.get("type") == "thinking":
-        return {**block, "thinking": ""}
-    return block

@@ -54,7 +54,6 @@ def _model_json(able: Capabilities) -> JsonObject:
 
 
 def _capabilities_json(able: Capabilities) -> JsonObject:
-    modes = ("adaptive", "between_tools", "disabled", "enabled")
     return {
         "compaction": {
             **_support(able.compacts_on_demand),
@@ -65,10 +64,6 @@ def _capabilities_json(able: Capabilities) -> JsonObject:
             "clear_thinking_20251015": _support(able.context_management),
             "clear_tool_uses_20250919": _support(able.context_management),
             "compact_20260112": _support(able.compacts_at_threshold),
-        },
-        "thinking": {
-            **_support(able.thinking_modes != {"disabled"}),
-            "types": {mode: _support(mode in able.thinking_modes) for mode in modes},
         },
     }
 

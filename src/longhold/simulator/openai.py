@@ -1,7 +1,4 @@
-"""The chat-completions endpoint, with the same brains and clock as the Messages API.
-
-Prompts are cached automatically by prefix. As in the real API, prompt tokens include cached ones.
-"""
+"""The chat-completions endpoint. Prompts are cached automatically by prefix."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -53,7 +53,7 @@ def _control(simulation: Simulation, action: str, order: JsonObject) -> JsonObje
             return simulation.stats.to_json()
         case "clock":
             if "advance_seconds" in order:
-                advance(simulation, order["advance_seconds"])
+                _advance(simulation, order["advance_seconds"])
             return {"now": simulation.clock.now()}
         case "faults":
             return simulation.faults.plan(order)
@@ -64,7 +64,7 @@ def _control(simulation: Simulation, action: str, order: JsonObject) -> JsonObje
             raise ApiError(404, f"no control action {action!r}")
 
 
-def advance(simulation: Simulation, seconds: object) -> None:
+def _advance(simulation: Simulation, seconds: object) -> None:
     try:
         simulation.clock.advance(float(str(seconds)))
     except ValueError as error:
@@ -176,8 +176,7 @@ class _Server:
     async def count_tokens(self, http: HttpRequest) -> ASGIApp:
         self._before(http)
         caller = self._caller(http)
-        request = parse_request(await self._body(http))
-        return _json(self._simulation.count(request, caller))
+        return _json(self._simulation.count(parse_request(await self._body(http)), caller))
 
     async def chat(self, http: HttpRequest) -> ASGIApp:
         create: Callable[[JsonObject, Caller], Awaitable[ChatReply]] = self._chat.create
@@ -219,7 +218,7 @@ class _Server:
     def _before(self, http: HttpRequest) -> InjectedFault | None:
         seconds = http.headers.get(ADVANCE_HEADER)
         if seconds is not None:
-            advance(self._simulation, seconds)
+            _advance(self._simulation, seconds)
         fault = self._simulation.faults.take(http.headers.get(FAULT_HEADER))
         if fault is not None and fault.stream is None:
             raise fault.error()

@@ -30,8 +30,7 @@ from longhold.core.messages import (
 
 IMAGE_TOKENS = 1_600
 """Tokens of the largest image an API does not shrink: 1.15 megapixels, 750 pixels per token."""
-PAGE_TOKENS = 2_000
-"""Tokens of a typical PDF page, which is sent as text and as an image."""
+PAGE_TOKENS = 2_000  # tokens of a typical PDF page, which is sent as text and as an image
 PDF_CHARS = 48 << 20
 """A longer PDF counts as one page: providers refuse it, and reading it would take seconds."""
 SIGNATURE_FRAME_CHARS = 240
@@ -73,35 +72,21 @@ _WORD_STARTS = bytes.maketrans(CAPITAL, LETTER)
 class Measure(Struct, frozen=True, array_like=True, gc=False):
     """Counts by class of characters. Stored by position: add fields only at the end."""
 
-    spaced: int = 0
-    """Words after a space. Most cost one token, including the space."""
-    joined: int = 0
-    """Words after anything else: parts of names, paths, markup."""
-    letters: int = 0
-    """ASCII letters. Long words cost more than short ones."""
-    humps: int = 0
-    """Capitals after a lowercase letter, where tokenizers split camelCase."""
+    spaced: int = 0  # Words after a space. Most cost one token, including the space.
+    joined: int = 0  # words after anything else: parts of names, paths, markup
+    letters: int = 0  # ASCII letters. Long words cost more than short ones.
+    humps: int = 0  # capitals after a lowercase letter, where tokenizers split camelCase
     digits: int = 0
-    numbers: int = 0
-    """Runs of digits."""
-    marks: int = 0
-    """Runs of punctuation."""
-    gaps: int = 0
-    """Runs of spaces not followed by a word: indentation, columns."""
-    lines: int = 0
-    """Runs of line ends."""
-    wide: int = 0
-    """Chinese, Japanese and Korean characters."""
-    foreign: int = 0
-    """Letters of other scripts, and accented Latin letters."""
-    symbols: int = 0
-    """Dashes, arrows, boxes, emoji."""
-    unseen: int = 0
-    """Bytes of thinking that the provider summarizes or hides."""
-    blocks: int = 0
-    """Blocks of text or thinking."""
-    calls: int = 0
-    """Number of tool calls, because each has framing tokens."""
+    numbers: int = 0  # runs of digits
+    marks: int = 0  # runs of punctuation
+    gaps: int = 0  # runs of spaces not followed by a word: indentation, columns
+    lines: int = 0  # runs of line ends
+    wide: int = 0  # Chinese, Japanese and Korean characters
+    foreign: int = 0  # letters of other scripts, and accented Latin letters
+    symbols: int = 0  # dashes, arrows, boxes, emoji
+    unseen: int = 0  # bytes of thinking that the provider summarizes or hides
+    blocks: int = 0  # blocks of text or thinking
+    calls: int = 0  # number of tool calls, because each has framing tokens
     results: int = 0
     media_tokens: int = 0
 

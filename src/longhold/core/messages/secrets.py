@@ -1,4 +1,4 @@
-"""Find and mask secrets in text, with the gitleaks rules in the package `secretscreen` and our own.
+"""Find and mask secrets in text, with the gitleaks rules of `secretscreen` and our own.
 
 Detection is not complete: a password in a sentence looks like any other word.
 """

@@ -1,7 +1,4 @@
-"""Claude and other Messages API servers, through the official SDK.
-
-Answers are read as raw JSON events, which keeps fields that the SDK's types do not know.
-"""
+"""Claude and other Messages API servers, through the official SDK, read as raw JSON events."""
 
 import asyncio
 import inspect

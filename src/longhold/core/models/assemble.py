@@ -1,7 +1,6 @@
 """Build blocks and a reply from streamed JSON events of the Messages API and chat endpoints.
 
-Unknown fields, block types and delta types are kept. Exact repetitions are ignored where they can
-be detected. An event that contradicts earlier ones raises `StreamBroken`.
+Unknown fields are kept. An event that contradicts earlier ones raises `StreamBroken`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Limits and features of each model, looked up by any spelling of its name.
-
-An unknown name gets conservative limits, and every field can be overridden.
-"""
+"""Limits and features of each model, by any spelling of its name. Unknown ones get safe limits."""
 
 import re
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Ask a server for the context window of an unknown model.
-
-Chat API servers report it under different names and endpoints. If a server does not answer as
-expected, the limits stay unknown.
-"""
+"""Ask a server for the context window of an unknown model. It may stay unknown."""
 
 import asyncio
 import re
@@ -71,8 +67,9 @@ async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
     listed = _entry_of(await ask("GET", "models", None), model)
     if listed is not None:
         if "meta" in listed:  # llama.cpp, which reports its configured length at /props
-            props = await ask("GET", "/props", None)
-            return _props_limits(props) or _parse_listed(listed)
+            props = _dict(await ask("GET", "/props", None))
+            window = _first(_dict(props.get("default_generation_settings")), ("n_ctx",))
+            return ServerLimits(window) if window else _parse_listed(listed)
         if limits := _parse_listed(listed):
             return limits
     for path in ("/api/v0/models", "/api/ps"):
@@ -133,11 +130,6 @@ def _parse_listed(entry: JsonObject) -> ServerLimits | None:
     if not window:
         return None
     return ServerLimits(window, _first(top, _OUTPUT) or _first(entry, _OUTPUT))
-
-
-def _props_limits(raw: Json) -> ServerLimits | None:
-    window = _first(_dict(_dict(raw).get("default_generation_settings")), ("n_ctx",))
-    return ServerLimits(window) if window else None
 
 
 def _parse_shown(raw: Json) -> ServerLimits | None:

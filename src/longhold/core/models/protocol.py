@@ -1,8 +1,4 @@
-"""The interface of every model: it streams events for a request.
-
-Deltas are for display. `BlockFinished` starts tools, and `Finished` carries the final `Reply`. A
-stream without `Finished` is broken.
-"""
+"""The interface of every model: it streams events for a request, the last of them `Finished`."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass, field

@@ -84,10 +84,9 @@ class ScriptedModel:
         cls, path: Path, *, overrides: Mapping[str, object] | None = None
     ) -> "ScriptedModel":
         try:
-            script = path.read_text(encoding="utf-8")
+            return cls(path.read_text("utf-8"), name=f"scripted:{path}", overrides=overrides)
         except OSError as error:
             raise ConfigError(f"no script at {path}: {error.strerror}; check the path") from error
-        return cls(script, name=f"scripted:{path}", overrides=overrides)
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         turn = len(self.requests)

@@ -1,7 +1,4 @@
-"""Convert providers' failures to Longhold's errors. No other module knows their wording.
-
-Classes are matched by name, so no SDK is imported. Any other exception is a bug and not converted.
-"""
+"""Convert providers' failures to Longhold's errors. No other module knows their wording."""
 
 import json
 import re

@@ -1,7 +1,6 @@
 """How long a provider keeps a cached prefix, and which beta headers a session sends.
 
-Both are fixed in the frame, so that later changes of the settings do not change the prefix. A
-lifetime is a number and a unit: 5m, 30m, 1h.
+Both are fixed in the frame, so that later settings do not change the prefix.
 """
 
 from fnmatch import fnmatchcase

@@ -1,7 +1,4 @@
-"""Build a request from a frame and messages.
-
-Each message is rendered once and kept, so a turn costs only its new messages. No clock is read.
-"""
+"""Build a request from a frame and messages, each rendered once and kept. No clock is read."""
 
 from collections import Counter
 from collections.abc import Sequence

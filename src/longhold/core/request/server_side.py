@@ -142,21 +142,22 @@ def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
 
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
-    content = [_add_reference(block) for block in message["content"]]
+    content = [
+        block | {"cache_reference": block["tool_use_id"]} if _is_result(block) else block
+        for block in message["content"]
+    ]
     if not ids and all(new is old for new, old in zip(content, message["content"], strict=True)):
         return message
     if ids:
-        results = [i for i, block in enumerate(content) if block.get("type") == "tool_result"]
+        results = [i for i, block in enumerate(content) if _is_result(block)]
         deletions = [{"type": "delete", "cache_reference": id} for id in ids]
         place = results[-1] + 1 if results else 0
         content.insert(place, {"type": "cache_edits", "edits": deletions})
     return message | {"content": content}
 
 
-def _add_reference(block: JsonObject) -> JsonObject:
-    if block.get("type") != "tool_result":
-        return block
-    return block | {"cache_reference": block["tool_use_id"]}
+def _is_result(block: JsonObject) -> bool:
+    return block.get("type") == "tool_result"
 
 
 def find_first_edit(then: PlacedEdits | None, now: PlacedEdits | None) -> int | None:

@@ -1,7 +1,4 @@
-"""Tools that a provider keeps out of the prompt until a result refers to them.
-
-Models without this ability get a line of text instead of a reference.
-"""
+"""Tools that a provider keeps out of the prompt until a result refers to them."""
 
 from collections.abc import Sequence
 
@@ -21,7 +18,7 @@ def defer_tool(tool: JsonObject) -> JsonObject:
 def spell_out(messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Replace references with text. Messages without references stay the same objects."""
     return [
-        message | {"content": list(map(_without_references, message["content"]))}
+        message | {"content": [_spell_out(block) for block in message["content"]]}
         if any(map(_has_references, message["content"]))
         else message
         for message in messages
@@ -33,16 +30,16 @@ def _has_references(block: JsonObject) -> bool:
     return isinstance(content, list) and any(map(_is_reference, content))
 
 
-def _without_references(block: JsonObject) -> JsonObject:
+def _spell_out(block: JsonObject) -> JsonObject:
     if not _has_references(block):
         return block
-    return block | {"content": list(map(_spell_out, block["content"]))}
-
-
-def _spell_out(part: JsonObject) -> JsonObject:
-    if not _is_reference(part):
-        return part
-    return {"type": "text", "text": f"{part.get('tool_name')}: look it up again to call it."}
+    content = [
+        {"type": "text", "text": f"{part.get('tool_name')}: look it up again to call it."}
+        if _is_reference(part)
+        else part
+        for part in block["content"]
+    ]
+    return block | {"content": content}
 
 
 def _is_reference(part: Json) -> bool:

@@ -52,10 +52,7 @@ class Span:
 
     @property
     def measure(self) -> Measure:
-        total = NOTHING
-        for item in self.items:
-            total = total + item.measure
-        return total
+        return sum((item.measure for item in self.items), NOTHING)
 
     @property
     def is_line(self) -> bool:
@@ -163,19 +160,16 @@ class CollapseLimits:
     drops_thinking: bool = False
 
 
-def commit_counted(engine: Engine) -> None:
-    _collapse_runs(engine, _limits(engine))
-
-
 def drain(engine: Engine) -> bool:
     """Collapse every run, ignoring thresholds and vetoes. Return True if that freed anything."""
     if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
-    return _collapse_runs(engine, limits)
+    return commit_counted(engine, limits)
 
 
-def _collapse_runs(engine: Engine, limits: CollapseLimits) -> bool:
+def commit_counted(engine: Engine, limits: CollapseLimits | None = None) -> bool:
+    limits = limits or _limits(engine)
     plan = _plan_collapse(engine.view, runs(engine.view), limits, engine.make_weigher())
     for span in plan:
         engine.record(_line(span, _counted_line(span), "counted", limits))

@@ -1,7 +1,4 @@
-"""The tool protocol: name, input type, function and outcome.
-
-`make_tool` builds the JSON Schema and the input validation from one type.
-"""
+"""The tool protocol. `make_tool` builds JSON Schema and validation from one type."""
 
 import os
 import re

@@ -1,7 +1,4 @@
-"""Recover the tools' state from a log: files touched, skills used, the todo list.
-
-A file counts as known only if its timestamps prove that it has not changed since.
-"""
+"""Recover the tools' state from a log: files touched, skills used, the todo list."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,4 @@
-"""Write answers to the log. Only this module makes `Replied` entries.
-
-An answer is written up to each tool call before that tool may begin, so the log lists every tool
-that ran, even if the process is killed.
-"""
+"""Write answers to the log, up to each tool call before that tool may begin."""
 
 from collections.abc import Callable
 from typing import TypeAlias

@@ -1,7 +1,4 @@
-"""Background jobs: each runs one task at a time and never raises into the foreground.
-
-A newer task replaces the queued task. At the end of a session jobs get some time to finish.
-"""
+"""Background jobs: each runs one task at a time and never raises into the foreground."""
 
 import asyncio
 import time
@@ -33,11 +30,7 @@ OnFailure: TypeAlias = Callable[[str, Exception], None]
 HandOver: TypeAlias = Callable[[str], Work | None]  # a task that hands a job over, or None
 
 
-def _keep(_name: str) -> None:
-    pass
-
-
-def _ignore(_name: str, _error: Exception) -> None:
+def _ignore(*_told: object) -> None:
     pass
 
 
@@ -93,7 +86,7 @@ class Job:
     name: str
     on_failure: OnFailure = _ignore
     progress: JobProgress = field(default_factory=JobProgress)
-    handed_over: HandOver = _keep
+    handed_over: HandOver = _ignore
     stopped_because: str = ""  # why the task was cancelled, if that counts as a failure
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
@@ -158,7 +151,7 @@ _CURRENT: ContextVar[Job | None] = ContextVar("job", default=None)
 class Background:
     on_failure: OnFailure = _ignore
     jobs: dict[str, Job] = field(default_factory=dict)
-    handed_over: HandOver = _keep
+    handed_over: HandOver = _ignore
 
     def job(self, name: str) -> Job:
         return self.jobs.setdefault(name, Job(name, self.on_failure, handed_over=self.handed_over))

@@ -108,8 +108,7 @@ class Engine:
             partial(load_calibration, log.shared), settings.gauge, window=settings.window
         )
         self._wire = Wire()
-        self._hidden = 0
-        """How many images the last request left out."""
+        self._hidden = 0  # how many images the last request left out
         self._markers = Markers()
         self._asked_as = "main"
         self._max_output_tokens = 0
@@ -294,7 +293,7 @@ class Engine:
 
     def reconfigure(self, settings: Settings) -> None:
         self.settings = settings
-        self._follower.use_window(settings.window)
+        self._follower.window = settings.window
 
     def learn_window(self, model: str, tokens: int) -> None:
         """Record a model's declared window; 0 means the window in the table."""

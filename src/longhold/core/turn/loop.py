@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from longhold.core.log.entries import Failed, Snipped
 from longhold.core.log.spending import Budget
 from longhold.core.messages import is_blank, is_thought, text_of
-from longhold.core.models.protocol import Finished, Model, Reply
+from longhold.core.models.protocol import Finished, Reply
 from longhold.core.models.retry import RETRIES, Backoff, Retries, stream_with_retries
 from longhold.core.models.steady import PATIENCE, Patience
 from longhold.core.settings import LoopSettings
@@ -230,7 +230,9 @@ class Loop:
             self.engine.record(Failed(what="stream", error=str(played.error)))
         if played.ends_turn:
             return Stopped(reason="denied", text=_text(played.reply))
-        state = _count_output(state, played.reply)
+        used = played.reply.usage.output_tokens if played.reply else 0
+        total, deltas = state.output_tokens + used, (*state.deltas[-9:], used)
+        state = replace(state, output_tokens=total, deltas=deltas)
         if played.results:
             return await self._handle_tools(state, played)
         reply = played.reply
@@ -263,15 +265,13 @@ class Loop:
         if times > SAME_FAILURES:
             detail = f"the same tool calls failed in the same way {times} times in a row"
             return Stopped(reason="model_error", text=_text(played.reply), detail=detail)
-        return self._next_turn(replace(state, failed=(failed, times)))
-
-    def _next_turn(self, state: LoopState) -> Step:
         fresh = replace(
             state,
             turn=state.turn + 1,
             max_output_tokens=self._output_limit(),
             recoveries=0,
             overflow_tried=False,
+            failed=(failed, times),
         )
         return fresh, Continued(reason="next_turn")
 
@@ -328,7 +328,10 @@ class Loop:
         if isinstance(error, PromptTooLong):
             return await self._handle_overflow(state, error)
         if isinstance(error, ModelUnavailable) and (fallback := self.models.fall_back()):
-            return self._fall_back(state, fallback, error)
+            self.engine.switch(fallback.name, f"fallback: {error}")
+            detail = f"{fallback.name} answers from here on: {error}"
+            fresh = replace(state, max_output_tokens=self._output_limit())
+            return fresh, Continued(reason="model_switched", detail=detail)
         return Stopped(reason="model_error", detail=str(error))
 
     async def _handle_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
@@ -350,19 +353,6 @@ class Loop:
         self.engine.record(Failed(what="compact", error=str(overflow)))
         return Stopped(reason="context_overflow", detail=str(overflow))
 
-    def _fall_back(self, state: LoopState, fallback: Model, error: ModelError) -> Step:
-        self.engine.switch(fallback.name, f"fallback: {error}")
-        detail = f"{fallback.name} answers from here on: {error}"
-        fresh = replace(state, max_output_tokens=self._output_limit())
-        return fresh, Continued(reason="model_switched", detail=detail)
-
 
 def _text(reply: Reply | None) -> str:
     return text_of(reply.content) if reply else ""
-
-
-def _count_output(state: LoopState, reply: Reply | None) -> LoopState:
-    used = reply.usage.output_tokens if reply else 0
-    return replace(
-        state, output_tokens=state.output_tokens + used, deltas=(*state.deltas[-9:], used)
-    )

@@ -1,7 +1,4 @@
-"""Pin messages, so that they survive every compaction word for word.
-
-A message that left the view returns as a copy at the end, until its removal is undone.
-"""
+"""Pin messages, so that they survive every compaction word for word, if necessary as a copy."""
 
 from collections.abc import Iterable, Sequence
 

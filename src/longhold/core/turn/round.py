@@ -26,8 +26,7 @@ from longhold.core.turn.answer_writer import AnswerWriter, RecordEntry
 from longhold.core.view.items import Round
 from longhold.errors import ModelError, StoreError
 
-PARALLEL_TOOLS = 10
-"""More would gain little, because the disk is then the bottleneck."""
+PARALLEL_TOOLS = 10  # more would gain little, because the disk is then the bottleneck
 STOPPED = "The tool was stopped before it finished."
 SIBLING_FAILED = "The tool was stopped: another command of the same answer failed."
 NOT_BEGUN = "The tool was not run: the turn was stopped before it began."
@@ -53,8 +52,7 @@ class Denied:
 
     reason: str
     ends_turn: bool = False
-    refused: str | None = None
-    """The user's own words, if the user refused."""
+    refused: str | None = None  # the user's own words, if the user refused
 
 
 ToolGate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Allowed | Denied]]
@@ -92,8 +90,7 @@ class ToolRan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    reply: Reply | None
-    """The whole answer, or None if the stream broke after tools had begun."""
+    reply: Reply | None  # the whole answer, or None if the stream broke after tools had begun
     entries: tuple[int, ...]
     results: int
     ends_turn: bool = False
@@ -197,8 +194,7 @@ class _Runner:
     _waiting: "deque[_Job]" = field(default_factory=deque)
     _running: "list[_Job]" = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _not_run: str = ""
-    """Why the remaining calls of this answer are skipped; empty if they are not."""
+    _not_run: str = ""  # Why the remaining calls of this answer are skipped; empty if they are not.
     _failure: StoreError | None = None
     """A result could not be written, so the round cannot continue."""
 

@@ -1,7 +1,4 @@
-"""The entries of a view. Recent entries are objects, older entries are compressed.
-
-Old entries are rarely needed (undo, search, recounts) and take a tenth of the memory compressed.
-"""
+"""The entries of a view. Recent ones are objects, older ones, rarely needed, are compressed."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence

@@ -257,13 +257,10 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
-        return self._with(
+        results = tuple(
             result.clear(shown[result.tool_use_id]) if result.tool_use_id in shown else result
             for result in self.results
         )
-
-    def _with(self, changed: Iterable[Result]) -> "Round":
-        results = tuple(changed)
         measure = sum((result.seen_measure for result in results), NOTHING)
         return structs.replace(self, results=results, results_measure=measure)
 

@@ -44,8 +44,7 @@ class View:
     def _begin(self, in_force: InForce) -> None:
         self.in_force = in_force
         self.frame: log.Framed | None = None
-        self.configured: log.Configured | None = None
-        """None in a session of Longhold's agent."""
+        self.configured: log.Configured | None = None  # None in a session of Longhold's agent
         self.model, self.title = "", ""
         self.reported: ReportedSize | None = None
         self.asked: log.Asked | None = None
@@ -60,10 +59,8 @@ class View:
         self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
         self._turn_end = 0
-        self._sealed = 0
-        """The last round sent without some of its results."""
-        self._waiting: set[str] = set()
-        """Tool uses of the last round that have no result."""
+        self._sealed = 0  # the last round sent without some of its results
+        self._waiting: set[str] = set()  # tool uses of the last round that have no result
         self._renamed: dict[str, deque[str]] = {}
         """The last round's ids in the log, by the provider's ids."""
 

@@ -1,7 +1,6 @@
 """Defensive parsing of Messages API shapes, and helpers shared by the codecs.
 
-Fields unknown to a format are stored next to its own, or under `extra` if the names collide. A
-block without a counterpart is wrapped as a whole. Reading reverses both.
+Fields unknown to a format are stored next to its own, or under `extra` if the names collide.
 """
 
 import math

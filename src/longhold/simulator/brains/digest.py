@@ -6,7 +6,7 @@ summarises by listing requests, calls and edits, and keeps memories only on requ
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from longhold.core.messages.text import pluralize
 from longhold.core.request.billing.api_request import JsonObject
@@ -81,10 +81,9 @@ RECENT_CALLS = 5  # counts as current work in a summary
 TEST_COMMAND = "python -m pytest -q"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrainStep:
+class BrainStep(NamedTuple):
     kind: str
-    inputs: tuple[tuple[str, str], ...]
+    inputs: dict[str, str]
 
 
 class DigestBrain:
@@ -98,7 +97,9 @@ class DigestBrain:
         if request.purpose == "summary" or _asks_for_summary(task):
             asked = request.instructions or task
             summary = _summarise_headings(asked, request.messages) or summarise(request.messages)
-            return BrainAnswer(blocks=(text(_wrap_summary(summary, asked)),))
+            if "<summary>" in asked:
+                summary = f"<summary>\n{summary}\n</summary>"
+            return BrainAnswer(blocks=(text(summary),))
         if wants_memories(task):
             return _record_memories(request, task, done)
         steps = [
@@ -123,23 +124,21 @@ def _record_memories(request: BrainRequest, task: str, done: Sequence[StepsTaken
 
 
 def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
-    yield BrainStep(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
+    yield BrainStep("list", {"pattern": "**/*", "path": ".", "command": "ls"})
     replacement, creation = REPLACE.search(task), CREATE.search(task)
     if named := re.search(QUOTED, task):
-        yield BrainStep(
-            kind="search", inputs=(("pattern", re.escape(named.group(1))), ("path", "."))
-        )
+        yield BrainStep("search", {"pattern": re.escape(named.group(1)), "path": "."})
     if creation:
         path, content = creation.groups()
-        yield BrainStep(kind="write", inputs=(("path", path), ("content", content)))
+        yield BrainStep("write", {"path": path, "content": content})
     elif path_match := re.search(PATH, task):
         path = replacement.group(3) if replacement else path_match.group()
-        yield BrainStep(kind="read", inputs=(("path", path), ("command", f"cat {path}")))
+        yield BrainStep("read", {"path": path, "command": f"cat {path}"})
     if replacement:
         old, new, path = replacement.groups()
-        yield BrainStep(kind="edit", inputs=(("path", path), ("old", old), ("new", new)))
+        yield BrainStep("edit", {"path": path, "old": old, "new": new})
     if replacement or creation or re.search(r"\btests?\b", task, re.I):
-        yield BrainStep(kind="shell", inputs=(("command", test_command),))
+        yield BrainStep("shell", {"command": test_command})
 
 
 def report(done: Sequence[StepsTaken]) -> str:
@@ -193,7 +192,7 @@ def _find_resumed_task(message: JsonObject) -> str:
 
 
 def _call(step: BrainStep, tools: Sequence[JsonObject]) -> JsonObject | None:
-    inputs = dict(step.inputs)
+    inputs = step.inputs
     for kind in (step.kind, "shell"):
         for tool in tools:
             if _kind(str(tool.get("name", ""))) != kind:
@@ -212,8 +211,7 @@ def _call(step: BrainStep, tools: Sequence[JsonObject]) -> JsonObject | None:
 
 
 def _kind(name: str) -> str | None:
-    lowered = name.lower()
-    return next((kind for kind, shape in KINDS.items() if re.search(shape, lowered)), None)
+    return next((kind for kind, shape in KINDS.items() if re.search(shape, name.lower())), None)
 
 
 def _call_forced_tool(request: BrainRequest) -> JsonObject:
@@ -228,7 +226,3 @@ def _call_forced_tool(request: BrainRequest) -> JsonObject:
 def _asks_for_summary(task: str) -> bool:
     lowered = task.lower()
     return "summar" in lowered and ("conversation" in lowered or "<summary>" in lowered)
-
-
-def _wrap_summary(summary: str, asked: str) -> str:
-    return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary

@@ -1,7 +1,4 @@
-"""A brain that follows a script in the language of `longhold.core.models.scripted`.
-
-It ignores `usage:`, because the simulator counts tokens. Errors are statuses only.
-"""
+"""A brain that plays a script of `longhold.core.models.scripted`, without its `usage:` lines."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,4 @@
-"""Parse a Messages request, or raise the API's own 400.
-
-Only the outer shape is typed. Blocks stay plain dictionaries, because the cache compares them and
-unknown blocks must survive.
-"""
+"""Parse a Messages request, or raise the API's own 400. Blocks stay plain dictionaries."""
 
 import re
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Prepare the prompt a model would read: breakpoints, thinking, compactions, edits.
-
-Returns a `PreparedPrompt`, or raises the API's error for an invalid part. Other rules of a request
-are in the simulator, because token counting does not check them either.
-"""
+"""Prepare the prompt a model would read: breakpoints, thinking, compactions, edits."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

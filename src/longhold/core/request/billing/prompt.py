@@ -65,13 +65,16 @@ def chain_prompt(pieces: Iterable[PromptPiece], salts: Salts, deleted: frozenset
 
 def salts_of(request: ApiRequest, pieces: Iterable[PromptPiece], able: Capabilities) -> Salts:
     effort = (request.output_config or {}).get("effort") or DEFAULT_EFFORT
+    config = request.thinking or {}
+    default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
+    thinking = config.get("type", default), config.get("budget_tokens") or 0
     said = [piece for piece in pieces if piece.tier == "messages"]
     has_images = any(piece.has_image for piece in said)
     has_citations = any(piece.has_citations for piece in said)
     return Salts(
         tools=_salt(able.model),
         system=_salt(has_citations, request.speed or "standard"),
-        messages=_salt(_choice_salt(request), has_images, _thinking_salt(request, able), effort),
+        messages=_salt(_choice_salt(request), has_images, thinking, effort),
     )
 
 
@@ -98,9 +101,3 @@ def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
         str(choice.get("name", "")),
         bool(choice.get("disable_parallel_tool_use", False)),
     )
-
-
-def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
-    default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
-    config = request.thinking or {}
-    return str(config.get("type", default)), int(config.get("budget_tokens") or 0)

@@ -24,7 +24,6 @@ from longhold.core.request.cache.fingerprint import (
 )
 from longhold.core.request.lifetime import life_of, seconds_of
 from longhold.core.request.markers import LOOK_BACK_BLOCKS
-from longhold.core.request.server_side import deleted_tokens
 
 DROP_RATIO = 0.05  # providers round and move caches, so a few percent less is not a break
 DROP_TOKENS = 2_000  # a smaller break costs less than a cent on any model
@@ -100,7 +99,7 @@ def count_readable(before: Usage, after: Usage) -> int:
 
 def deleted_between(before: Usage, after: Usage) -> int:
     """Count the tokens that edits deleted since the previous call. Usages report running sums."""
-    return max(0, deleted_tokens(after) - deleted_tokens(before))
+    return max(0, after.deleted_tokens - before.deleted_tokens)
 
 
 def count_lost(before: Usage, after: Usage) -> int:

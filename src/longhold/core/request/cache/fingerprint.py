@@ -118,11 +118,13 @@ def system_blocks(kwargs: JsonObject) -> list[JsonObject]:
     return [{"type": "text", "text": system}] if isinstance(system, str) else list(system)
 
 
-def blocks_of(message: JsonObject) -> list[Json]:
+def blocks_in(message: JsonObject) -> list[Json]:
     content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [strip_marker(block) for block in content or ()]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+
+
+def blocks_of(message: JsonObject) -> list[Json]:
+    return [strip_marker(block) for block in blocks_in(message)]
 
 
 def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
@@ -206,8 +208,10 @@ def _markers(
         found.append(("the last message" if is_end else "an earlier message", last))
     if kwargs.get("cache_control"):
         found.append(("the request", kwargs["cache_control"]))
-    described = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))
-    return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
+    lifetimes = [_lifetime(control) for _, control in found]
+    terms = (", ".join(filter(None, (_lifetime(c), c.get("scope")))) for _, c in found)
+    named = (f"{place} ({term})" for (place, _), term in zip(found, terms, strict=True))
+    return tuple(dict.fromkeys(named)), frozenset(lifetimes), tuple(marked)
 
 
 def _find_marked(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
@@ -220,13 +224,10 @@ def _find_marked(messages: Sequence[JsonObject], like: Fingerprint | None) -> li
         *filter(both.__contains__, before),
         *range(max(start, length), len(messages)),
     }
-    marked = (i for i in sorted(changed, reverse=True) if any(map(_control, _blocks(messages[i]))))
+    marked = (
+        i for i in sorted(changed, reverse=True) if any(map(_control, blocks_in(messages[i])))
+    )
     return sorted(islice(marked, SLOTS))
-
-
-def _blocks(message: JsonObject) -> Sequence[Json]:
-    content = message.get("content")
-    return content if isinstance(content, list) else ()
 
 
 def _control(block: Json) -> Json:
@@ -235,11 +236,6 @@ def _control(block: Json) -> Json:
 
 def _lifetime(control: JsonObject) -> str:
     return str(control.get("ttl") or "5m")
-
-
-def _terms(control: JsonObject) -> str:
-    scope = control.get("scope")
-    return f"({_lifetime(control)}{f', {scope}' if scope else ''})"
 
 
 def _number_repeated(names: Sequence[str]) -> Iterator[str]:

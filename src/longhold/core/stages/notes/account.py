@@ -16,24 +16,8 @@ from longhold.core.messages.text import (
     sentences,
     strip_hidden,
 )
-from longhold.core.stages.facts.facts import (
-    AnswerFact,
-    ChangeFact,
-    CommandFact,
-    Interruption,
-    Look,
-    PlanFact,
-    StepFact,
-    TaskFact,
-    Thought,
-    TodoFact,
-    TurnFacts,
-    WordsFact,
-    cite,
-    error_of,
-    subject_of,
-    times,
-)
+from longhold.core.stages.facts import facts as fact
+from longhold.core.stages.facts.facts import cite, error_of, subject_of, times
 from longhold.core.stages.facts.gist import conclusions
 from longhold.core.stages.facts.names import PROSE, last_name, list_touched, suffix_of
 from longhold.core.stages.facts.outcome import commits_in, only_looks, telling_lines
@@ -74,11 +58,11 @@ class CommandRun:
 @dataclass(slots=True, kw_only=True)
 class TurnRecord:
     number: int
-    words: WordsFact | None = None
+    words: fact.WordsFact | None = None
     changed: Counter[str] = field(default_factory=Counter)
     read: int = 0
     commands: int = 0
-    answer: AnswerFact | None = None
+    answer: fact.AnswerFact | None = None
     is_interrupted: bool = False
 
 
@@ -92,10 +76,10 @@ class SessionAccount:
     """The last message with an error, by subject and error."""
     learnt: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
-    plans: list[PlanFact] = field(default_factory=list)
-    tasks: dict[str, TaskFact] = field(default_factory=dict)
-    todos: tuple[TodoFact, ...] = ()
-    recent: list[ChangeFact] = field(default_factory=list)
+    plans: list[fact.PlanFact] = field(default_factory=list)
+    tasks: dict[str, fact.TaskFact] = field(default_factory=dict)
+    todos: tuple[fact.TodoFact, ...] = ()
+    recent: list[fact.ChangeFact] = field(default_factory=list)
     upto: int = 0  # the order of the last item counted
     _todos: Todos = field(default_factory=Todos)
     _said: int = 0
@@ -119,45 +103,43 @@ class SessionAccount:
         rounds = [i for i, item in enumerate(new) if isinstance(item, Round)]
         if rounds and isinstance(last := new[rounds[-1]], Round) and last.missing():
             new = new[: rounds[-1]]  # an earlier round without a result was interrupted
-        self._take(new)
-
-    def _take(self, items: Sequence[Item]) -> None:
-        if not items:
+        if not new:
             return
-        facts = extract(items, self._said + 1, self._todos).mask_secrets(self.mask)
+        facts = extract(new, self._said + 1, self._todos).mask_secrets(self.mask)
         for turn in facts.turns:
             self._turn(turn)
         for task in facts.tasks:
             self.tasks[task.name] = task
         self.todos = facts.todos
-        self.upto = max(self.upto, items[-1].order)
+        self.upto = max(self.upto, new[-1].order)
 
-    def _turn(self, turn: TurnFacts) -> None:
+    def _turn(self, turn: fact.TurnFacts) -> None:
         if turn.words is not None or not self.turns:
             self.turns.append(TurnRecord(number=turn.number, words=turn.words))
             self._said = max(self._said, turn.number)
         for step in turn.steps:
             self._step(self.turns[-1], step)
 
-    def _step(self, turn: TurnRecord, step: StepFact) -> None:
+    def _step(self, turn: TurnRecord, step: fact.StepFact) -> None:
         if error := error_of(step):
-            self._mistake(step.id, subject_of(step), error)
+            key = cut(one_line(subject_of(step)), COMMAND_CHARS), one_line(error)[:400]
+            _put_last(self.mistakes, key, step.id, ERRORS)
         match step:
-            case AnswerFact():
+            case fact.AnswerFact():
                 turn.answer = step
-            case Thought(id=id, text=text):
-                self._learn(text, id)
-            case ChangeFact(error=""):
+            case fact.Thought(id=id, text=text):
+                for found in conclusions(text, THOUGHT_CHARS):
+                    _put_last(self.learnt, found, id, LEARNT)
+            case fact.ChangeFact(error=""):
                 self._change(turn, step)
-            case Look(kind="read", path=path, error="", id=id):
+            case fact.Look(kind="read", path=path, error="", id=id):
                 turn.read += 1
-                file = self._file(path, id)
-                file.reads += 1
-            case CommandFact():
+                self._file(path, id).reads += 1
+            case fact.CommandFact():
                 self._command(turn, step)
-            case PlanFact(is_approved=True):
+            case fact.PlanFact(is_approved=True):
                 self.plans.append(step)
-            case Interruption():
+            case fact.Interruption():
                 turn.is_interrupted = True
 
     def _file(self, path: str, id: int) -> File:
@@ -165,14 +147,14 @@ class SessionAccount:
         file.last = id
         return file
 
-    def _change(self, turn: TurnRecord, step: ChangeFact) -> None:
+    def _change(self, turn: TurnRecord, step: fact.ChangeFact) -> None:
         turn.changed[step.path] += 1
         file = self._file(step.path, step.id)
         file.changes += 1
         file.names.update(list_touched([step]))
         self.recent = [*self.recent[-9:], step]
 
-    def _command(self, turn: TurnRecord, step: CommandFact) -> None:
+    def _command(self, turn: TurnRecord, step: fact.CommandFact) -> None:
         turn.commands += 1
         self.commits.update(
             (f"{c.hash} on {c.branch}: {c.subject}", step.id) for c in commits_in(step.output)
@@ -186,14 +168,6 @@ class SessionAccount:
         ran.failed += step.has_failed
         ran.is_failing, ran.last = step.has_failed, step.id
         ran.outcome = telling_lines(step.output, OUTCOME_CHARS)
-
-    def _mistake(self, id: int, what: str, error: str) -> None:
-        key = cut(one_line(what), COMMAND_CHARS), one_line(error)[:400]
-        _put_last(self.mistakes, key, id, ERRORS)
-
-    def _learn(self, thought: str, id: int) -> None:
-        for found in conclusions(thought, THOUGHT_CHARS):
-            _put_last(self.learnt, found, id, LEARNT)
 
 
 def _put_last(known: dict[_Key, _Known], key: _Key, value: _Known, most: int) -> None:

@@ -1,7 +1,4 @@
-"""Decide when notes are updated, and run updates in the background after answers.
-
-The engine writes lines from the log. A fork may edit a draft, merged with the user's edits.
-"""
+"""Decide when notes are updated, and run updates in the background after answers."""
 
 import asyncio
 import time
@@ -11,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longhold.core.log.cursor import LogCursor
-from longhold.core.log.entries import AnyEntry, Asked, Noted, Replied
+from longhold.core.log.entries import Asked, Noted, Replied
 from longhold.core.log.spending import make_failure
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.policy.threshold import Fullness
@@ -121,7 +118,7 @@ class Notes:
         return self.is_running and self._asks
 
     def judged_upto(self, engine: Engine) -> int:
-        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
+        self._follow(engine)
         return self._judged_upto
 
     def after_turn(self, engine: Engine) -> None:
@@ -129,7 +126,7 @@ class Notes:
         if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
         full, last = engine.fullness(), last_round(engine.view.items)
-        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
+        self._follow(engine)
         if self._baseline_tokens is not None:
             self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
         self._judged_tokens = min(self._judged_tokens, full.used_tokens)
@@ -168,7 +165,7 @@ class Notes:
 
     async def update(self, engine: Engine) -> None:
         await self.wait()
-        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
+        self._follow(engine)
         used, asks = engine.fullness().used_tokens, self._can_ask(engine)
         if (point := self._update_point(engine, used, asks=asks)) is not None:
             await self._update_safely(engine, point)
@@ -189,8 +186,9 @@ class Notes:
         except FAILURES as error:
             tell_failure(engine, error)
 
-    def _follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
-        for entry in self._cursor.advance(history):
+    def _follow(self, engine: Engine) -> None:
+        lives = lifetime_seconds(engine.model, engine.frame.lifetime)
+        for entry in self._cursor.advance(engine.view.history):
             match entry:
                 case Noted(by="engine" | "model"):
                     self._before, self._baseline_tokens = entry, entry.context_tokens
@@ -199,7 +197,7 @@ class Notes:
                         self._judged_tokens, self._is_after_pause = entry.context_tokens, False
                         self._judged_upto = entry.cursor
                 case Asked(at=at):
-                    self._is_after_pause |= 0 < self._asked_at <= at - lifetime_seconds
+                    self._is_after_pause |= 0 < self._asked_at <= at - lives
                     self._asked_at = at
                 case Replied(content=content):
                     self._calls += sum(isinstance(block, ToolUse) for block in content)
@@ -243,7 +241,7 @@ class Notes:
             usage=usage,
         )
         engine.report(noted)
-        self._follow(engine.view.history, lifetime_seconds(engine.model, engine.frame.lifetime))
+        self._follow(engine)
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:

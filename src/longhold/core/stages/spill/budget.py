@@ -1,7 +1,4 @@
-"""Choose the new tool results that are too long to be sent.
-
-Limits are for 200K tokens and shrink with smaller windows. A sent result never changes.
-"""
+"""Choose the new tool results that are too long to be sent. A sent result never changes."""
 
 import re
 from collections.abc import Collection, Mapping

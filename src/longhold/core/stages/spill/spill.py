@@ -395,7 +395,8 @@ def _plan_spill(
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
     body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=BODY_FILE_BYTES)
     text = preview(arrived, body, _readers_of(engine), room, mask_secrets)
-    measure = _weight(text, ran.content)
+    stays = drop_text(ran.content)
+    measure = measure_content((Text(text=text), *stays) if stays else text)
     if not _is_lighter(engine, measure, ran.content):
         return None
     shown = human_size(byte_count(text))
@@ -430,11 +431,6 @@ def _is_known(view: View, ran: Ran) -> bool:
     owner = view.round_of(ran.tool_use_id)
     known = owner.result_of(ran.tool_use_id) if owner else None
     return known is not None and known.content == ran.content
-
-
-def _weight(text: str, content: ResultContent) -> Measure:
-    stays = drop_text(content)
-    return measure_content((Text(text=text), *stays)) if stays else measure_content(text)
 
 
 def _is_lighter(engine: Engine, instead: Measure, content: ResultContent) -> bool:

@@ -1,7 +1,4 @@
-"""The prefix that a fork shares with its parent, and the fork's own messages, without I/O.
-
-A prefix is the parent's next request without its next user message, byte for byte.
-"""
+"""The prefix that a fork shares with its parent byte for byte, and the fork's own messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

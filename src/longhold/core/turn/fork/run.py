@@ -16,7 +16,6 @@ from msgspec import structs
 from longhold.core.log import OpenLog
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import AnyEntry, Forked, Said, Switched, add_measure
-from longhold.core.log.protocol import AgentLog
 from longhold.core.log.spending import Budget, is_own
 from longhold.core.messages import JsonObject, Text, Usage, text_of
 from longhold.core.models.prices import price_call
@@ -129,21 +128,15 @@ class Forks:
             gate=request.permit,
             after=shorten_result,
         )
-        own = Own(self._log(request.keeps_log))
+        header, at, log = self.parent.log.header, last_n(self.parent.view.history), None
+        if request.keeps_log is not None:
+            log = request.keeps_log.open(header, directory=header.directory, at=at)
+        own = Own(log)
         try:
             return await Fork(self, prefix, request, mine, own).run()
         finally:
             own.close()
             await tool_context.close()
-
-    def check_may_spend(self) -> None:
-        if self.budget is not None and (spent := self.budget.describe_limit()):
-            raise BudgetSpent(f"no call was made: {spent}; raise the limit to continue")
-
-    def _log(self, kept: AgentLog | None) -> OpenLog | None:
-        header = self.parent.log.header
-        at = last_n(self.parent.view.history)
-        return kept.open(header, directory=header.directory, at=at) if kept else None
 
 
 class Own:
@@ -207,7 +200,9 @@ class Fork:
         while self._turn < self.request.turns:
             if self.forks.abort.is_set():
                 return self._make_reply("aborted")
-            self.forks.check_may_spend()
+            budget = self.forks.budget
+            if budget is not None and (spent := budget.describe_limit()):
+                raise BudgetSpent(f"no call was made: {spent}; raise the limit to continue")
             self._turn += 1
             end = self._find_end(await self._play())
             if end is not None:
