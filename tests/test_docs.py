@@ -27,7 +27,7 @@ from longhold.cli import LazyGroup, cli
 from longhold.core.models.prices import prices
 from longhold.core.settings import Settings, home, load_settings
 from longhold.simulator import run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 from pages import GENERATED, ROOT, SOURCE, Page, pages
 
 PAGES = pages()

@@ -26,8 +26,7 @@ from longhold.core.messages import text_of
 from longhold.errors import LogLocked
 from longhold.session.session import Session
 from longhold.simulator import BrainAnswer, run_simulator
-from longhold.simulator.brains import text
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain, text
 
 needs("langchain", "langchain_anthropic")
 TITLES = {1: "Request and intent", 2: "Technical concepts", 4: "Errors and fixes"}

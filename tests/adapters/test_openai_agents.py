@@ -17,7 +17,7 @@ from lazy import LazyModule, needs
 from longhold.core.log.entries import Framed, Said, Switched
 from longhold.core.messages import text_of
 from longhold.simulator import run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 needs("agents")
 agents = LazyModule("agents")

@@ -19,7 +19,7 @@ from lazy import LazyModule, needs
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.messages import text_of
 from longhold.simulator import run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 needs("pydantic_ai")
 anthropic = LazyModule("anthropic")

@@ -17,7 +17,7 @@ from longhold.core.log.store import FileStore
 from longhold.core.messages import text_of
 from longhold.errors import InvalidArgument, LogLocked, SessionBusy
 from longhold.simulator import run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 langchain = LazyModule("longhold.adapters.langchain")
 openai_agents = LazyModule("longhold.adapters.openai_agents")

@@ -11,7 +11,7 @@ from lazy import needs
 from longhold.core.settings import load_settings
 from longhold.core.settings.reading import saved_key
 from longhold.simulator import SimulatorSettings, run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 from terminal import Terminal
 
 needs("anthropic", "openai", "prompt_toolkit", "pyte")

@@ -10,7 +10,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.models.clients import reply_from
 from longhold.session.session import Session
 from longhold.simulator import run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

@@ -9,8 +9,7 @@ import pytest
 from casting import until
 from lazy import needs
 from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
-from longhold.simulator.brains import text
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain, text
 from regions import check_golden
 from terminal import Terminal
 

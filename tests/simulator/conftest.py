@@ -9,7 +9,7 @@ import pytest
 
 from longhold.core.request.billing.api_request import ApiError, Caller, parse_request
 from longhold.simulator import SimulatorClock, SimulatorSettings, run_simulator
-from longhold.simulator.brains.by_name import EchoBrain
+from longhold.simulator.brains import EchoBrain
 from longhold.simulator.simulation import Simulation
 
 

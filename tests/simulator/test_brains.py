@@ -4,13 +4,16 @@ import pytest
 
 from longhold.core.request.billing.api_request import ApiError
 from longhold.errors import ConfigError
-from longhold.simulator.brains import BrainAnswer, BrainRequest, text
-from longhold.simulator.brains.by_name import (
+from longhold.simulator.brains import (
     EXHAUSTED,
+    BrainAnswer,
+    BrainRequest,
     EchoBrain,
     ReplayBrain,
+    ScriptedBrain,
+    parse_script,
+    text,
 )
-from longhold.simulator.brains.scripted import ScriptedBrain, parse_script
 
 
 def request(*messages):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 ON_DEMAND = ["compact-2026-09-04"]
 THRESHOLD = ["compact-2026-01-12"]

@@ -6,8 +6,7 @@ import anthropic
 import httpx2
 import pytest
 
-from longhold.simulator.brains import BrainAnswer, text
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import BrainAnswer, ScriptedBrain, text
 
 MODEL = "claude-sonnet-5-5"
 LONG = "the cache wants long prompts " * 150

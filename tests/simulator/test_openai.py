@@ -4,7 +4,7 @@ import openai
 import pytest
 
 from longhold.core.models.capabilities import capabilities
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 MODEL = "gpt-6-sol"
 LONG = {"role": "system", "content": "the cache wants long prompts " * 400}

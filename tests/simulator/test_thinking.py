@@ -1,7 +1,7 @@
 """Thinking that clients send back: bound, dropped, refused, stripped."""
 
 from longhold.core.request.billing.thinking import BINDING_BETA
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 SCRIPT = "think: First.\ntool: Read {}\n---\nthink: Second.\ntext: done\n---\ntext: end"
 HI = {"role": "user", "content": "hi"}

@@ -11,9 +11,8 @@ from longhold.core.log.entries import Replied
 from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models import open_model
 from longhold.simulator import Brain, SimulatorSettings
-from longhold.simulator.brains.by_name import EchoBrain, ModelBrain, ReplayBrain
+from longhold.simulator.brains import EchoBrain, ModelBrain, ReplayBrain, ScriptedBrain
 from longhold.simulator.brains.digest import DigestBrain
-from longhold.simulator.brains.scripted import ScriptedBrain
 
 
 @click.command(epilog="Example: longhold simulator --port 8787 --brain digest")

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import OrderedDict
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,8 +12,7 @@ from longhold.core.request.billing.preparation import PreparedPrompt
 from longhold.core.request.billing.thinking import digest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFingerprint:
+class RequestFingerprint(NamedTuple):
     model: tuple[str, str]
     tools: bytes
     system: bytes

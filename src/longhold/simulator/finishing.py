@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from longhold.core.request.billing.api_request import JsonObject
 from longhold.core.request.billing.pieces import PieceMeter
@@ -18,8 +18,7 @@ def new_id(prefix: str) -> str:
     return prefix + secrets.token_hex(ID_CHARS // 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedAnswer:
+class FinishedAnswer(NamedTuple):
     blocks: list[JsonObject]
     stop_reason: str
     stop_sequence: str | None
@@ -62,8 +61,7 @@ def _block_text(block: JsonObject) -> str:
             return str(block.get("text", ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedAnswer:
+class FittedAnswer(NamedTuple):
     blocks: list[JsonObject]
     tokens: int
     thinking_tokens: int

@@ -13,8 +13,7 @@ from longhold.core.models.capabilities import capabilities
 from longhold.core.models.protocol import Event, Request
 from longhold.core.models.translate import explain, read_fault
 from longhold.core.request.billing.api_request import ApiError, ApiRequest, Caller, parse_request
-from longhold.simulator.brains import Brain
-from longhold.simulator.brains.by_name import EchoBrain
+from longhold.simulator.brains import Brain, EchoBrain
 from longhold.simulator.finishing import new_id
 from longhold.simulator.simulation import Simulation
 from longhold.simulator.stream import message_events

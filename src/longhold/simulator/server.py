@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
@@ -33,8 +33,7 @@ from longhold.core.request.billing.api_request import (
     parse_request,
 )
 from longhold.core.request.billing.cache import SimulatorClock
-from longhold.simulator.brains import Brain
-from longhold.simulator.brains.by_name import EchoBrain
+from longhold.simulator.brains import Brain, EchoBrain
 from longhold.simulator.faults import InjectedFault
 from longhold.simulator.finishing import new_id
 from longhold.simulator.model_list import DEFAULT_PAGE, find_model, model_list
@@ -84,8 +83,7 @@ CHAT_PATHS = ("/v1/chat/completions", "/v1/responses")
 Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningServer:
+class RunningServer(NamedTuple):
     url: str
     simulation: Simulation
 

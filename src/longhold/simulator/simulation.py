@@ -5,7 +5,8 @@ Other requests can read an answer's cache entries only after `begin`, at its fir
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import (
@@ -50,8 +51,7 @@ from longhold.simulator.validate import (
 SUMMARY_OUTPUT_TOKENS = 8_000  # for a summary, regardless of the request's limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedOutcome:
+class ServedOutcome(NamedTuple):
     prepared: PreparedPrompt
     message: JsonObject
     usage: BilledUsage

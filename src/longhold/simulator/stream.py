@@ -19,11 +19,17 @@ class StreamEvent(NamedTuple):
 
 def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamEvent]:
     message = outcome.message
-    yield _event("message_start", message=_start_events(outcome))
+    # The usage at the start already includes the prompt.
+    opening = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
+    managed = {"context_management": opening.pop("context_management", None)}
+    opening["usage"] = outcome.usage.to_json(is_start=True)
+    yield _event("message_start", message=opening)
     yield _event("ping")
     for index, block in enumerate(message["content"]):
         yield from _block_events(index, block, delta_chars)
-    yield _build_final_delta(outcome)
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
+    more = managed if "context_management" in message else {}
+    yield _event("message_delta", delta=delta, usage=message["usage"], **more)
     yield _event("message_stop")
 
 
@@ -33,27 +39,6 @@ def slices(text: str, size: int) -> Sequence[str]:
 
 def _event(name: str, **fields: object) -> StreamEvent:
     return StreamEvent(name, {"type": name, **fields})
-
-
-def _start_events(outcome: ServedOutcome) -> JsonObject:
-    opening = {
-        **outcome.message,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": outcome.usage.to_json(is_start=True),
-    }
-    opening.pop("context_management", None)
-    return opening
-
-
-def _build_final_delta(outcome: ServedOutcome) -> StreamEvent:
-    message = outcome.message
-    delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
-    fields: JsonObject = {"delta": delta, "usage": message["usage"]}
-    if "context_management" in message:
-        fields["context_management"] = message["context_management"]
-    return _event("message_delta", **fields)
 
 
 def _block_events(index: int, block: JsonObject, size: int) -> Iterator[StreamEvent]:

@@ -1,7 +1,7 @@
 """The rules for a request's parameters and messages, with the API's wording for each error."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.api_request import (
@@ -31,8 +31,7 @@ FORCING = ("any", "tool")
 TOOL_REFERENCES = 1_000  # of a signed compaction; the API's limit is not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
+class Threshold(NamedTuple):
     trigger_tokens: int
     pauses: bool
     instructions: str | None

@@ -12,7 +12,7 @@ from longhold.core.models.protocol import Request, collect
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import ConfigError, ModelUnavailable
 from longhold.simulator import run_simulator
-from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains import ScriptedBrain
 
 USER = {"role": "user", "content": [{"type": "text", "text": "2 + 3?"}]}
 CLAUDE = Request(kwargs={"model": "claude-sonnet-5-5", "max_tokens": 64_000, "messages": [USER]})

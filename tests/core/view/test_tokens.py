@@ -155,21 +155,23 @@ def test_a_calibration_on_other_defaults_is_not_current():
 
 def test_without_any_usage_everything_is_estimated_with_a_wide_margin():
     total = measure_text(CODE * 30)
-    gauge = Gauge.create("claude-opus-4-5")
+    gauge = Gauge(calibration=Calibration.create("claude-opus-4-5"))
     assert gauge.size_tokens(total) == round(weigh(total, CLAUDE))
     assert gauge.margin_tokens(total) > 0.1 * gauge.size_tokens(total)
 
 
 def test_the_size_is_the_last_usage_plus_what_came_after():
     before, reply = measure_text(PROSE), measure_text(CODE)
-    gauge = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=before)
+    gauge = Gauge(calibration=Calibration.create("claude-opus-4-5")).observe_usage(
+        prompt_tokens=50_000, before=before
+    )
     assert gauge.size_tokens(before) == 50_000
     assert gauge.size_tokens(before + reply) == round(50_000 + weigh(reply, CLAUDE))
 
 
 def test_final_output_tokens_stand_for_the_reply():
     before, reply, result = measure_text(PROSE), measure_text(CODE), measure_result("done")
-    gauge = Gauge.create("claude-opus-4-5").observe_usage(
+    gauge = Gauge(calibration=Calibration.create("claude-opus-4-5")).observe_usage(
         prompt_tokens=50_000, before=before, reply=reply, output_tokens=1_234, is_final=True
     )
     assert gauge.size_tokens(before + reply) == 51_234
@@ -179,7 +181,7 @@ def test_final_output_tokens_stand_for_the_reply():
 
 def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
     before, reply = measure_text(PROSE), measure_text(CODE)
-    fresh = Gauge.create("claude-opus-4-5")
+    fresh = Gauge(calibration=Calibration.create("claude-opus-4-5"))
     stale = fresh.observe_usage(prompt_tokens=50_000, before=before, reply=reply, output_tokens=3)
     high = fresh.observe_usage(
         prompt_tokens=50_000, before=before, reply=reply, output_tokens=9_000
@@ -190,7 +192,9 @@ def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
 
 def test_an_answer_teaches_from_the_growth_since_the_one_before():
     grown = measure_result(CODE)
-    first = Gauge.create("nobody-knows-1").observe_usage(prompt_tokens=9_000, before=NOTHING)
+    first = Gauge(calibration=Calibration.create("nobody-knows-1")).observe_usage(
+        prompt_tokens=9_000, before=NOTHING
+    )
     second = first.observe_usage(
         prompt_tokens=9_000 + round(1.5 * weigh(grown, O200K)), before=grown
     )
@@ -201,7 +205,9 @@ def test_an_answer_teaches_from_the_growth_since_the_one_before():
 
 def test_what_leaves_the_view_leaves_the_size():
     total, cleared = measure_text(CODE * 5), measure_text(CODE)
-    gauge = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
+    gauge = Gauge(calibration=Calibration.create("claude-opus-4-5")).observe_usage(
+        prompt_tokens=50_000, before=total
+    )
     assert gauge.size_tokens(total - cleared) == round(50_000 - weigh(cleared, CLAUDE))
 
 
@@ -224,7 +230,7 @@ def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
     prompt = round(1.2 * weight(before))
 
     def left(**given):
-        gauge = Gauge.create("claude-opus-4-5").observe_usage(
+        gauge = Gauge(calibration=Calibration.create("claude-opus-4-5")).observe_usage(
             prompt_tokens=prompt, before=before, learns=False, **given
         )
         assert gauge.size_tokens(before) == prompt
@@ -236,6 +242,8 @@ def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
 
 def test_another_model_sees_the_same_view_at_its_own_scale():
     total = measure_text(CODE * 5)
-    old = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
+    old = Gauge(calibration=Calibration.create("claude-opus-4-5")).observe_usage(
+        prompt_tokens=50_000, before=total
+    )
     new = old.switch(Calibration.create("claude-opus-5"))
     assert new.size_tokens(total) == pytest.approx(65_000, rel=0.01)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -49,8 +49,7 @@ EVENTS: dict[type, tuple[str, str]] = {
 """By entry: the event's name, and its attributes with their fields. A tuple gives its length."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSpan:
+class CallSpan(NamedTuple):
     name: str
     kind: Literal["client", "internal"]
     start: float
@@ -59,16 +58,14 @@ class CallSpan:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(NamedTuple):
     name: str
     at: float
     attributes: Attributes
     is_failure: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class Count(NamedTuple):
     name: str
     value: float
     attributes: Attributes

@@ -186,10 +186,6 @@ class Gauge(Struct, frozen=True, kw_only=True):
     is_reported: bool = False
     is_framed: bool = False  # the measure includes the frame, which an imported log lacks
 
-    @classmethod
-    def create(cls, model: str) -> "Gauge":
-        return cls(calibration=Calibration.create(model))
-
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by the error of its weight at the last report.
 

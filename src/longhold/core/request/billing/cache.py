@@ -140,8 +140,7 @@ HASH_BYTES = 16
 IDLE_SECONDS = 600.0  # published as 5 to 10 minutes, for models without a specific lifetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrefixMatch:
+class PrefixMatch(NamedTuple):
     prompt_tokens: int
     cached_tokens: int
     steps: Sequence[bytes]

@@ -173,18 +173,18 @@ def _check_seal(piece: PromptPiece, signer: Signer) -> None:
             f"{piece.path}: the `compaction` block's `signature` does not verify.",
             "compaction_signature_invalid",
         )
-    if seal.text != digest(str(piece.block.get("content")).encode()):
-        raise invalid_request(
-            f"{piece.path}: the `compaction` block's `content` differs from the text its "
-            "`signature` recorded.",
-            "compaction_content_mismatch",
-        )
-    if seal.tool_changes != digest_changes(piece.block.get("tool_changes") or NO_CHANGES):
-        raise invalid_request(
-            f"{piece.path}: the `compaction` block's `tool_changes` differs from what was "
-            "returned with the block.",
-            "compaction_tool_changes_mismatch",
-        )
+    for name, is_same in (
+        ("content", seal.text == digest(str(piece.block.get("content")).encode())),
+        (
+            "tool_changes",
+            seal.tool_changes == digest_changes(piece.block.get("tool_changes") or NO_CHANGES),
+        ),
+    ):
+        if not is_same:
+            problem = (
+                f"the `compaction` block's `{name}` differs from what its `signature` recorded."
+            )
+            raise invalid_request(f"{piece.path}: {problem}", f"compaction_{name}_mismatch")
 
 
 def digest_changes(changes: Sequence[JsonObject]) -> bytes:

@@ -5,9 +5,9 @@ the cache of its tier and everything after it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,15 +19,13 @@ DEFAULT_EFFORT = "high"  # stating the default equals omitting it
 LINKS = 20_000  # more links than a long session needs, because its prompts share most of them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Salts:
+class Salts(NamedTuple):
     tools: bytes
     system: bytes
     messages: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(NamedTuple):
     """Position i has the hash `chain[i]`, with `totals[i]` tokens up to its end."""
 
     chain: Sequence[bytes]

@@ -7,8 +7,8 @@ that bind thinking, an edited history causes a 400 error or drops later thinking
 import base64
 import hmac
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -77,8 +77,7 @@ ACCOUNT_BOUND_MODELS = frozenset({"claude-sonnet-5-5", "claude-haiku-5-5"})
 WIDELY_READ_MODELS = frozenset({"claude-haiku-5-5"})  # other models may read their thinking
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class Links(NamedTuple):
     """The conversation's hash chain at each piece. Thinking and breakpoints are left out."""
 
     frame: bytes

@@ -4,8 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import Asked, Noted, Replied
@@ -68,8 +67,7 @@ FAILURES = (LongholdError, OSError, ValueError, Overtaken)
 TOOLS = ("Edit", "Write")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdatePoint:
+class UpdatePoint(NamedTuple):
     cursor: int
     used_tokens: int
     prefix: Prefix | None = None

@@ -8,9 +8,9 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,8 +43,7 @@ PATH = "file_path"
 FAVOURED = '"Current state" and "Errors and corrections"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPage:
+class WrittenPage(NamedTuple):
     tokens: int
     sha256: str
 

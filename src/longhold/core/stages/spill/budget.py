@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import NamedTuple
 
 from longhold.core.log.entries import Asked, Ran
 from longhold.core.messages import text_of
@@ -97,8 +98,7 @@ SMALLEST_PREVIEW_BYTES = 300  # a smaller preview does not show what kind of res
 MCP = "mcp__"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewRoom:
+class PreviewRoom(NamedTuple):
     preview_bytes: int
     error_bytes: int
 
