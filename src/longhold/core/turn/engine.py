@@ -293,7 +293,7 @@ class Engine:
 
     def reconfigure(self, settings: Settings) -> None:
         self.settings = settings
-        self._follower.window = settings.window
+        self._follower.use_window(settings.window)
 
     def learn_window(self, model: str, tokens: int) -> None:
         """Record a model's declared window; 0 means the window in the table."""

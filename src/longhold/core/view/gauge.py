@@ -44,7 +44,7 @@ class Follower:
     ) -> None:
         self._recall = recall  # returns the stored calibration of a model
         self._settings = settings or GaugeSettings()
-        self.window = window or WindowSettings()
+        self._window = window or WindowSettings()
         self.calibrations: dict[str, Calibration] = {}
         self._reported: ReportedSize | None = None
         self._before: Gauge | None = None  # before the last answer, to compare its parts with
@@ -54,6 +54,9 @@ class Follower:
         self._earlier: ReportedSize | None = None
         self._doubted = 0
         self._size: ViewSize | None = None
+
+    def use_window(self, window: WindowSettings) -> None:
+        self._window = window
 
     def follow(self, view: View) -> Gauge:
         reported = view.reported
@@ -120,7 +123,7 @@ class Follower:
         self, tokens: int, measure: Measure, calibration: Calibration, believed: bool = False
     ) -> int:
         """Limit a reported size by the estimate, a believed size only by the window."""
-        limit = window_for(calibration.model, self.window).limit_tokens
+        limit = window_for(calibration.model, self._window).limit_tokens
         slack = scale_tokens(BELIEVED_TOKENS, limit)
         own = max(0.0, calibration.weigh(measure))
         most = int(own * BELIEVED_RATIO) + slack
