@@ -134,7 +134,8 @@ class SessionAccount:
                 self._change(turn, step)
             case fact.Look(kind="read", path=path, error="", id=id):
                 turn.read += 1
-                self._file(path, id).reads += 1
+                file = self._file(path, id)
+                file.reads += 1
             case fact.CommandFact():
                 self._command(turn, step)
             case fact.PlanFact(is_approved=True):
