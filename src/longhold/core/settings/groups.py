@@ -197,7 +197,9 @@ class LoopSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellSettings:
     pass_variables: str = personal(
-        "", "model-key variables that commands and hooks get nevertheless", form=r"[A-Za-z0-9_ ]*"
+        "",
+        "model-key variables for commands and hooks, separated by spaces",
+        form=r"[A-Za-z0-9_ ]*",
     )
 
     @property
@@ -208,7 +210,7 @@ class ShellSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginsSettings:
     use: str = personal(
-        "", "installed stages, summarisers and memories to use, by name", form=r"[\w. -]*"
+        "", "stages, summarisers and memories to use, separated by spaces", form=r"[\w. -]*"
     )
 
 
@@ -293,7 +295,11 @@ class MemorySettings:
     share: float = personal(
         0.04, "share of the project's spending that memory may use; 0 for no limit", low=0, high=1
     )
-    team: str = setting("read", "memories in the repository: 'read' or 'off'", form="off|read")
+    team: str = setting(
+        "read",
+        "memories in the repository: 'read' or 'off'; `longhold memory share FILE` adds one",
+        form="off|read",
+    )
     recall: bool = setting(True, "show the model memories that match the user's message")
     recall_model: str = personal(
         "", "a model that chooses memories and reads earlier sessions", form=NOT_STAGED
