@@ -64,7 +64,7 @@ def break_next(simulator, *faults):
     urllib.request.urlopen(request).close()
 
 
-TOO_LONG = {"kind": "400", "message": "prompt is too long"}
+TOO_LONG = "400"
 
 
 def entries(session, kind):

@@ -16,6 +16,7 @@ STREAM_FAULTS: dict[str, StreamFault] = {kind: kind for kind in get_args(StreamF
 DEFAULT_RETRY_AFTER_SECONDS = 1.0  # the default retry-after of a 429
 DEFAULT_AFTER_EVENTS = 3  # after message_start and the first delta
 MESSAGES = {
+    400: "prompt is too long: more tokens than the maximum",
     429: "This request would exceed your organization's rate limit. Please try again later.",
     500: "Internal server error",
     504: "The request timed out.",
