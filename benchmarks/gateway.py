@@ -62,6 +62,7 @@ FEWEST_CALLS = 20
 MARK = {"cache_control": {"type": "ephemeral"}}
 STAKES = (0.02, 0.05, 0.1)
 """Chosen from by fold."""
+KEPT = ("regrets", "regret_tokens", "streams_changed", "errors", "moves")
 MOST_RATIO = 1.01
 PLAIN_LINES = 309
 LOST_TOKENS = 2_000
@@ -401,15 +402,14 @@ def measured_by_fold(
     folds: int,
 ) -> JsonObject:
     """Choose the stake on the other folds, and add up the folds played with their choices."""
-    bills = {
+    played = {
         stake: [
-            play_inside(sessions, upstream, direct[paused], paused=bool(paused), stake_share=stake)[
-                0
-            ]
+            play_inside(sessions, upstream, direct[paused], paused=bool(paused), stake_share=stake)
             for paused in (0, 1)
         ]
         for stake in STAKES
     }
+    bills = {stake: [through for through, _, _ in runs] for stake, runs in played.items()}
     known = [
         {"directory": one.directory, "calls": len(one.calls), "at": at}
         for at, one in enumerate(sessions)
@@ -429,7 +429,11 @@ def measured_by_fold(
     return {
         "folds": chosen,
         "out_of_fold": ratios(mixed, plain, range(len(places))),
-        "by_stake": {str(stake): ratios(bills[stake], direct, places) for stake in STAKES},
+        "by_stake": {
+            str(stake): ratios(bills[stake], direct, places)
+            | {key: [found[key] for _, found, _ in played[stake]] for key in KEPT}
+            for stake in STAKES
+        },
     }
 
 

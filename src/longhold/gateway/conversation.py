@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -179,10 +180,6 @@ def _render_item(item: Spoken, dialect: DialectName) -> JsonObject:
     return {"type": "message", "role": "user", "content": [text]}
 
 
-def _encode_body(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
-    return msgspec.json.encode({**body, field: list(messages)})
-
-
 BILLING = "x-anthropic-billing-header:"
 """Prefix of a system block that carries billing data and is not for the model."""
 
@@ -280,17 +277,23 @@ class Conversation:
         self.used_at = self._clock()
         self._frame(call)
         self._program.follow(call.messages, _system_of(call), call.tools)
-        sent: list[list[JsonObject] | None] = []
+        sent: list[JsonObject] = []
 
         # Runs after the stages, because only they decide what changes in the request.
         def build() -> Request:
-            shown = self._project_call(call)
-            if shown is not None and call.endpoint.dialect == "anthropic":
-                shown = self._mark_cleared(call, shown)
-            if self._adds and call.endpoint.dialect == "anthropic" and not _caches(call.body):
-                shown = self._mark_ends(call, shown or call.messages)
-            sent.append(shown)
-            return self._as_sent(call, sent[-1] or call.messages)
+            head = system_head(call.messages)
+            messages = self._project(call.messages, head, call) or call.messages
+            is_held = False
+            if call.endpoint.dialect == "anthropic":
+                before, held, is_held = self._hold(call)
+                messages = self._mark_cached(call, messages, [before, held])
+                if self._adds and not _caches(call.body):
+                    messages = self._mark_ends(call, messages)
+            body = call.body
+            if messages is not call.messages:
+                body = {**body, call.endpoint.list_field: messages}
+            sent.append(_lengthen(body, held) if is_held else body)
+            return self._as_sent(call, sent[-1])
 
         limit = call.output_limit or self._engine.output_limit()
         asyncio.run(self._engine.prepare(self.stages, max_output_tokens=limit, build=build))
@@ -298,9 +301,7 @@ class Conversation:
         decisions = self._decisions.in_force(view, call.model)
         # A conversation in flight must not be closed before its answer is recorded.
         self._in_flight += 1
-        body = None
-        if sent[-1] is not None:
-            body = _encode_body(call.body, call.endpoint.list_field, sent[-1])
+        body = None if sent[-1] is call.body else msgspec.json.encode(sent[-1])
         asked = view.asked.n if view.asked else 0
         return Prepared(body=body, asked=asked, decisions=decisions)
 
@@ -315,7 +316,7 @@ class Conversation:
         if shown is None:
             return None
         rest = call.messages[head + kept :]
-        return _encode_body(call.body, call.endpoint.list_field, [*shown, *rest])
+        return msgspec.json.encode({**call.body, call.endpoint.list_field: [*shown, *rest]})
 
     def record_reply(self, reply: Reply, asked: int, *, is_simulated: bool = False) -> None:
         """Record an answer, unless a later request was prepared in the meantime."""
@@ -333,13 +334,12 @@ class Conversation:
 
     def fail(self, what: str, error: str) -> None:
         self._engine.record(Failed(what=what, error=error))
+        if self._engine.frame.held:  # the provider may have refused the longer lifetime
+            self._engine.record(structs.replace(self._engine.frame, n=0, at=0.0, held=0))
 
     def close(self) -> None:
         self._layers.close(self._engine)
         self._engine.close()
-
-    def _project_call(self, call: Call) -> list[JsonObject] | None:
-        return self._project(call.messages, system_head(call.messages), call)
 
     def _project(
         self, messages: list[JsonObject], head: int, call: Call
@@ -347,16 +347,30 @@ class Conversation:
         view, known = self._engine.view, self._program.followed
         return project(messages, head, view, known, call.endpoint.dialect)
 
-    def _mark_cleared(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
+    def _hold(self, call: Call) -> tuple[int, int, bool]:
+        """Return how many messages were and will be cached for an hour, and whether the frame is."""
+        marks = [*_marks(call.body)]
+        if not 0 < len(marks) < SLOTS or marks[-1].get("ttl") == "1h":
+            return 0, 0, False
+        head, ends = system_head(call.messages), self._program.followed.ends
+        before, now = self._layers.clear.hold(self._engine)
+        return head + bisect_left(ends, before), head + bisect_left(ends, now), now > 0
+
+    def _mark_cached(
+        self, call: Call, messages: list[JsonObject], held: list[int]
+    ) -> list[JsonObject]:
         """Add cache breakpoints for the provider to read what it has, if the client left any.
 
         A provider looks back only a few blocks from a breakpoint. After a clearing, one goes to the
-        last unchanged message. The other goes after the last cleared result, where the next begins.
+        last unchanged message. The others go to the end of what is held, and after the last cleared
+        result, where the next clearing begins.
         """
         marks, end = [*_marks(call.body)], self._cleared_end()
-        if not 0 < len(marks) < SLOTS or end == 0:
+        if not 0 < len(marks) < SLOTS or not (end or any(held)):
             return messages
-        shown, ends = to_blocks(messages), [system_head(messages) + end]
+        shown, ends = to_blocks(messages), held
+        if end:
+            ends.append(system_head(messages) + end)
         if self._is_moved:
             ends.insert(0, len(_find_unchanged(shown, self._answered)))
         places = dict.fromkeys(place for one in ends if (place := last_place(shown[:one])))
@@ -390,12 +404,12 @@ class Conversation:
                 return at
         return 0
 
-    def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
+    def _as_sent(self, call: Call, body: JsonObject) -> Request:
         """Return the request as the cache sees it: texts as blocks, without billing blocks."""
-        self._last = _reuse_objects(to_blocks(messages), self._last)
-        kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
+        self._last = _reuse_objects(to_blocks(body[call.endpoint.list_field]), self._last)
+        kwargs = {key: value for key, value in body.items() if key not in NOT_IN_PREFIX}
         kwargs["messages"] = self._last
-        if (system := _system_of(call)) is not None:
+        if (system := _system_of(replace(call, body=body))) is not None:
             kwargs["system"] = system
         return Request(kwargs=kwargs, betas=call.betas)
 
@@ -447,6 +461,27 @@ def _to_blocks(message: JsonObject) -> JsonObject:
         case list():
             return message
     return {"role": message.get("role") or message.get("type"), "content": [message]}
+
+
+def _lengthen(body: JsonObject, held: int) -> JsonObject:
+    """Ask for an hour at the breakpoints up to the first `held` messages."""
+
+    def lengthen(part: Json) -> Json:
+        if isinstance(part, dict) and isinstance(mark := part.get("cache_control"), dict):
+            return {**part, "cache_control": {**mark, "ttl": "1h"}}
+        return part
+
+    def lengthen_all(parts: Json) -> Json:
+        return list(map(lengthen, parts)) if isinstance(parts, list) else parts
+
+    messages = [
+        {**one, "content": lengthen_all(one.get("content"))}
+        if _caches({"messages": [one]})
+        else one
+        for one in body["messages"][:held]
+    ]
+    fixed: JsonObject = {key: lengthen_all(body[key]) for key in ("tools", "system") if key in body}
+    return {**body, **fixed, "messages": [*messages, *body["messages"][held:]]}
 
 
 def _caches(body: JsonObject) -> bool:

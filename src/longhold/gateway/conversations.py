@@ -35,8 +35,6 @@ AGENT_HEADERS = ("x-claude-code-agent-id", "x-agent-id")
 CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
 HASH_BYTES = 6
 LONGEST_NAME = 40
-WARM_SHARE = 0.4
-"""Replaces `clear.warm_share`. A small session may end before a clearing has paid for itself."""
 KEEP_RESULTS = 2
 """Replaces the default of `clear.keep_results`. Less is rewritten, so a clearing costs less."""
 NEED_WEIGHT = 8.0
@@ -139,7 +137,6 @@ def _adapt_settings(settings: Settings) -> Settings:
     clear = replace(
         settings.clear,
         stake_share=stake_share,
-        warm_share=WARM_SHARE,
         keep_results=KEEP_RESULTS if keep == ClearSettings().keep_results else keep,
     )
     weight = settings.cost.need_weight

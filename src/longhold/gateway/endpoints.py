@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -36,12 +36,7 @@ _MESSAGES = ApiEndpoint(
 )
 ENDPOINTS: Mapping[str, ApiEndpoint] = {
     "/v1/messages": _MESSAGES,
-    "/v1/messages/count_tokens": ApiEndpoint(
-        dialect="anthropic",
-        list_field="messages",
-        system_field="system",
-        is_count=True,
-    ),
+    "/v1/messages/count_tokens": replace(_MESSAGES, ends=None, is_count=True),
     "/v1/chat/completions": ApiEndpoint(
         dialect="openai", list_field="messages", ends=_last_event(rb"data: \[DONE\]")
     ),

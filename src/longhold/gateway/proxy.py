@@ -54,18 +54,13 @@ def _forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool =
     return [*plain, (b"accept-encoding", b"identity")]
 
 
-def _return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers for the client. The bytes do not change, so `content-length` stays."""
-    return _select_end_to_end(headers, ())
-
-
 def _make_reason_header(reason: str) -> tuple[bytes, bytes]:
     line = one_line(reason)[:LONGEST_REASON]
     return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
 
 
 def _select_end_to_end(
-    headers: Iterable[tuple[bytes, bytes]], without: tuple[bytes, ...]
+    headers: Iterable[tuple[bytes, bytes]], without: tuple[bytes, ...] = ()
 ) -> Headers:
     listed = [(name.lower(), value) for name, value in headers]
     named = {
@@ -345,7 +340,7 @@ async def _relay(
     more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
     """Relay status, headers (including repeated ones) and each chunk as it arrives."""
-    headers = [*_return_headers(response.headers.raw), *more]
+    headers = [*_select_end_to_end(response.headers.raw), *more]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async with aclosing(chunks):
         async for chunk in chunks:

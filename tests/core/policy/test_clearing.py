@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from longhold.core.log.entries import Cleared
+from longhold.core.log.entries import Asked, Cleared, Ran, Replied
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.text import exact_dollars
 from longhold.core.models.prices import prices
@@ -443,3 +443,23 @@ def test_a_rewrite_costs_no_more_than_the_stake():
     assert 0 < len(part) < len(many)
     assert bound.payback(part).cost_now_usd <= whole / 2 < whole
     assert moment(**known, stake_usd=math.inf).limit_to_stake(many) is many
+
+
+def test_only_what_has_expired_is_cleared_for_free():
+    now = moment(used_tokens=80_000, cached_tokens=40_000, live_end=10)
+    found = judge(stock(*[2_000] * 30), now, {}, SETTINGS)
+    assert [one.id for one in found.plan.batch.results] == [f"t{n}" for n in range(10, 25)]
+    assert found.rule == "clear-cold"
+    assert found.plan.cost_usd < 0
+
+
+def test_a_rewrite_in_a_list_that_was_added_at_once_begins_at_the_frame():
+    late = Batch()
+    late.add(result(4, 10_000)._replace(before=30_000))
+    begins = [Asked(n=1, at=9.0), Replied(n=2, at=9.0, response_id="a", content=())]
+    called = [*begins, Asked(n=3, at=9.0), Replied(n=4, at=9.0, response_id="b", content=())]
+    ran = Ran(n=3, at=9.0, tool_use_id="t2")
+    added = [*begins, ran, Replied(n=4, at=9.0, response_id="b", content=())]
+    cheap, expensive = (moment(history=one).payback(late).cost_now_usd for one in (called, added))
+    written = (prices("claude-opus-5").write_5m - prices("claude-opus-5").read) * 30_000 / 1e6
+    assert expensive - cheap == pytest.approx(written)

@@ -136,6 +136,8 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     lifetime: Literal["5m", "1h"] = "5m"
     system_lifetime: Literal["5m", "1h"] = "5m"
     """Minimum cache lifetime of the system prompt and tools, which change less than messages."""
+    held: int = 0
+    """Messages before this entry are cached for an hour, too."""
     cached: bool = True
     """Whether requests have cache breakpoints. Fixed when the session begins."""
     max_output_tokens: int = 0

@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from longhold.core.log.entries import AnyEntry, ClearedInput, How
+from longhold.core.log.entries import AnyEntry, Asked, ClearedInput, How, Ran, Said
 from longhold.core.messages import is_thought
 from longhold.core.messages.measure import measure_content
 from longhold.core.messages.text import exact_dollars, pluralize
@@ -109,6 +109,8 @@ class ClearingFacts:
     cached_tokens: int
     cold: str
     """Why the cache can no longer be read, or "" if it can."""
+    live_end: int = 0
+    """The order of the first item that has expired, if earlier items have not; else 0."""
     is_readable_from: float
     """Prefixes that were used since this time are still cached."""
     costs: CostModel
@@ -192,9 +194,19 @@ class ClearingFacts:
             cache=self._cache_state(first),
             at_tokens=self._tokens(first.before),
             until_tokens=self._tokens(last.before + last.weight),
-            removed_tokens=round(batch.weight * self.scale),
+            removed_tokens=round((batch.weight + self._inputs_weight(first.order)) * self.scale),
             added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
         )
+
+    def _inputs_weight(self, start: int) -> float:
+        # Only a stake needs the exact price. Other sessions' figures were measured without inputs.
+        if math.isinf(self.stake_usd):
+            return 0.0
+        return sum(one.weight for one in self.old_inputs if one.order >= start)
+
+    @cached_property
+    def old_inputs(self) -> Sequence[OldInput]:
+        return self.inputs() if self.settings.clear.inputs else ()
 
     def _cache_state(self, first: Candidate) -> CacheState:
         """Return the part of the cache that stays readable if everything from `first` on changes.
@@ -206,6 +218,7 @@ class ClearingFacts:
             return CacheState()
         frame, before = self._tokens(0.0), self._tokens(first.before)
         is_left = time_of(self.history, first.order) >= self.is_readable_from
+        is_left = is_left and _follows_call(self.history, first.order)
         return CacheState(
             tokens=min(self.cached_tokens, self.full.used_tokens),
             marked=(frame, before) if is_left else (frame,),
@@ -222,7 +235,8 @@ class ClearingFacts:
 
     def keep_usd(self, result: Candidate) -> float:
         tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
-        now = self.write_usd(tokens) if self.cold else 0.0
+        is_expired = self.cold or 0 < self.live_end <= result.order
+        now = self.write_usd(tokens) if is_expired else 0.0
         return now + self.costs.forecast.warm_calls * self.read_usd(tokens)
 
     @cached_property
@@ -240,10 +254,24 @@ class ClearingFacts:
 
 
 def time_of(history: Sequence[AnyEntry], n: int) -> float:
-    if 0 < n <= len(history) and history[n - 1].n == n:
-        return history[n - 1].at
-    i = bisect_left(history, n, key=attrgetter("n"))
+    i = _find_entry(history, n)
     return history[i].at if i < len(history) and history[i].n == n else 0.0
+
+
+def _find_entry(history: Sequence[AnyEntry], n: int) -> int:
+    if 0 < n <= len(history) and history[n - 1].n == n:
+        return n - 1
+    return bisect_left(history, n, key=attrgetter("n"))
+
+
+def _follows_call(history: Sequence[AnyEntry], n: int) -> bool:
+    """True if a call ended right before this entry. A client may also add many entries at once."""
+    for i in range(_find_entry(history, n) - 1, -1, -1):
+        if isinstance(history[i], Said | Ran):
+            return False
+        if isinstance(history[i], Asked):
+            break
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +314,8 @@ def clear_stale(facts: ClearingFacts) -> Clear | str:
 def clear_cold(facts: ClearingFacts) -> Clear | str:
     """Clear for free, because the next call writes everything anyway."""
     # Not without caching: then every call is cold, and this would clear before each call.
+    if facts.live_end and facts.can_move:
+        return _clear_expired(facts)
     if not facts.is_dead:
         return "" if facts.cold else "the cache is warm"
     if not facts.can_move:
@@ -302,6 +332,20 @@ def clear_cold(facts: ClearingFacts) -> Clear | str:
         what, freed = describe_batch(taken, facts), facts.freed_tokens(taken)
     saved = facts.write_usd(freed)
     why = f"{what} for free, as {facts.cold}{_format_saving('the next call', saved)}"
+    return replace(plan, why=why, cost_usd=-saved)
+
+
+def _clear_expired(facts: ClearingFacts) -> Clear | str:
+    """Clear what has expired, and leave what is cached for longer."""
+    old = {one.id for one in facts.spared.results if one.order < facts.live_end}
+    taken = facts.spared.without(old)
+    plan = _make_plan(facts, taken, "")
+    freed = facts.freed_tokens(taken) + plan.beside_tokens
+    if not facts.is_enough(freed, IDLE_LEAST_TOKENS):
+        return TOO_LITTLE
+    what = describe_batch(taken, facts) if taken else f"cleared {plan.describe_beside()},"
+    saved = facts.write_usd(freed)
+    why = f"{what} for free, as their cache expired{_format_saving('the next call', saved)}"
     return replace(plan, why=why, cost_usd=-saved)
 
 
@@ -396,8 +440,8 @@ def _make_plan(facts: ClearingFacts, batch: Batch, why: str, cost_usd: float = 0
     """
     rewritten, settings = () if facts.is_dead else batch.results, facts.settings.clear
     # Only what follows the first rewritten result is sent anew anyway; the rest is still cached.
-    start = min((one.order for one in rewritten), default=0)
-    inputs = tuple(one for one in facts.inputs() if one.order >= start) if settings.inputs else ()
+    start = facts.live_end or min((one.order for one in rewritten), default=0)
+    inputs = tuple(one for one in facts.old_inputs if one.order >= start)
     thinking = tuple(facts.thinking()) if facts.is_dead and settings.thinking else ()
     thoughts = (block for item in thinking for block in item.content if is_thought(block))
     lighter = sum(one.weight for one in inputs) + weight(measure_content(thoughts))

@@ -240,7 +240,8 @@ def _find_clear_gate(s: Situation) -> str | None:
         return ""
     full = s.full
     is_empty = full.used_tokens < s.settings.clear.warm_share * full.window.base_tokens
-    if s.has_edits or not is_empty or s.cache().cold or full.is_blocked:
+    cache = s.cache()
+    if s.has_edits or not is_empty or cache.cold or cache.is_expired or full.is_blocked:
         return None
     return "the cache is warm and the window mostly empty"
 

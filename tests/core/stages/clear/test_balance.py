@@ -2,8 +2,9 @@
 
 import pytest
 
-from longhold.core.log.entries import Cleared, Compacted, Replied, Undone
+from longhold.core.log.entries import Asked, Cleared, Compacted, Framed, Replied, Undone
 from longhold.core.messages import Text, Usage
+from longhold.core.models.prices import prices
 from longhold.core.stages.clear.clear import CallStats
 
 MODEL = "claude-opus-4-8"
@@ -55,3 +56,19 @@ def test_what_is_undone_or_compacted_away_earns_nothing_more(end):
 def test_an_answer_in_pieces_is_billed_once():
     piece = answered(1)
     assert balance_of(piece, piece).billed_usd == balance_of(piece).billed_usd
+
+
+def test_an_hour_of_cache_costs_with_each_write_and_earns_with_each_pause():
+    def called(n, at, usage):
+        return Asked(n=n, at=at), Replied(
+            n=n + 1, at=at, response_id=f"r{n}", model=MODEL, content=(), usage=usage
+        )
+
+    write = Usage(cache_write_tokens=40_000, cache_write_1h_tokens=40_000)
+    held = (Framed(n=1, held=1), *called(2, 1.0, write))
+    paused = (*held, *called(4, 601.0, Usage(cache_read_tokens=40_000)))
+    listed = prices(MODEL)
+    cost = (listed.write_1h - listed.write_5m) * 0.04
+    earned = (listed.write_5m - listed.read) * 0.04
+    assert balance_of(*held).saved_usd == pytest.approx(-cost)
+    assert balance_of(*paused).saved_usd == pytest.approx(earned - cost)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
+from msgspec import structs
+
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import (
     AnyEntry,
@@ -21,8 +23,9 @@ from longhold.core.log.entries import (
     Undone,
 )
 from longhold.core.log.spending import day_of
+from longhold.core.messages import Usage
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.prices import price_call, prices
+from longhold.core.models.prices import TOKENS_PER_PRICE, price_call, prices
 from longhold.core.policy.candidates import Batch, Candidate, Candidates, weight
 from longhold.core.policy.clearing import (
     NEVER_CACHED,
@@ -35,7 +38,7 @@ from longhold.core.policy.clearing import (
 )
 from longhold.core.policy.cost_model import CostModel, expect
 from longhold.core.policy.decide import SpaceDecision
-from longhold.core.request.lifetime import describe_lifetime, lifetime_seconds
+from longhold.core.request.lifetime import describe_lifetime, lifetime_seconds, seconds_of
 from longhold.core.request.server_side import (
     OPTION,
     cleared_count,
@@ -68,6 +71,8 @@ class CallStats:
     began: float = 0.0
     """Start of the last call that used the cache, in imported sessions the time of its answer."""
     began_at: int = 0
+    held_at: int = 0
+    """Messages before this entry are cached for an hour, and the frame; 0 if nothing is."""
     void_at: int = 0
     void_by: str = ""
     """The last entry that may have changed the whole prompt, and why."""
@@ -84,6 +89,7 @@ class CallStats:
     _cursor: LogCursor = field(default_factory=LogCursor)
     _model: str = ""
     _response: str = ""
+    _is_late: bool = False
 
     def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
         if self._cursor.is_past(history):
@@ -102,7 +108,8 @@ class CallStats:
     def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
         match entry:
             case Asked(at=at):
-                self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
+                self._is_late = self.began > 0 and at - self.began >= lifetime_seconds
+                self.cold_calls += self._is_late
                 self.began, self.began_at = at, entry.n
             case Replied(at=at):
                 self._answer(entry)
@@ -117,8 +124,10 @@ class CallStats:
                 self._model = model
             case Framed():
                 self.void_at, self.void_by = entry.n, "the prompt's frame is new"
+                self.held_at = entry.held
             case Compacted():
                 self.void_at, self.void_by = entry.n, "the history was compacted"
+                self.held_at = 0
             case Failed(what=what) if what == EDITS_FAILED:
                 self.edits_failed = True
 
@@ -140,10 +149,19 @@ class CallStats:
             model, day = entry.model or self._model, day_of(entry.at)
             self.billed_usd += price_call(model, entry.usage, day).usd
             self.saved_usd += sum(self._saving.values())
+            if self.held_at:
+                self.saved_usd += self._held_usd(model, entry.usage)
         self._response = entry.response_id
         self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
         if entry.applied:
             self._serve(entry)
+
+    def _held_usd(self, model: str, usage: Usage) -> float:
+        """Return what a call saves by an hour's lifetime: reads after a pause, less dearer writes."""
+        listed = prices(model) or UNPRICED
+        saved = usage.cache_read_tokens * (listed.write_5m - listed.read) if self._is_late else 0.0
+        more = usage.written_1h_tokens * (listed.write_1h - listed.write_5m)
+        return (saved - more) / TOKENS_PER_PRICE
 
     def _serve(self, entry: Replied) -> None:
         """Record server-side clearing. The provider reports a running total per prompt."""
@@ -184,7 +202,10 @@ def read_cache(engine: Engine, stats: CallStats) -> ReadableCache:
         return ReadableCache(NEVER_CACHED)
     if stats.began == 0:
         return ReadableCache("nothing was sent yet")
-    if engine.monitor.clock() - stats.began >= lifetime_seconds(model, lifetime):
+    idle = engine.monitor.clock() - stats.began
+    if idle >= lifetime_seconds(model, lifetime):
+        if stats.held_at and idle < seconds_of("1h"):
+            return ReadableCache(live_end=stats.held_at, is_expired=True)
         cold = f"the cache expired after {describe_lifetime(model, lifetime)}"
         return ReadableCache(cold, is_expired=True)
     if _adds_first_image(engine):
@@ -201,6 +222,21 @@ def _adds_first_image(engine: Engine) -> bool:
     if sent is None or sent.then.media_tokens or not view.total.media_tokens:
         return False
     return capabilities(engine.model).family in ("anthropic", "simulator")
+
+
+def _find_affordable(engine: Engine, live_end: int, most_tokens: float) -> int:
+    """Return the order of the first item after `most_tokens` that are written; 0 if there is none."""
+    weigh = engine.make_weigher()
+    left = most_tokens - (0.0 if live_end else weigh(engine.frame.measure))
+    held = live_end if left < 0 else live_end or 1
+    for item in engine.view.items:
+        if item.order < held:
+            continue
+        left -= weigh(item.measure)
+        if left < 0:
+            return held
+        held = item.order + 1
+    return len(engine.view.history) + 1 if engine.view.items else held
 
 
 def _count_cached(view: View, cache: ReadableCache, scale: float, sent_at: int) -> int:
@@ -307,6 +343,7 @@ class Clearing(Part):
             frame_weight=weight(frame.measure),
             cached_tokens=_count_cached(view, known, scale, stats.began_at),
             cold=known.cold,
+            live_end=known.live_end if known.is_expired else 0,
             is_readable_from=engine.monitor.clock() - lifetime_seconds(model, frame.lifetime),
             costs=expect_costs(engine, candidates, stats, scale),
             stake_usd=stats.stake_usd(engine.settings.clear.stake_share),
@@ -315,6 +352,25 @@ class Clearing(Part):
             is_stale=is_stale,
             is_served=OPTION in frame.options and capabilities(model).context_management,
         )
+
+    def hold(self, engine: Engine) -> tuple[int, int]:
+        """After a pause, have as much cached for an hour as the stake allows.
+
+        Everything is written again then. A session without pauses never pays for the hour. Returns
+        the entries before which messages were and are to be cached for an hour, or 0.
+        """
+        self._follow(engine)
+        stats, cache = self._stats, read_cache(engine, self._stats)
+        before, listed, able = stats.held_at, prices(engine.model), capabilities(engine.model)
+        is_able = able.family in ("anthropic", "simulator") and not able.cache_seconds
+        if cache.is_expired and is_able and listed is not None:
+            more = (listed.write_1h - listed.write_5m) / TOKENS_PER_PRICE
+            stake = stats.stake_usd(engine.settings.clear.stake_share)
+            held = _find_affordable(engine, cache.live_end, stake / more)
+            if held != before:
+                engine.record(structs.replace(engine.frame, n=0, at=0.0, held=held, rests_on=()))
+                self._follow(engine)
+        return before, stats.held_at
 
     async def carry_out(self, engine: Engine, decision: SpaceDecision) -> None:
         assert isinstance(decision.plan, Clear)
