@@ -53,6 +53,9 @@ class GatewayCounts:
         self.plan_seconds += seconds
         self.plans[bisect_left(BUCKETS_SECONDS, seconds)] += 1
 
+    def count_refusal(self) -> None:
+        self.over_budget += 1
+
     def count_failure(self, kind: str) -> None:
         """Count a failure by its kind, without its text, because every tenant reads the counts."""
         self.failures[kind] = self.failures.get(kind, 0) + 1
@@ -195,7 +198,7 @@ class Planner:
             yield
 
     def _refuse(self, reason: str) -> NoReturn:
-        self._counts.over_budget += 1
+        self._counts.count_refusal()
         raise OverBudget(reason)
 
     def pass_through(self, body: bytes, headers: Headers, reason: str = "") -> Plan:
