@@ -367,7 +367,9 @@ def play_inside(
             window=replace(settings.window, limit_tokens=WINDOW_TOKENS),
             gateway=replace(settings.gateway, **changes),
         )
-        conversations = Conversations(settings, clock=upstream.clock.now)
+        # Logs are stamped with the real time, which the moved clock is ahead of.
+        clock = upstream.clock.now if paused else time.time
+        conversations = Conversations(settings, clock=clock)
         with running(
             GatewayOptions(upstreams=upstreams), settings=settings, conversations=conversations
         ) as gateway:
