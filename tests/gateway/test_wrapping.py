@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -266,6 +267,35 @@ def test_settings_of_pi_that_cannot_be_read_are_named_before_it_starts(upstream,
     done = wrapped(upstream, "pi", PI_CODING_AGENT_DIR=str(tmp_path))
     assert done.returncode == 2
     assert f"{tmp_path / 'models.json'} is not plain JSON" in done.stderr
+
+
+GOES_PAST = """
+import http.client, sys, time
+there = http.client.HTTPConnection(sys.argv[1])
+there.connect()
+time.sleep(5)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="there is no /proc")
+def test_a_client_that_goes_past_the_gateway_is_named_at_once(upstream):
+    address = upstream.url.removeprefix("http://")
+    inner = [sys.executable, "-c", GOES_PAST, address]
+    wrapper = subprocess.Popen(
+        [sys.executable, "-m", "longhold", "wrap", "sh", "-c", f"{shlex.join(inner)}; true"],
+        env={**os.environ, "ANTHROPIC_BASE_URL": upstream.url},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert (
+            "sh connects to the provider directly, so it is NOT managed"
+            in wrapper.stderr.readline()
+        )
+        assert wrapper.poll() is None
+    finally:
+        wrapper.terminate()
+        wrapper.communicate(timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 
 import msgspec
 
@@ -22,7 +23,10 @@ from longhold.errors import ConfigError
 from longhold.gateway.endpoints import Upstream
 from longhold.gateway.proxy import UPSTREAMS
 from longhold.gateway.server import GatewayOptions, running
+from longhold.gateway.unmanaged import name_unmanaged
 
+CONFIGURED = ("claude", "codex", "pi")
+"""Clients that `wrap` configures. They are not watched, because logins go to the provider."""
 MODELS = "models.json"
 NOT_FOUND = 127
 SIGNALLED = 128
@@ -124,19 +128,24 @@ def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
         if client == "pi":
             made = stack.enter_context(pi_directory(gateway.url, own))
             environment["PI_CODING_AGENT_DIR"] = made
-        exit_code = _run(command, environment)
+        watched = () if client in CONFIGURED else tuple(upstreams.values())
+        exit_code = _run(command, environment, watched)
         return Wrapped(exit_code=exit_code, stats=gateway.planner.stats())
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def _run(command: Sequence[str], environment: Mapping[str, str], watched: Sequence[str]) -> int:
     """Run a command in the foreground. It gets Ctrl-C from the terminal and SIGTERM from here."""
     asked: list[int] = []
+    is_over = Event()
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
         signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _: asked.append(number)),
     }
     try:
         child = subprocess.Popen(list(command), env=dict(environment))
+        if watched:
+            given = (child.pid, Path(command[0]).name, watched, is_over)
+            Thread(target=name_unmanaged, args=given, daemon=True).start()
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         if asked:  # because SIGTERM came before the child existed
             child.terminate()
@@ -147,5 +156,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     else:
         return status if status >= 0 else SIGNALLED - status
     finally:
+        is_over.set()
         for number, handler in before.items():
             signal.signal(number, handler)
